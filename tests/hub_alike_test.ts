@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { moduleOffer, put, sendRequest, spawnHubWith } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, startHub } from "./kit/hub.ts";
 import { startPostgres, type TestPostgres } from "./kit/postgres.ts";
 import { until } from "./kit/wait.ts";
 
@@ -16,7 +16,9 @@ const ROUNDS = 40;
 async function pair(server?: TestPostgres, rate = "100000") {
   await using opened = new AsyncDisposableStack();
   const DATABASE_URL = await server?.database() ?? "";
-  const one = opened.use(await spawnHubWith({ DATABASE_URL }, "--rate", rate));
+  const one = opened.use(
+    await startHub({ env: { DATABASE_URL }, args: ["--rate", rate], ownProcess: true }),
+  );
   const other = opened.use(await one.again());
   const { key } = await one.key("acme");
   const stack = opened.move();

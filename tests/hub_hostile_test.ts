@@ -6,26 +6,32 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { denoCommand } from "./kit/pml_command.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { rssOf } from "./kit/procwatch.ts";
-import { FILES, rawRequest, type Serving, spawnServing } from "./kit/registry_contract.ts";
+import { FILES, rawRequest, serveHub, type Serving } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const HUB = denoCommand("hub/mod.ts");
 const MB = 1_000_000;
 
-async function served(): Promise<Serving & AsyncDisposable> {
+async function served(options?: { readonly ownProcess: boolean }): Promise<Serving> {
   const files = Object.entries(FILES).map(([name, text]) => [`served/${name}`, text]);
   const ws = await makeWorkspace({ files: Object.fromEntries(files) });
   await runPml(ws, ["import", "served"], { command: HUB });
-  const serving = await spawnServing(ws, [...HUB, "serve", "--port", "0", "--json"]);
-  const end = async () => {
-    await serving[Symbol.asyncDispose]();
-    await ws[Symbol.asyncDispose]();
+  const serving = await serveHub(ws, [], options);
+  return {
+    port: serving.port,
+    said: serving.said,
+    end: serving.end,
+    get pid() {
+      return serving.pid;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await serving[Symbol.asyncDispose]();
+      await ws[Symbol.asyncDispose]();
+    },
   };
-  return { ...serving, [Symbol.asyncDispose]: end };
 }
 
 function statusOf(answer: string): number {
@@ -75,7 +81,7 @@ const HEADER = fc.constantFrom(
 );
 
 Deno.test("no request of a reader makes a hub fail or grow", async () => {
-  await using hub = await served();
+  await using hub = await served({ ownProcess: true });
   await assertWell(hub);
   const before = await rssOf(hub.pid);
   const request = fc.record({ method: METHOD, target: TARGET, header: HEADER });
@@ -150,7 +156,7 @@ Deno.test("a search finds entries with all words, whatever characters are in the
 });
 
 Deno.test("a rejected body is not read, and its connection is closed", async () => {
-  await using hub = await served();
+  await using hub = await served({ ownProcess: true });
   await assertWell(hub);
   const before = await rssOf(hub.pid);
   const chunk = new Uint8Array(65_536).fill(120);

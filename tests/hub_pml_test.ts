@@ -7,13 +7,12 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { GREETER, spawnServing } from "./kit/registry_contract.ts";
+import { GREETER, serveHub } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const HUB = denoCommand("hub/mod.ts");
 const PLAIN = GREETER.replace(`permissions: { env: ["GREETING"] },`, "");
 const CALL = { name: "call", arguments: { tool: "greeter:greet", arguments: { who: "Ada" } } };
 /** A capability: a module whose name is a namespace and an action. */
@@ -35,8 +34,7 @@ Deno.test("a module of a hub is found, approved and run, and asks again about a 
   });
   const imported = () => runPml(team, ["import", "served"], { command: HUB });
   assert.equal((await imported()).code, 0);
-  const serving = [...HUB, "serve", "--port", "0", "--json"] as const;
-  await using hub = await spawnServing(team, serving);
+  await using hub = await serveHub(team);
   const { url } = JSON.parse(hub.said);
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: url },

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { integrityOf } from "../src/core/hash.ts";
 import { moduleOffer, type Offer, put, spawnHub, spawnHubWith } from "./kit/hub.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { startPostgres } from "./kit/postgres.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
@@ -81,7 +81,7 @@ Deno.test("a backup of one store is restored to the other completely, and overwr
   assert.equal(first.code, 0, first.stderr);
   const url = await server.database();
   const onServer = (...words: readonly string[]) =>
-    runPml(hub.ws, words, { command: denoCommand("hub/mod.ts"), env: { DATABASE_URL: url } });
+    runPml(hub.ws, words, { command: HUB, env: { DATABASE_URL: url } });
   const restored = await onServer("restore", "first");
   assert.equal(restored.code, 0, restored.stderr);
   const again = await onServer("restore", "first");

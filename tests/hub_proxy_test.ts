@@ -9,7 +9,15 @@ import assert from "node:assert/strict";
 import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
-import { type Offer, put, sendRequest, spawnHub, type TestHub } from "./kit/hub.ts";
+import {
+  type HubOptions,
+  type Offer,
+  put,
+  sendRequest,
+  spawnHub,
+  startHub,
+  type TestHub,
+} from "./kit/hub.ts";
 import { rssOf } from "./kit/procwatch.ts";
 import { rawHttp } from "./kit/raw_http.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -36,8 +44,11 @@ function behind(hub: TestHub, url: string, more: object = {}): Offer {
   };
 }
 
-async function opened(cloud: FakeCloud): Promise<TestHub> {
-  const hub = await spawnHub("--upstream", `127.0.0.1:${cloud.port}`);
+async function opened(
+  cloud: FakeCloud,
+  options?: Pick<HubOptions, "ownProcess">,
+): Promise<TestHub> {
+  const hub = await startHub({ args: ["--upstream", `127.0.0.1:${cloud.port}`], ...options });
   const { key } = await hub.key("acme");
   const told = await put(hub.url, key, behind(hub, `${cloud.url}/tavily`));
   assert.equal(told.status, 201, JSON.stringify(told.body));
@@ -269,7 +280,7 @@ Deno.test("a server behind a hub that never answers delays no caller of another"
 
 Deno.test("unfinished large bodies fill no memory of a hub, and do not delay small ones", async () => {
   await using cloud = new FakeCloud();
-  await using hub = await opened(cloud);
+  await using hub = await opened(cloud, { ownProcess: true });
   const { pid, port } = hub.serving;
   const before = await rssOf(pid);
   const large = async (path: string, size: number) => {

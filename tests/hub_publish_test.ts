@@ -14,12 +14,11 @@ import { picked, questionOf, read } from "./attacks/questions.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { spawnHub, type TestHub } from "./kit/hub.ts";
 import { OTHER_AUTHORITY, OTHER_CERTIFICATE, OTHER_KEY } from "./kit/certificate.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const HUB = denoCommand("hub/mod.ts");
 const META = (more = "") =>
   `export const __meta__ = {
   name: "words", version: "1.0.0", description: "Counts words",

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { moduleOffer, put, sendRequest, spawnHubWith } from "./kit/hub.ts";
+import { moduleOffer, put, sendRequest, startHub } from "./kit/hub.ts";
 import { freePort } from "./kit/free_port.ts";
 import { startNginx } from "./kit/nginx.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -19,7 +19,11 @@ Deno.test("two hubs on one database lose or duplicate no accepted version when o
   const port = freePort();
   const url = `http://127.0.0.1:${port}/mcp`;
   const DATABASE_URL = await server.database();
-  await using one = await spawnHubWith({ DATABASE_URL }, "--url", url, "--rate", "100000");
+  await using one = await startHub({
+    env: { DATABASE_URL },
+    args: ["--url", url, "--rate", "100000"],
+    ownProcess: true,
+  });
   await using other = await one.again();
   const urls = [one.serving, other].map((each) => `http://127.0.0.1:${each.port}/mcp`);
   const folder = join(one.ws.path, "nginx");

@@ -14,7 +14,7 @@ import { Official } from "../src/registry/_official.ts";
 import { parseFqdn } from "../src/registry/fqdn.ts";
 import { verifyManifest } from "../src/registry/signature.ts";
 import { assertGolden } from "./kit/golden.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import {
   assertContract,
@@ -22,14 +22,12 @@ import {
   FILES,
   GREETER,
   rawRequest,
-  type Serving,
-  spawnServing,
+  serveHub,
 } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-const HUB = denoCommand("hub/mod.ts");
 const never = new AbortController().signal;
 
 async function hubWorkspace(files: Readonly<Record<string, string>>): Promise<Workspace> {
@@ -39,10 +37,6 @@ async function hubWorkspace(files: Readonly<Record<string, string>>): Promise<Wo
 
 async function hub(ws: Workspace, ...args: readonly string[]) {
   return await runPml(ws, args, { command: HUB });
-}
-
-async function serveHub(ws: Workspace, ...args: readonly string[]): Promise<Serving> {
-  return await spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args]);
 }
 
 Deno.test("a hub answers an imported folder byte for byte as pml registry serve does", async () => {
@@ -101,7 +95,7 @@ Deno.test("a hub accepts a version once, while it serves, and refuses other cont
 
   assert.equal((await hub(ws, "backup", "copy")).code, 0);
   assert.equal((await hub(ws, "restore", "copy", "--data", "again")).code, 0);
-  await using second = await serveHub(ws, "--data", "again");
+  await using second = await serveHub(ws, ["--data", "again"]);
   assert.match(await rawRequest(second.port, "GET /mcp/greeter@old"), /"hello "/);
   const over = await hub(ws, "restore", "copy", "--data", "again");
   assert.equal(over.code, 2);
@@ -115,7 +109,7 @@ Deno.test("a hub signs entries for the address that clients configure, and answe
   await Deno.writeTextFile(ws.file("key.pem"), pem);
   await hub(ws, "import", "served");
   const url = "https://hub.example.com/mcp";
-  await using serving = await serveHub(ws, "--key", "key.pem", "--url", `${url}/`);
+  await using serving = await serveHub(ws, ["--key", "key.pem", "--url", `${url}/`]);
   const pinned = publicKey.export({ type: "spki", format: "der" }).toString("base64");
   assert.equal(JSON.parse(serving.said).public_key, pinned);
   const answer = await rawRequest(serving.port, "GET /mcp/docs", "host: hub.example.com\r\n");

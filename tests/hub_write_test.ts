@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { assertGolden } from "./kit/golden.ts";
-import { moduleOffer, type Offer, packageOffer, put, sendRequest, spawnHub } from "./kit/hub.ts";
+import { moduleOffer, type Offer, packageOffer, put, sendRequest, spawnHub, startHub } from "./kit/hub.ts";
 import { until } from "./kit/wait.ts";
 
 const get = (url: string) => sendRequest(url, { method: "GET" });
@@ -296,7 +296,7 @@ Deno.test("a key has a limit of changes a minute, which other keys do not share"
 });
 
 Deno.test("confirmed versions survive kill -9 at any moment, and none exists in part", async () => {
-  await using hub = await spawnHub("--rate", "100000");
+  await using hub = await startHub({ args: ["--rate", "100000"], ownProcess: true });
   const { key } = await hub.key("acme");
   let serving = await hub.again();
   let at = 0;

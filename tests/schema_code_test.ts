@@ -10,9 +10,9 @@ import { call } from "./attacks/evil_servers.ts";
 import { endWell, textOf } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { picked, questionOf, read } from "./attacks/questions.ts";
-import { denoCommand, repoFile } from "./kit/pml_command.ts";
+import { HUB, repoFile } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { spawnServing } from "./kit/registry_contract.ts";
+import { serveHub } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
@@ -75,11 +75,10 @@ Deno.test("a module with zod schemas is checked, listed and run with them", asyn
 });
 
 Deno.test("a module with zod schemas is published to a hub, found there and run", async () => {
-  const HUB = denoCommand("hub/mod.ts");
   await using team = await makeWorkspace({ files: { "served/weather.js": await bundled() } });
   const imported = await runPml(team, ["import", "served"], { command: HUB });
   assert.equal(imported.code, 0, imported.stdout + imported.stderr);
-  await using hub = await spawnServing(team, [...HUB, "serve", "--port", "0", "--json"]);
+  await using hub = await serveHub(team);
   const { url } = JSON.parse(hub.said);
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: url },

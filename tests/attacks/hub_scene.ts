@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { integrityOf } from "../../src/core/hash.ts";
 import { FakeRegistry } from "../kit/fake_registry.ts";
-import { type Offer, put, spawnHub, type TestHub } from "../kit/hub.ts";
+import { type HubOptions, type Offer, put, startHub, type TestHub } from "../kit/hub.ts";
 import type { Message } from "../kit/json_rpc.ts";
 import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
@@ -73,9 +73,9 @@ export function hashOf(text: string): string {
 }
 
 /** Spawns a hub that contains the module `acme` 1.0.0. */
-export async function openHub(): Promise<HubScene> {
+export async function openHub(options?: Pick<HubOptions, "ownProcess">): Promise<HubScene> {
   await using stack = new AsyncDisposableStack();
-  const hub = stack.use(await spawnHub("--rate", "999999"));
+  const hub = stack.use(await startHub({ args: ["--rate", "999999"], ...options }));
   const proxy = stack.use(await before(hub));
   const { key } = await hub.key("acme");
   const publish = async (version: string, offering?: Partial<Offering>) => {

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { connect } from "node:net";
 import { createServer, type Server } from "node:tls";
 import { EXPIRED_CERTIFICATE, EXPIRED_KEY, OLD_AUTHORITY } from "../kit/certificate.ts";
-import { denoCommand } from "../kit/pml_command.ts";
+import { HUB } from "../kit/pml_command.ts";
 import { spawnServing } from "../kit/registry_contract.ts";
 import { runPml } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
@@ -34,7 +34,7 @@ import { assertServes } from "./oracles.ts";
 const OFFLINE = /^REGISTRY_OFFLINE: /;
 
 Deno.test("RG8: with its hub killed used servers still run, others are reported, and the hub is found again", async () => {
-  await using scene = await openHub();
+  await using scene = await openHub({ ownProcess: true });
   const { hub } = scene;
   await scene.publish("1.0.0", { fqdn: "weather" });
   await using ws = await userWorkspace(hub.url);
@@ -49,7 +49,7 @@ Deno.test("RG8: with its hub killed used servers still run, others are reported,
   assert.match(await refreshLists(ws), /Cannot reach the registry/);
   await using fresh = await userWorkspace(hub.url);
   assert.match((await callOnce(fresh)).said, OFFLINE);
-  const serve = [...denoCommand("hub/mod.ts"), "serve", "--port", `${hub.serving.port}`] as const;
+  const serve = [...HUB, "serve", "--port", `${hub.serving.port}`] as const;
   await using _again = await spawnServing(hub.ws, [...serve, "--json"]);
   assert.equal((await callOnce(fresh)).said, "acme 1.0.0");
   assert.equal((await callOnce(ws, "weather:go")).said, "weather 1.0.0");

@@ -70,7 +70,7 @@ Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and neve
 });
 
 Deno.test("RG5: a hub limits long, endless and slow bodies, and serves other clients meanwhile", async () => {
-  await using scene = await openHub();
+  await using scene = await openHub({ ownProcess: true });
   const { hub, key } = scene;
   const { port, pid } = hub.serving;
   const rss = await rssOf(pid);

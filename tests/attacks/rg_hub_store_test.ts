@@ -9,9 +9,9 @@ import assert from "node:assert/strict";
 import { openDatabase } from "../../hub/src/store/_database.ts";
 import { EmbeddedStore } from "../../hub/src/store/embedded.ts";
 import { folder, server } from "../../hub/src/store/_stores_test.ts";
-import { moduleOffer, put, sendRequest, spawnHub, spawnHubWith } from "../kit/hub.ts";
+import { moduleOffer, put, sendRequest, spawnHub, spawnHubWith, startHub } from "../kit/hub.ts";
 import { freePort } from "../kit/free_port.ts";
-import { type Command, denoCommand } from "../kit/pml_command.ts";
+import { type Command, HUB } from "../kit/pml_command.ts";
 import { limitFileSize, startPostgres } from "../kit/postgres.ts";
 import { type Serving, spawnServing } from "../kit/registry_contract.ts";
 import { runPml } from "../kit/run.ts";
@@ -20,7 +20,7 @@ import { userWorkspace } from "./hub_scene.ts";
 
 const LONG = "x".repeat(60_000);
 /** A write beyond the limit of a process fails, as on a full disk, and does not end the process. */
-const BESIDE: Command = ["sh", "-c", `trap "" XFSZ; exec "$0" "$@"`, ...denoCommand("hub/mod.ts")];
+const BESIDE: Command = ["sh", "-c", `trap "" XFSZ; exec "$0" "$@"`, ...HUB];
 
 async function read(url: string, path: string) {
   return await sendRequest(`${url}/${path}`, { method: "GET" });
@@ -28,7 +28,10 @@ async function read(url: string, path: string) {
 
 Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed data, or nothing", async () => {
   const port = freePort();
-  await using hub = await spawnHub("--port", `${port}`, "--rate", "100000");
+  await using hub = await startHub({
+    args: ["--port", `${port}`, "--rate", "100000"],
+    ownProcess: true,
+  });
   const { key } = await hub.key("acme");
   // A rule that names a server answers its first use.
   const allow = Array.from({ length: 2_000 }, (_, at) => `n${at}:go`);
@@ -136,7 +139,7 @@ Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and r
   );
   const words = ["publish", "acme.more@1.0.0.ts", "--to", url, "--yes"];
   const env = { PML_HUB_KEY: key };
-  const told = await runPml(hub.ws, words, { command: denoCommand("hub/mod.ts"), env });
+  const told = await runPml(hub.ws, words, { command: HUB, env });
   assert.match(told.stderr, /answered 503 \(/);
   Deno.kill(full.pid, "SIGKILL");
   await using again = await spawnServing(hub.ws, [...BESIDE, ...serve]);

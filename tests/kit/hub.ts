@@ -1,16 +1,14 @@
 /**
- * Spawned hubs, and their publishers.
+ * Hubs, and their publishers.
  *
  * @module
  */
 
 import { integrityOf } from "../../src/core/hash.ts";
-import { denoCommand } from "./pml_command.ts";
-import { type Serving, spawnServing } from "./registry_contract.ts";
+import { HUB } from "./pml_command.ts";
+import { serveHub, type Serving } from "./registry_contract.ts";
 import { runPml } from "./run.ts";
 import { makeWorkspace, type Workspace } from "./workspace.ts";
-
-const HUB = denoCommand("hub/mod.ts");
 
 /** The response of a hub. */
 export interface HubReply {
@@ -26,7 +24,7 @@ export interface Offer {
   readonly code?: string;
 }
 
-/** A hub that was spawned in a new folder. */
+/** A hub in a new folder. */
 export interface TestHub extends AsyncDisposable {
   readonly ws: Workspace;
   /** The running hub. */
@@ -39,23 +37,39 @@ export interface TestHub extends AsyncDisposable {
     owner: string,
     ...more: readonly string[]
   ) => Promise<{ readonly id: string; readonly key: string }>;
-  /** Starts another process on the same store. */
+  /** Starts another hub on the same store. */
   readonly again: (...args: readonly string[]) => Promise<Serving>;
 }
 
-/** Spawns a hub. */
+/** Starts a hub. */
 export function spawnHub(...args: readonly string[]): Promise<TestHub> {
-  return spawnHubWith({}, ...args);
+  return startHub({ args });
 }
 
-/** Spawns a hub with additional variables. */
-export async function spawnHubWith(
+/** Starts a hub with additional variables. */
+export function spawnHubWith(
   env: Readonly<Record<string, string>>,
   ...args: readonly string[]
 ): Promise<TestHub> {
+  return startHub({ env, args });
+}
+
+/** The options of a hub. */
+export interface HubOptions {
+  /** Additional variables. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The arguments after `serve`. */
+  readonly args?: readonly string[];
+  /** Whether it runs as a separate process: for tests of its memory, of kills and of two hubs. */
+  readonly ownProcess?: boolean;
+}
+
+/** Starts a hub with options. */
+export async function startHub(
+  { env = {}, args = [], ...options }: HubOptions,
+): Promise<TestHub> {
   const ws = await makeWorkspace({ env });
-  const again = (...more: readonly string[]) =>
-    spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args, ...more]);
+  const again = (...more: readonly string[]) => serveHub(ws, [...args, ...more], options);
   const serving = await again();
   const run = (...words: readonly string[]) => runPml(ws, words, { command: HUB });
   const key = async (owner: string, ...more: readonly string[]) =>

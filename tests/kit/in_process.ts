@@ -10,6 +10,7 @@ import { setImmediate } from "node:timers";
 import { main } from "../../src/cli/cli.ts";
 import { type CommandProcess, runIn } from "../../src/cli/command_process.ts";
 import { openStream, type Output } from "../../src/transport/stdio/_pipes.ts";
+import type { HubProcess } from "../../hub/src/cli/hub_process.ts";
 import { passThrough } from "./through_door.ts";
 
 /**
@@ -26,7 +27,7 @@ export type Running =
   & Partial<Pick<Deno.ChildProcess, "pid">>;
 
 /** Returns the id of a process. Throws if PML runs in the test's process. */
-export function pidOf({ pid }: Running): number {
+export function pidOf({ pid }: Pick<Running, "pid">): number {
   if (pid !== undefined) return pid;
   throw new Error("PML has no separate process here: pass `ownProcess: true`");
 }
@@ -41,12 +42,53 @@ export interface InProcessOptions {
 
 /** Starts PML in this process. It supports only the signals that PML handles itself. */
 export function startInProcess(options: InProcessOptions): Running {
-  const stdin = new Pipe();
-  const stdout = new Pipe();
-  const stderr = new Pipe();
-  const signals = new SignalListeners();
-  const own = processOf(options, { stdin, stdout, stderr, signals });
-  const status = runIn(own, () => main(options.args)).finally(async () => {
+  const parts = newParts();
+  return runningOf(parts, runIn(processOf(options, parts), () => main(options.args)));
+}
+
+/** The commands of a hub that need a separate process, because they use its working folder. */
+const HUB_NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "backup", "restore"]);
+
+/** Returns whether a command of a hub can run in this process. */
+export function canRunHub([first = ""]: readonly string[]): boolean {
+  return IN_PROCESS && !HUB_NEEDS_PROCESS.has(first);
+}
+
+/** Starts a command of a hub in this process, without input. */
+export function startHubInProcess({ args, cwd, env }: InProcessOptions): Running {
+  const parts = newParts();
+  const { stdout, stderr, signals } = parts;
+  const own: HubProcess = {
+    cwd,
+    stdin: { isTerminal: () => false, read: () => Promise.resolve(null) },
+    stdout: writerOf(stdout),
+    stderr: writerOf(stderr),
+    addSignalListener: (name, listener) => signals.add(name, listener),
+    removeSignalListener: (name, listener) => signals.remove(name, listener),
+    variable: (name) => env[name],
+  };
+  const running = async () => {
+    // Only tests of hubs load it.
+    const [hub, { runIn }] = await Promise.all([
+      import("../../hub/src/cli/cli.ts"),
+      import("../../hub/src/cli/hub_process.ts"),
+    ]);
+    return await runIn(own, () => hub.run(args));
+  };
+  return runningOf(parts, running());
+}
+
+function newParts(): Parts {
+  return {
+    stdin: new Pipe(),
+    stdout: new Pipe(),
+    stderr: new Pipe(),
+    signals: new SignalListeners(),
+  };
+}
+
+function runningOf({ stdin, stdout, stderr, signals }: Parts, code: Promise<number>): Running {
+  const status = code.finally(async () => {
     stdout.close();
     stderr.close();
     await stdin.drop();

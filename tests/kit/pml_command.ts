@@ -25,6 +25,9 @@ export function denoCommand(relative: string): Command {
   return [process.execPath, "run", "-A", "--config", config, repoFile(relative)];
 }
 
+/** The command that runs the repository's hub. */
+export const HUB: Command = denoCommand("hub/mod.ts");
+
 /** Returns the absolute path of a file of the repository. */
 export function repoFile(relative: string): string {
   return ROOT + relative;

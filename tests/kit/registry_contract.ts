@@ -10,7 +10,8 @@ import { connect } from "node:net";
 import { integrityOf } from "../../src/core/hash.ts";
 import { within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
-import type { Command } from "./pml_command.ts";
+import { IN_PROCESS, pidOf, type Running, startHubInProcess } from "./in_process.ts";
+import { type Command, HUB } from "./pml_command.ts";
 
 /** A module with a version in its metadata. */
 export const GREETER = `export const __meta__ = {
@@ -194,15 +195,33 @@ export interface Serving extends AsyncDisposable {
 }
 
 /** Spawns a command that prints the address that it listens on as JSON. */
-export async function spawnServing(
+export function spawnServing(workspace: Workspace, [program, ...args]: Command): Promise<Serving> {
+  return servingOf(
+    new Deno.Command(program, {
+      args,
+      ...{ cwd: workspace.path, env: { ...workspace.env }, clearEnv: true },
+      ...{ stdin: "null", stdout: "piped", stderr: "piped" },
+    }).spawn(),
+  );
+}
+
+/**
+ * Starts a hub on a free port: in this process, unless `ownProcess` is true, for tests of its memory
+ * and of kills.
+ */
+export function serveHub(
   workspace: Workspace,
-  [program, ...args]: Command,
+  more: readonly string[] = [],
+  { ownProcess = !IN_PROCESS } = {},
 ): Promise<Serving> {
-  const child = new Deno.Command(program, {
-    args,
-    ...{ cwd: workspace.path, env: { ...workspace.env }, clearEnv: true },
-    ...{ stdin: "null", stdout: "piped", stderr: "piped" },
-  }).spawn();
+  const args = ["serve", "--port", "0", "--json", ...more];
+  if (ownProcess) return spawnServing(workspace, [...HUB, ...args]);
+  return servingOf(startHubInProcess({ args, cwd: workspace.path, env: workspace.env }));
+}
+
+async function servingOf(
+  child: Pick<Running, "stdout" | "stderr" | "status" | "kill" | "pid">,
+): Promise<Serving> {
   const stderr = new Response(child.stderr).text();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const { value: said = "" } = await within(reader.read(), { what: () => "it does not listen" });
@@ -213,9 +232,11 @@ export async function spawnServing(
     return { code, stderr: await stderr };
   };
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(said)?.[1]);
-  const { pid } = child;
   return {
-    ...{ port, pid, said, end },
+    ...{ port, said, end },
+    get pid() {
+      return pidOf(child);
+    },
     [Symbol.asyncDispose]: async () => void await end().catch(() => {}),
   };
 }

@@ -5,8 +5,15 @@
  * @module
  */
 
-import { IN_PROCESS, type Running, startInProcess } from "./in_process.ts";
-import { type Command, pmlCommand } from "./pml_command.ts";
+import {
+  canRunHub,
+  IN_PROCESS,
+  type InProcessOptions,
+  type Running,
+  startHubInProcess,
+  startInProcess,
+} from "./in_process.ts";
+import { type Command, HUB, pmlCommand } from "./pml_command.ts";
 import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -130,11 +137,21 @@ const NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "-v", "--version"
 
 /** Starts a command in this process or in a separate one. */
 function started(workspace: Workspace, args: readonly string[], options: RunOptions): Running {
-  const { command, ownProcess = !IN_PROCESS, cwd = workspace.path, env } = options;
+  const { command, ownProcess = !IN_PROCESS } = options;
+  const place = placeOf(workspace, args, options);
   if (command === undefined && !ownProcess && !NEEDS_PROCESS.has(args[0] ?? "")) {
-    return startInProcess({ args, cwd, env: { ...workspace.env, ...env } });
+    return startInProcess(place);
   }
+  if (command === HUB && canRunHub(args)) return startHubInProcess(place);
   return spawn(workspace, [...command ?? pmlCommand(), ...args], options);
+}
+
+function placeOf(
+  workspace: Workspace,
+  args: readonly string[],
+  { cwd = workspace.path, env }: RunOptions,
+): InProcessOptions {
+  return { args, cwd, env: { ...workspace.env, ...env } };
 }
 
 /** Reads a stream to its end. Replaces bytes that are not UTF-8. */

@@ -19,7 +19,7 @@ interface Power {
 const POWERS: readonly Power[] = [
   {
     name: "The environment",
-    owners: ["src/config/env.ts", "hub/src/cli/_env.ts"],
+    owners: ["src/config/env.ts", "hub/src/cli/hub_process.ts"],
     spelled: ["Deno.env", "process.env"],
   },
   {
@@ -75,7 +75,7 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/transport/stdio/_pipes.ts",
       "src/cli/command_process.ts",
-      "hub/src/cli/out.ts",
+      "hub/src/cli/hub_process.ts",
       // The refresh answers the PML that started it.
       "src/oauth/refresh_child.ts",
       // It prints the version, for which nothing else is loaded.

@@ -6,6 +6,7 @@
 
 import { quoted, readFolder, type Versions } from "@casys/pml/registry";
 import type { Added, HubStore, Offered } from "../store/store.ts";
+import { typedPath } from "./hub_process.ts";
 import { print, tell } from "./out.ts";
 import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
@@ -67,7 +68,7 @@ async function keepTags({ fqdn, tags }: Pick<Versions, "fqdn" | "tags">, store: 
 
 function folderOf(folder: string): string {
   try {
-    const path = Deno.realPathSync(folder);
+    const path = Deno.realPathSync(typedPath(folder));
     if (Deno.statSync(path).isDirectory) return path;
   } catch {
     // the error below reports it

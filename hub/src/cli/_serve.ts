@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { isLoopback, quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
 import { Metrics, openMetrics, type RequestRecord } from "../serve/metrics.ts";
+import { hubProcess } from "./hub_process.ts";
 import { keepOnTerminal, print, tell } from "./out.ts";
 import { keyIn } from "./_key_file.ts";
 import { openStore, placeOf } from "./_store.ts";
@@ -29,9 +30,11 @@ export async function serve(typed: Typed): Promise<number> {
   const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
   const ending = new AbortController();
   using _ = listening(ending);
-  const log = (line: object) => tell(JSON.stringify({ time: new Date().toISOString(), ...line }));
+  const own = hubProcess();
+  const log = (line: object) =>
+    tell(JSON.stringify({ time: new Date().toISOString(), ...line }), own);
   const warn = (message: string) =>
-    typed.isLogged ? log({ level: "warning", message }) : tell(`warning: ${message}`);
+    typed.isLogged ? log({ level: "warning", message }) : tell(`warning: ${message}`, own);
   await using store = await openStore(data);
   const metrics = new Metrics();
   const observe = (request: RequestRecord) => {
@@ -93,17 +96,18 @@ function startText(
 
 /** Aborts with the exit code of the first signal. The second one ends the process at once. */
 function listening(ending: AbortController): Disposable {
+  const { addSignalListener, removeSignalListener } = hubProcess();
   const names = Object.keys(ENDINGS) as (keyof typeof ENDINGS)[]; // the keys of a literal
   const listeners = names.map((name) => [name, () => end(ENDINGS[name])] as const);
   const stop = () => {
     for (const [name, listener] of listeners.splice(0)) {
-      Deno.removeSignalListener(name, listener);
+      removeSignalListener(name, listener);
     }
   };
   const end = (code: number) => {
     stop();
     ending.abort(code);
   };
-  for (const [name, listener] of listeners) Deno.addSignalListener(name, listener);
+  for (const [name, listener] of listeners) addSignalListener(name, listener);
   return { [Symbol.dispose]: stop };
 }

@@ -8,12 +8,13 @@ import * as file from "../store/backup.ts";
 import { openEmbedded } from "../store/embedded.ts";
 import type { HubStore } from "../store/store.ts";
 import { databaseUrl } from "./_env.ts";
+import { typedPath } from "./hub_process.ts";
 import type { Typed } from "./_typed.ts";
 
 /** Opens the store of a hub. */
 export async function openStore(data: string): Promise<HubStore> {
   const url = databaseUrl();
-  if (url === undefined) return await openEmbedded(data);
+  if (url === undefined) return await openEmbedded(typedPath(data));
   const { openPostgres } = await import("../store/postgres.ts");
   return await openPostgres(url);
 }

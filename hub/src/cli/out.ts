@@ -5,15 +5,20 @@
  */
 
 import { visible } from "@casys/pml/registry";
+import { type HubProcess, hubProcess } from "./hub_process.ts";
 
 /** Writes a line to stdout. Control characters are made visible on a terminal. */
 export function print(text: string): void {
-  write(Deno.stdout, Deno.stdout.isTerminal() ? harmless(text) : text);
+  const { stdout } = hubProcess();
+  write(stdout, stdout.isTerminal() ? harmless(text) : text);
 }
 
-/** Writes a line to stderr, in which control characters are made visible. */
-export function tell(text: string): void {
-  write(Deno.stderr, harmless(text));
+/**
+ * Writes a line to stderr, in which control characters are made visible. Code that runs for a request
+ * passes the process of its command.
+ */
+export function tell(text: string, { stderr } = hubProcess()): void {
+  write(stderr, harmless(text));
 }
 
 /**
@@ -28,23 +33,25 @@ const BAR_ROWS = 4;
  * as it had. These empty lines are erased in place of printed ones.
  */
 export function keepOnTerminal(): void {
-  if (Deno.stdout.isTerminal() && Deno.stderr.isTerminal()) tell("\n".repeat(BAR_ROWS - 1));
+  const { stdout, stderr } = hubProcess();
+  if (stdout.isTerminal() && stderr.isTerminal()) tell("\n".repeat(BAR_ROWS - 1));
 }
 
 function harmless(text: string): string {
   return text.split("\n").map((line) => visible(line, Infinity)).join("\n");
 }
 
-function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): void {
+function write(stream: HubProcess["stdout"], text: string): void {
   const bytes = new TextEncoder().encode(`${text}\n`);
   for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
 }
 
 /** Asks on a terminal. Returns whether the answer is yes; no without a terminal. */
 export async function ask(question: string): Promise<boolean> {
-  if (!Deno.stdin.isTerminal()) return false;
-  Deno.stderr.writeSync(new TextEncoder().encode(`${harmless(question)} [y/N] `));
+  const { stdin, stderr } = hubProcess();
+  if (!stdin.isTerminal()) return false;
+  stderr.writeSync(new TextEncoder().encode(`${harmless(question)} [y/N] `));
   const line = new Uint8Array(100);
-  const length = await Deno.stdin.read(line) ?? 0;
+  const length = await stdin.read(line) ?? 0;
   return /^y(es)?$/i.test(new TextDecoder().decode(line.subarray(0, length)).trim());
 }
