@@ -56,11 +56,10 @@ export function endInput(): void {
 
 /** Opens the terminal separately: reads of stdin by other programs must stay blocking. */
 function openTerminal(): number | undefined {
-  if (!commandProcess().stdin.isTerminal()) return undefined;
+  const { stdin, terminalFile } = commandProcess();
+  if (terminalFile === undefined || !stdin.isTerminal()) return undefined;
   try {
-    // On other systems, /dev/stdin opens the same blocking file.
-    const path = Deno.build.os === "linux" ? "/dev/stdin" : "/dev/tty";
-    return openSync(path, constants.O_NOCTTY | constants.O_NONBLOCK); // O_RDONLY is 0
+    return openSync(terminalFile, constants.O_NOCTTY | constants.O_NONBLOCK); // O_RDONLY is 0
   } catch {
     return undefined; // Windows, or the terminal of another user
   }

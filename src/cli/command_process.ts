@@ -21,6 +21,9 @@ export interface CommandProcess {
   readonly stdin: Pick<typeof Deno.stdin, "readable" | "isTerminal" | "setRaw">;
   readonly stdout: Pick<typeof Deno.stdout, "writeSync" | "isTerminal">;
   readonly stderr: Pick<typeof Deno.stderr, "writeSync" | "isTerminal">;
+  /** The file that reads the terminal without waiting; undefined if only `stdin` reads it. */
+  readonly terminalFile: string | undefined;
+  readonly consoleSize: typeof Deno.consoleSize;
   /** The pipes of the client of `pml stdio`; undefined for standard input and standard output. */
   readonly pipes: StdioOptions["pipes"];
   readonly addSignalListener: typeof Deno.addSignalListener;
@@ -43,6 +46,9 @@ const OWN: CommandProcess = {
   stdin: Deno.stdin,
   stdout: Deno.stdout,
   stderr: Deno.stderr,
+  // On other systems, /dev/stdin opens the same blocking file.
+  terminalFile: Deno.build.os === "linux" ? "/dev/stdin" : "/dev/tty",
+  consoleSize: Deno.consoleSize,
   pipes: undefined,
   addSignalListener: Deno.addSignalListener,
   removeSignalListener: Deno.removeSignalListener,

@@ -105,7 +105,7 @@ export function fitted(text: string): string {
 
 function columns(otherwise: number): number {
   try {
-    return Deno.consoleSize().columns || otherwise;
+    return commandProcess().consoleSize().columns || otherwise;
   } catch {
     return otherwise;
   }

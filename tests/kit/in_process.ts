@@ -46,6 +46,36 @@ export function startInProcess(options: InProcessOptions): Running {
   return runningOf(parts, runIn(processOf(options, parts), () => main(options.args)));
 }
 
+/**
+ * Starts PML on a terminal in this process: `stdout` is its screen, and keys come at once. The
+ * terminal has no width, shows no input, and sends no signals.
+ */
+export function startOnTerminalInProcess(options: InProcessOptions): Running {
+  const parts = newParts();
+  const own = processOf(options, parts);
+  let isRaw = false;
+  const encoder = new TextEncoder();
+  const decoder = new TextDecoder();
+  const screen = {
+    isTerminal: () => true,
+    writeSync: (bytes: Uint8Array) => {
+      const text = decoder.decode(bytes, { stream: true });
+      parts.stdout.add(encoder.encode(isRaw ? text : text.replaceAll("\n", "\r\n")));
+      return bytes.length;
+    },
+  };
+  const onTerminal: CommandProcess = {
+    ...own,
+    stdin: {
+      ...own.stdin,
+      isTerminal: () => true,
+      setRaw: (mode) => void (isRaw = mode),
+    },
+    ...{ stdout: screen, stderr: screen },
+  };
+  return runningOf(parts, runIn(onTerminal, () => main(options.args)));
+}
+
 /** The commands of a hub that need a separate process, because they use its working folder. */
 const HUB_NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "backup", "restore"]);
 
@@ -152,6 +182,10 @@ function processOf(
     stdin: { readable: stdin.readable, isTerminal: () => false, setRaw: () => {} },
     stdout: writerOf(stdout),
     stderr: writerOf(stderr),
+    terminalFile: undefined,
+    consoleSize: () => {
+      throw new Deno.errors.NotSupported("no width");
+    },
     pipes: {
       open: (take) => openStream(stdin.readable, inOneBuffer(take)),
       output: stdout,

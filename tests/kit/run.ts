@@ -12,6 +12,7 @@ import {
   type Running,
   startHubInProcess,
   startInProcess,
+  startOnTerminalInProcess,
 } from "./in_process.ts";
 import { type Command, HUB, pmlCommand } from "./pml_command.ts";
 import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
@@ -64,8 +65,9 @@ export async function runPml(
 }
 
 /**
- * Runs `pml ARGS` on a pseudo terminal and types each text once its prompt is on the screen. All
- * output of the command is in `stdout`.
+ * Runs `pml ARGS` on a terminal and types each text once its prompt is on the screen. All output of
+ * the command is in `stdout`. It is a pseudo terminal for a separate process: if the test needs
+ * another program, echo, colours or Ctrl-C.
  */
 export async function runPmlOnTerminal(
   workspace: Workspace,
@@ -78,8 +80,13 @@ export async function runPmlOnTerminal(
     readonly echo?: boolean;
   } = {},
 ): Promise<CommandResult> {
-  const wanted = [...options.command ?? pmlCommand(), ...args];
-  const child = spawn(workspace, await onTerminal(wanted, echo), options);
+  const child = canBeInProcess(workspace, args, { typed, echo, ...options })
+    ? startOnTerminalInProcess(placeOf(workspace, args, options))
+    : spawn(
+      workspace,
+      await onTerminal([...options.command ?? pmlCommand(), ...args], echo),
+      options,
+    );
   const screen = { text: "" };
   const reading = Promise.all([readInto(child.stdout, screen), readInto(child.stderr, screen)]);
   const writer = child.stdin.getWriter();
@@ -101,6 +108,19 @@ export async function runPmlOnTerminal(
     await writer.close().catch(() => {}); // ended already
     await reading;
   }
+}
+
+function canBeInProcess(
+  workspace: Workspace,
+  args: readonly string[],
+  { command, ownProcess = !IN_PROCESS, env = {}, typed, echo }: RunOptions & {
+    readonly typed: readonly TerminalInput[];
+    readonly echo: boolean;
+  },
+): boolean {
+  return command === undefined && !ownProcess && !echo &&
+    (env.NO_COLOR ?? workspace.env.NO_COLOR) === "1" &&
+    !NEEDS_PROCESS.has(args[0] ?? "") && typed.every(([, text]) => text !== "\x03");
 }
 
 /**
