@@ -6,6 +6,7 @@
  * @module
  */
 
+import { join } from "node:path";
 import { minify } from "terser";
 
 const ROOT = new URL("../", import.meta.url);
@@ -32,27 +33,47 @@ export const ASSETS: Readonly<Record<string, string>> = {
 const BEFORE = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
 
 /**
- * Bundles a source into one script. What Deno minifies can be made smaller still; comparisons stay
- * as Deno writes them, so that they are packed with those of the package.
+ * Bundles each source into one script, all with one start of the bundler. Returns the texts by the
+ * names of the assets.
  */
-export async function bundled(source: string): Promise<string> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["bundle", "--quiet", "--minify", "--platform", "deno", new URL(source, ROOT).pathname],
-    cwd: ROOT,
-  }).output();
-  if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
+export async function bundledAssets(): Promise<ReadonlyMap<string, string>> {
+  const folder = await Deno.makeTempDir({ prefix: "pml-assets-" });
+  try {
+    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["bundle", "--quiet", "--minify", "--platform", "deno", "--outdir", folder],
+        ...Object.values(ASSETS),
+      ],
+      cwd: ROOT,
+    }).output();
+    if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
+    const texts = new Map<string, string>();
+    for (const [asset, source] of Object.entries(ASSETS)) {
+      const path = join(folder, source.replace(/\.ts$/, ".js"));
+      texts.set(asset, await smaller(await Deno.readTextFile(path), source));
+    }
+    return texts;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/**
+ * Minifies a bundle further than Deno does. Comparisons stay as Deno writes them, so that they are
+ * packed with those of the package.
+ */
+async function smaller(bundle: string, source: string): Promise<string> {
   const options = {
     module: true,
     ecma: 2020,
     compress: { passes: 3, pure_getters: true, lhs_constants: false },
   } as const;
-  const { code: smaller = "" } = await minify(new TextDecoder().decode(stdout), options);
-  return BEFORE.includes(source) ? `(()=>{${smaller}})();\n` : `${smaller}\n`;
+  const { code = "" } = await minify(bundle, options);
+  return BEFORE.includes(source) ? `(()=>{${code}})();\n` : `${code}\n`;
 }
 
 if (import.meta.main) {
-  for (const [asset, source] of Object.entries(ASSETS)) {
-    const text = await bundled(source);
+  for (const [asset, text] of await bundledAssets()) {
     await Deno.writeTextFile(new URL(asset, ROOT), text);
     console.log(`${asset}: ${text.length} characters`);
   }
