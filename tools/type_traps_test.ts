@@ -23,14 +23,13 @@ const OPTIONS: ts.CompilerOptions = {
 /** The types whose objects may have getters. */
 const GETTERS = ["Call", "ResolvedCall", "CheckedCall", "CallClient", "RequestContext"];
 
-/** Returns the places where something is wrong. */
+/** Returns the places in the files of a program where something is wrong. */
 function placesIn(
-  files: readonly string[],
+  program: ts.Program,
   isWrong: (node: ts.Node, checker: ts.TypeChecker) => boolean,
 ): readonly string[] {
-  const program = ts.createProgram(files, OPTIONS);
   const checker = program.getTypeChecker();
-  return files.flatMap((file) => {
+  return program.getRootFileNames().flatMap((file) => {
     const source = program.getSourceFile(file);
     if (source === undefined) return [];
     const found: string[] = [];
@@ -100,9 +99,18 @@ async function sourcesIn(folder: string): Promise<readonly string[]> {
   return files;
 }
 
+let project: Promise<ts.Program> | undefined;
+
+/** Returns the sources of the project with their types, which take seconds to find out. */
+function projectProgram(): Promise<ts.Program> {
+  return project ??= (async () => {
+    const folders = await Promise.all(["src", "builtin"].map((name) => sourcesIn(repoFile(name))));
+    return ts.createProgram(folders.flat(), OPTIONS);
+  })();
+}
+
 Deno.test("no method of a class is taken from its object without being bound", async () => {
-  const folders = await Promise.all(["src", "builtin"].map((name) => sourcesIn(repoFile(name))));
-  const found = placesIn(folders.flat(), isUnbound);
+  const found = placesIn(await projectProgram(), isUnbound);
   assert.deepEqual(found.map((place) => relative(repoFile(""), place)), []);
 });
 
@@ -121,7 +129,9 @@ Deno.test("a method that is taken from its object is found, and one that stays t
       "export const used = [box.open(), typeof box.open, close(), bound, open, later];",
     ];
     await Deno.writeTextFile(file, lines.join("\n"));
-    const found = placesIn([file], isUnbound).map((place) => place.slice(file.length + 1));
+    const found = placesIn(ts.createProgram([file], OPTIONS), isUnbound).map((place) =>
+      place.slice(file.length + 1)
+    );
     assert.deepEqual(found, ["3: open", "4: box.open", "5: box.open"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -129,8 +139,7 @@ Deno.test("a method that is taken from its object is found, and one that stays t
 });
 
 Deno.test("no object whose members are getters is copied by a spread", async () => {
-  const folders = await Promise.all(["src", "builtin"].map((name) => sourcesIn(repoFile(name))));
-  const found = placesIn(folders.flat(), isLossyCopy);
+  const found = placesIn(await projectProgram(), isLossyCopy);
   assert.deepEqual(found.map((place) => relative(repoFile(""), place)), []);
 });
 
@@ -147,7 +156,9 @@ Deno.test("a copy of an object with getters is found, and one of a plain object 
       "export const used = [copy, size, rest, { ...plain }];",
     ];
     await Deno.writeTextFile(file, lines.join("\n"));
-    const found = placesIn([file], isLossyCopy).map((place) => place.slice(file.length + 1));
+    const found = placesIn(ts.createProgram([file], OPTIONS), isLossyCopy).map((place) =>
+      place.slice(file.length + 1)
+    );
     assert.deepEqual(found, ["4: ...box", "5: ...rest"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
