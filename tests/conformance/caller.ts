@@ -84,6 +84,7 @@ async function main(): Promise<number> {
   await writeFile(join(ws.home, "config.yaml"), "limits:\n  first_list_ms: 60000\n");
   await using pml = new RawStdio(ws, {
     era,
+    ownProcess: false,
     answer: accepted,
     capabilities: { elicitation: {}, sampling: {} },
   });

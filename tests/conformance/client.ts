@@ -42,7 +42,7 @@ async function main(): Promise<number> {
   if (scenario === "auth/basic-cimd") {
     await writeFile(join(ws.home, "config.yaml"), `oauth:\n  client_metadata_url: ${DOCUMENT}\n`);
   }
-  await using pml = new RawStdio(ws, { era });
+  await using pml = new RawStdio(ws, { era, ownProcess: false });
   await pml.open();
   // The second call is that of a signed-in user; servers may have changed by then.
   for (let call = 0; call < 2; call++) {
@@ -66,7 +66,7 @@ async function calledSignedIn(pml: RawStdio, ws: Workspace): Promise<string | un
     if (round === PATIENCE) return said;
     console.error(`${said}\n-> pml login ${name}${more}`);
     const args = more === "" ? [] : ["--scope", more.slice(9).replaceAll(/['"]/g, "")];
-    const { code, stdout, stderr } = await signIn(ws, name, { args });
+    const { code, stdout, stderr } = await signIn(ws, name, { args, ownProcess: false });
     if (code !== 0) return stdout + stderr;
   }
 }
