@@ -1,0 +1,206 @@
+/**
+ * Decides by its definition whether a tool only reads. Answers that cover all tools of a server that
+ * read cover these tools.
+ *
+ * @module
+ */
+
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  memberOf,
+  objectOf,
+  quoted,
+  textOf,
+} from "../core/json.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+
+/** Whether a tool only reads, judged by its definition. */
+export interface ToolReading {
+  readonly reads: boolean;
+  /** Why the tool is left out, or a mark such as "reads the files it is given". */
+  readonly note?: string;
+}
+
+/** The mark of a tool that takes a path to read. */
+export const READS_FILES = "reads the files it is given";
+
+/** An argument at any depth of a schema. */
+interface Argument {
+  readonly name: string;
+  readonly schema: JsonObject;
+}
+
+/** Ends of names of arguments that only describe or count something, such as `url_count`. */
+const TAILS = [
+  ...["ids?", "uuid", "count", "limit", "length", "size", "type", "kind", "status", "format"],
+  ...["mode", "version", "index", "language", "encoding", "schema", "tokens?", "glob", "pattern"],
+].join("|");
+/** Words before `code` that make it a short name, such as `country_code`. */
+const CODES = [
+  ...[
+    "country",
+    "language",
+    "lang",
+    "currency",
+    "postal",
+    "post",
+    "zip",
+    "area",
+    "region",
+    "state",
+  ],
+  ...["city", "station", "airport", "iata", "iso", "locale", "stock", "product", "status", "error"],
+  ...["exit", "http", "time", "color"],
+].join("|");
+
+/** Effects besides reading, each with the names of arguments that can cause it. */
+const EFFECTS: readonly (readonly [effect: string, names: RegExp])[] = [
+  [
+    "an address",
+    named(
+      String
+        .raw`[a-z\d]*(?:url|uri|iri|address)|addr|href|link|endpoint|webhook|callback|redirect|` +
+        "web_?site|web_?page|feed|recipient|b?cc",
+    ),
+  ],
+  [
+    "a host",
+    named(
+      String
+        .raw`[a-z\d]*(?:host|domain)|host_?name|ip|ipv|port|prox[yi]|fqdn|name_?server|site|remote`,
+    ),
+  ],
+  [
+    "code",
+    named(
+      `(?<!(?:${CODES})_)code|source_?code|java_?script|type_?script|script|js|python|lua|bash|eval|` +
+        "expr|expression|snippet|program|function(?!_name$)|macro|lambda",
+    ),
+  ],
+  ["SQL", named("[a-z]{0,8}ql|cypher|statement|where")],
+  ["a command", named("command|cmd|arg|argv|argument|shell|exec|cli")],
+  ["headers", named("[a-z]*header|cookie|authorization")],
+  [
+    "an output file",
+    named(
+      String
+        .raw`out|out_?(?:file|dir|path)|[a-z\d]*output(?:_?(?:file|dir|path|folder))?|dest|dst|` +
+        String.raw`destination|save|write|overwrite|export|download|backup|dump|log_?file|` +
+        String.raw`[a-z\d]*file_?name|target_?(?:path|file|dir|folder)`,
+    ),
+  ],
+];
+const PATH = named(String.raw`[a-z\d]*path|[a-z\d]*file|dir|directory|directorie|folder|cwd`);
+/** Names of texts that are SQL if the tool or the argument mentions a query language. */
+const QUERY = named("query|querie");
+const QUERY_LANGUAGE = /\b(?:[a-z]{0,8}sql|[a-z]{1,6}ql|cypher)\b/i;
+/** Words in the description of a path which tell that the tool writes there. */
+const WRITES =
+  /\b(?:sav(?:e[sd]?|ing)|writ(?:es?|ten|ing)|outputs?|export(?:s|ed)?|downloads?|stored?)\b/i;
+/** Flags with such a first word choose a part of the result. */
+const PART_OF_RESULT = /^(?:include|exclude|show|hide|with|return|minimal)_/;
+const PLAIN_NAME = /^[\x20-\x7e]{1,128}$/;
+/** Members with schemas that other parts refer to. */
+const DEFINITIONS: ReadonlySet<string> = new Set(["$defs", "definitions"]);
+
+/**
+ * Returns whether a tool only reads: its server says so, and no argument is named like something
+ * that could have another effect. Hints of honest servers are often wrong about such arguments: six
+ * of seven reading tools of one browser server take the name of a file to write.
+ */
+export function readingOf(tool: ToolDefinition): ToolReading {
+  const { readOnlyHint, destructiveHint } = objectOf(tool.annotations);
+  if (destructiveHint === true) return without("its server says that it destroys");
+  if (readOnlyHint !== true) return without("its server does not say that it only reads");
+  const args = argumentsOf(tool.inputSchema);
+  if (args === undefined) return without("its definition does not name all of its arguments");
+  let isOfFiles = false;
+  for (const argument of args) {
+    const shown = quoted(argument.name, 64);
+    // Look-alikes of Latin letters are refused here, and the patterns get only short names.
+    if (!PLAIN_NAME.test(argument.name)) return without(`PML cannot read the name ${shown}`);
+    const name = snakeCase(argument.name);
+    const effect = effectOf(argument.schema, { name, tool });
+    if (effect !== undefined) return without(`${shown} may be ${effect}`);
+    isOfFiles ||= PATH.test(name);
+  }
+  return isOfFiles ? { reads: true, note: READS_FILES } : { reads: true };
+}
+
+/** Returns the effect besides reading that an argument can cause; undefined if there is none. */
+function effectOf(
+  schema: JsonObject,
+  { name, tool }: { readonly name: string; readonly tool: ToolDefinition },
+): string | undefined {
+  // The user saw all values of a fixed list.
+  if (Array.isArray(schema.enum) || schema.const !== undefined) return undefined;
+  if (schema.type === "boolean" && PART_OF_RESULT.test(name)) return undefined;
+  const [effect] = EFFECTS.find(([, names]) => names.test(name)) ?? [];
+  if (effect !== undefined) return effect;
+  if (/^(?:ur[il]|iri|(?:idn-)?hostname|ipv\d)/.test(textOf(schema.format))) return "an address";
+  const description = textOf(schema.description);
+  const isQuery = QUERY.test(name) &&
+    (QUERY_LANGUAGE.test(description) ||
+      QUERY_LANGUAGE.test(snakeCase(tool.name).replaceAll("_", " ")));
+  if (isQuery) return "SQL";
+  return PATH.test(name) && WRITES.test(description) ? "an output file" : undefined;
+}
+
+/** Returns all arguments of a schema, at any depth; undefined if the schema does not name all of them. */
+function argumentsOf(root: JsonObject): readonly Argument[] | undefined {
+  const args: Argument[] = [];
+  const schemas: (Json | undefined)[] = [root];
+  const seen = new Set<Json>();
+  while (schemas.length > 0) {
+    const schema = schemas.pop();
+    // Not spread: a list can have more values than a function takes arguments.
+    if (Array.isArray(schema)) schema.forEach((part) => schemas.push(part));
+    if (!isObject(schema) || seen.has(schema as JsonObject)) continue;
+    seen.add(schema as JsonObject);
+    const { $ref = "#", $dynamicRef = "#", properties, required, ...rest } = objectOf(schema);
+    const targets = [$ref, $dynamicRef].map((pointer) => partAt(root, textOf(pointer)));
+    if (targets.includes(undefined) || "patternProperties" in rest) return undefined;
+    schemas.push(...targets);
+    const described = objectOf(properties);
+    for (const [name, one] of Object.entries(described)) {
+      args.push({ name, schema: objectOf(one) });
+      schemas.push(one);
+    }
+    for (const name of Array.isArray(required) ? required.map(textOf) : []) {
+      if (!Object.hasOwn(described, name)) args.push({ name, schema: {} });
+    }
+    for (const [key, part] of Object.entries(rest)) {
+      // Definitions that nothing refers to describe no argument.
+      if (!DEFINITIONS.has(key)) schemas.push(part);
+    }
+  }
+  return args;
+}
+
+/** Returns a part of a schema by a pointer such as `#/$defs/name`; undefined if there is none. */
+function partAt(root: JsonObject, pointer: string): Json | undefined {
+  if (pointer === "#") return root;
+  if (!pointer.startsWith("#/")) return undefined;
+  let part: Json | undefined = root;
+  for (const step of pointer.slice(2).split("/")) {
+    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    part = Array.isArray(part) ? part[Number(key)] : memberOf(objectOf(part), key);
+  }
+  return part;
+}
+
+/** Returns a pattern for names in snake case that contain one of these words. */
+function named(words: string): RegExp {
+  return new RegExp(String.raw`(?:^|_)(?:${words})(?:e?s|\d+)?(?:$|_(?!(?:${TAILS})$))`);
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/([A-Z]{2,})s(?![a-z])/g, "$1S").replace(/([a-z\d])([A-Z])/g, "$1_$2")
+    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1_$2").toLowerCase().replace(/[^a-z\d]+/g, "_");
+}
+
+function without(note: string): ToolReading {
+  return { reads: false, note };
+}
