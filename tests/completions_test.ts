@@ -69,6 +69,8 @@ for (const shell of Object.keys(SHELLS)) {
       assert.deepEqual(await words("au"), ["audit"]);
       assert.deepEqual(await words("audit", "--fo"), ["--follow"]);
       assert.deepEqual(await words("tools", "cr"), ["crm"]);
+      assert.deepEqual(await words("allow", "cr"), ["crm"]);
+      assert.deepEqual(await words("allow", "sq"), ["sqlite", "sqlite:@reads"]);
       assert.deepEqual(await words("search", "inst"), ["install-model"]);
       assert.deepEqual(await words("key", "li"), ["list"]);
       assert.deepEqual(await words("config", "set", "journ"), ["journal"]);

@@ -210,6 +210,7 @@ export class App
       offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
     });
     this.directory = new Directory(this, parts.redactor);
+    policy.useReaders(this.directory);
     this.servers.lists.replace(this.directory.all());
     let lastLoad = policy.now.loaded;
     policy.onChange((change) => {

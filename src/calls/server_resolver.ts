@@ -60,8 +60,15 @@ export class ServerResolver implements CallResolver {
     const hasSettings = call.method === undefined && settingOf(settings, tool) !== undefined;
     if (hasSettings) return this.#withSettings(call, own);
     if (isOfOffer(call)) return this.#decideOffer(call, own);
+    const loading = this.#loadReader(call);
+    if (loading !== undefined) return this.#decideLater(call, own, loading);
     call.verdict = decisionOf(own, call, call.toolset);
     return undefined;
+  }
+
+  async #decideLater(call: CallContext, judge: Judge, loading: Promise<void>): Promise<void> {
+    await loading;
+    call.verdict = decisionOf(judge, call, call.toolset);
   }
 
   async #withSettings(call: CallContext, judge: Judge): Promise<void> {
@@ -75,7 +82,23 @@ export class ServerResolver implements CallResolver {
     } catch (error) {
       call.settingsError = asPmlError(error);
     }
+    await this.#loadReader(call);
     call.verdict = decisionOf(judge, call, call.toolset);
+  }
+
+  /**
+   * Loads the module of a call if a rule names the tools of its server that read: their permissions
+   * are unknown before.
+   */
+  #loadReader(
+    { names: { server: name, tool }, server, method }: CallContext,
+  ): Promise<void> | undefined {
+    const hasRule = method === undefined && this.#options.policy.now.readsRules.has(name);
+    if (!hasRule || server.isReader?.(tool) !== false || server.blocked() !== undefined) {
+      return undefined;
+    }
+    // A module that cannot be loaded has no tools that read, and the call reports why.
+    return server.onlyReads(tool).then(() => {}, () => {});
   }
 
   async #decideOffer(call: CallContext, judge: Judge): Promise<void> {

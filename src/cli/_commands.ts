@@ -116,7 +116,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Your approval (on a terminal):": [
     ...(["allow", "ask", "deny"] as const).map((list) => ({
       usage: `${list} <rule>`,
-      does: `${RULE_DOES[list]}: a server, server:tool, or server:tool(name=glob)`,
+      does: `${RULE_DOES[list]}: a server, server:tool, server:@reads, or server:tool(name=glob)`,
       options: { "--json": "only show it, as JSON", "--workspace": IN_WORKSPACE },
       examples: [`pml ${list} github`, `pml ${list} github:search_code --workspace`],
     })),

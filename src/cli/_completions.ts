@@ -4,6 +4,8 @@
  * @module
  */
 
+import { READS_RULE_NAME } from "../core/pattern.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import type { CommandRow } from "./_command_row.ts";
 import { inContext, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
@@ -74,10 +76,16 @@ async function words(rows: readonly CommandRow[], line: readonly string[]): Prom
   }
   const own = more.length === 1 ? row?.words ?? [] : [];
   const below = [...rows.filter(({ under }) => under === name).map(nameOf), ...own];
-  if (!/<server|\[server/.test(row?.usage ?? "")) return printed(below);
+  const { usage: named = "" } = row ?? {};
+  if (!/<server|\[server|<rule>/.test(named)) return printed(below);
   const servers = inContext(({ app }) => {
-    const names = app.servers.states().map((one) => one.name);
-    return Promise.resolve({ value: names, text: [...below, ...names].join("\n") });
+    const states = app.servers.states();
+    const modules = states.filter(({ kind }) => kindNamed(kind)?.isSandboxed);
+    const rules = named.includes("<rule>")
+      ? modules.map(({ name }) => `${name}:${READS_RULE_NAME}`)
+      : [];
+    const all = [...states.map((one) => one.name), ...rules];
+    return Promise.resolve({ value: all, text: [...below, ...all].join("\n") });
   }, { broken: true });
   return await servers({ words: [] });
 }

@@ -10,8 +10,9 @@ import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
-import { PART_RULE_NAMES } from "../core/pattern.ts";
+import { PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
+import { readingOf, type ToolReading } from "../policy/reading.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import {
   isServerName,
@@ -31,6 +32,7 @@ import {
   type Typed,
 } from "./_command_context.ts";
 import { paintVerdicts } from "./_paint.ts";
+import { readersOf, readersText, uncoveredLines } from "./_readers.ts";
 import { tokensLine, toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
@@ -158,12 +160,17 @@ export async function why(
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
+  const readers = own === READS_RULE_NAME ? readersOf(app, server) : undefined;
+  const reading = tool && await readingAt(app, { id, tool });
   const note = forbidden || tool || own.startsWith("@")
     ? ""
     : await missingText(app, { server, own, state });
   return {
     code: note ? 1 : 0,
-    value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
+    value: {
+      ...{ tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
+      ...defined({ reading, covers: readers }),
+    },
     text: [
       `${id}: ${verdict}`,
       ...([undefined, id].includes(parseToolId(name))
@@ -173,15 +180,34 @@ export async function why(
       ...(["@resources", "@skills"].includes(own) && kind !== "deny"
         ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
         : []),
+      ...(readers === undefined ? uncoveredLines(app, id) : [readersText(server, readers)]),
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
       ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
       ...Object.entries(approved).map(([what, value]) =>
         `approved ${what}: ${visible(value, 400)}`
       ),
+      ...(reading === undefined ? [] : [readingSaid(reading)]),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
     ].join("\n  "),
     note,
   };
+}
+
+/** Returns whether a tool only reads: of a module by its permissions, else by its definition. */
+async function readingAt(
+  app: App,
+  { id, tool }: { readonly id: ToolId; readonly tool: ToolDefinition },
+): Promise<ToolReading> {
+  const { server, tool: name } = splitToolId(id);
+  const isDerived = await app.directory.at(server).onlyReads(name).catch(() => undefined);
+  if (isDerived === undefined) return readingOf(tool);
+  return { reads: app.policy.now.isReader(id), note: "by its permissions" };
+}
+
+/** Returns the text whether a tool only reads. */
+function readingSaid({ reads, note }: ToolReading): string {
+  const why = note === undefined ? "" : `: ${note}`;
+  return `${reads ? "counts" : "does not count"} as a tool that only reads${why}`;
 }
 
 /** Returns the text that a server is unknown, or that it lists no such tool. */
@@ -220,7 +246,8 @@ async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string,
 
 /** Reads a name for another part of MCP, such as `github:@resources`. */
 function ruleNameOf(name: string): ToolId | undefined {
-  const ruleName = PART_RULE_NAMES.find((one) => name.endsWith(`:${one}`));
+  const names = [...PART_RULE_NAMES, READS_RULE_NAME];
+  const ruleName = names.find((one) => name.endsWith(`:${one}`));
   const server = name.slice(0, -1 - (ruleName?.length ?? 0));
   return ruleName !== undefined && isServerName(server) ? toolId(server, ruleName) : undefined;
 }

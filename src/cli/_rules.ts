@@ -5,12 +5,13 @@
  */
 
 import { DEFAULT_TEXTS } from "../config/rules.ts";
-import { isObject, objectOf } from "../core/json.ts";
+import { defined, isObject, objectOf } from "../core/json.ts";
 import { isSameRule, parsePattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
 import { askForTools, type CommandContext, type Typed } from "./_command_context.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
+import { readersOf, readersText } from "./_readers.ts";
 import { unmetRule } from "./_unmet_rules.ts";
 
 const LISTS = ["allow", "ask", "deny"] as const;
@@ -37,9 +38,15 @@ export function ruleCommand(list: RuleList) {
       return [{ at: pathOf(name), entry: has ? before : [...before, rule] }];
     });
     const change = await changeOf(at.app, { workspace, settings });
-    if ("tool" in pattern) await askForTools(at, { only: pattern.server });
+    const isOfTools = pattern.kind !== "any" && pattern.kind !== "server";
+    if (isOfTools) await askForTools(at, { only: pattern.server });
     const unmet = unmetRule(at.app, { pattern, source: change.path });
-    return await agreed(at, { change, said: unmet?.said, about: { list, rule }, json });
+    const readers = pattern.kind === "reads" ? readersOf(at.app, pattern.server) : undefined;
+    const covers = readers?.length && "server" in pattern
+      ? `It ${readersText(pattern.server, readers)}`
+      : undefined;
+    const about = { list, rule, ...defined({ covers: readers }) };
+    return await agreed(at, { change, said: unmet?.said ?? covers, about, json });
   };
 }
 

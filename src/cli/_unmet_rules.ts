@@ -9,8 +9,12 @@ import { DEFAULTS_SOURCE, type RuleLine } from "../config/rules.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { splitToolId, toolId } from "../core/tool_id.ts";
+import { readersOf, readersText } from "./_readers.ts";
 
-/** A rule that names no server, no tool of a known server, or no argument of a known tool. */
+/**
+ * A rule that names no server, no tool of a known server, or no argument of a known tool, or that
+ * covers no tool.
+ */
 export interface UnmetRule {
   /** A sentence for the user. */
   readonly said: string;
@@ -45,9 +49,13 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
     });
   }
   const tools = app.catalog.toolsOf(server).map(({ id }) => splitToolId(id).tool);
-  if (pattern.kind === "server" || pattern.tool.startsWith("@") || tools.length === 0) {
-    return undefined;
+  if (pattern.kind === "server" || tools.length === 0) return undefined;
+  if (pattern.kind === "reads") {
+    const readers = readersOf(app, server);
+    if (readers.length > 0) return undefined;
+    return { said: `${rule} ${readersText(server, readers)}`, isNear: false };
   }
+  if (pattern.tool.startsWith("@")) return undefined;
   const id = toolId(server, pattern.tool);
   const own = app.catalog.get(id)?.own;
   if (own === undefined) {

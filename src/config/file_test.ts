@@ -16,7 +16,8 @@ async function problemsOf(content: string | Uint8Array): Promise<readonly Config
 }
 
 const RULE =
-  'the rule "*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
+  'the rule "*", "server:*", "server:@reads", "server:tool", "server:tool(name=glob, ...)" or ' +
+  '"server:tool({JSON})"';
 const JSONC = "JSON with comments";
 
 /** Text, line, column, key, found, wanted. */

@@ -22,12 +22,16 @@ export const PART_RULE_NAMES = [
   "@roots",
 ] as const;
 
+/** The tools of a server that PML itself knows to only read, in the place of a tool. */
+export const READS_RULE_NAME = "@reads";
+
 /** A part of MCP that is not a tool. */
 export type PartRuleName = typeof PART_RULE_NAMES[number];
 
 /** The grammar of a rule, for messages. */
 export const GRAMMAR =
-  '"*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
+  '"*", "server:*", "server:@reads", "server:tool", "server:tool(name=glob, ...)" or ' +
+  '"server:tool({JSON})"';
 
 /** A method that is not one of MCP itself, in the place of a tool. */
 const METHOD = /^@method\([\w./$-]{1,128}\)$/;
@@ -60,6 +64,7 @@ export interface NamedTool {
 export type Pattern =
   | { readonly kind: "any"; readonly text: string }
   | { readonly kind: "server"; readonly text: string; readonly server: string }
+  | { readonly kind: "reads"; readonly text: string; readonly server: string }
   | NamedTool & { readonly kind: "exact" }
   | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
   | NamedTool & {
@@ -70,7 +75,7 @@ export type Pattern =
   };
 
 /** How narrow a pattern is. A larger number wins over a smaller one. */
-const NARROWNESS = { any: 0, server: 1, exact: 2, conditions: 3, arguments: 3 } as const;
+const NARROWNESS = { any: 0, server: 1, reads: 2, exact: 3, conditions: 4, arguments: 4 } as const;
 
 const CONDITIONS_MAX = 16;
 const PLAIN = String.raw`(?:[^\\,() \p{Cc}]|\\[\\*,() ])`;
@@ -105,12 +110,16 @@ export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
   });
 }
 
-/** Returns whether a pattern covers a tool with at least some arguments. */
-export function matches(pattern: Pattern, id: ToolId): boolean {
+/**
+ * Returns whether a pattern covers a tool with at least some arguments. `isReader` is whether PML
+ * knows that the tool only reads.
+ */
+export function matches(pattern: Pattern, id: ToolId, isReader = false): boolean {
   if (pattern.kind === "any") return true;
   const { server, tool } = splitToolId(id);
-  return pattern.server === server &&
-    (pattern.kind === "server" || [tool, widerRuleName(tool)].includes(pattern.tool));
+  if (pattern.server !== server) return false;
+  if (!("tool" in pattern)) return pattern.kind === "server" || isReader;
+  return [tool, widerRuleName(tool)].includes(pattern.tool);
 }
 
 /**
@@ -127,8 +136,8 @@ export function covers(patterns: readonly Pattern[], id: ToolId): boolean {
 }
 
 /**
- * Returns how narrow a pattern is: `*`, `server:*`, `server:tool`, and a tool with arguments, in
- * this order.
+ * Returns how narrow a pattern is: `*`, `server:*`, `server:@reads`, `server:tool`, and a tool with
+ * arguments, in this order.
  */
 export function narrowness(pattern: Pattern): number {
   return NARROWNESS[pattern.kind];
@@ -173,6 +182,7 @@ function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
       : withConditions({ text, server, tool }, slashed(within, rules));
   }
   if (tool === "*") return { kind: "server", text, server };
+  if (tool === READS_RULE_NAME) return { kind: "reads", text, server };
   return isToolName(tool) || (PART_RULE_NAMES as readonly string[]).includes(tool)
     ? { kind: "exact", text, server, tool }
     : undefined;

@@ -163,6 +163,18 @@ Deno.test("matches() covers by whole names, never by prefix", () => {
   assert.ok(narrowness(parsePattern("fs:*")) > narrowness(parsePattern("*")));
 });
 
+Deno.test("a pattern for the tools that read covers readers of its server, and no arguments", () => {
+  const reads = parsePattern("fs:@reads");
+  assert.ok(matches(reads, toolId("fs", "read"), true));
+  assert.ok(!matches(reads, toolId("fs", "read")));
+  assert.ok(!matches(reads, toolId("other", "read"), true));
+  assert.ok(narrowness(reads) > narrowness(parsePattern("fs:*")));
+  assert.ok(narrowness(reads) < narrowness(parsePattern("fs:read")));
+  for (const text of ["fs:@reads(path=a)", "fs:@reads({})", "@reads", "*:@reads", "fs:@read"]) {
+    assert.throws(() => parsePattern(text), { code: "CONFIG_INVALID" });
+  }
+});
+
 Deno.test("matches() agrees with comparing the two halves", () => {
   const name = fc.constantFrom("a", "b", "a-b");
   fc.assert(fc.property(name, name, name, name, (ps, pt, s, t) => {

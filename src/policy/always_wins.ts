@@ -24,7 +24,9 @@ export function alwaysWins(
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
   // Most rules of a long list do not match this tool.
-  const of = (list: readonly Rule[]) => list.filter(({ pattern }) => matches(pattern, id));
+  const isReader = options.isReader?.(id);
+  const of = (list: readonly Rule[]) =>
+    list.filter(({ pattern }) => matches(pattern, id, isReader));
   const ask = of(rules.ask).filter((each) =>
     each.source !== source || !isSameRule(each.pattern.text, rule)
   );

@@ -15,6 +15,7 @@ import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts
 import type { Config, ConfigOwner } from "../config/current_config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Keys } from "../config/keys.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
@@ -53,6 +54,12 @@ export interface PolicyParts {
   readonly redactor: Redactor;
 }
 
+/** Derives from the permissions of modules which tools only read. `Directory` implements it. */
+export interface Readers {
+  /** Returns whether PML derives that a tool only reads. */
+  isReader(id: ToolId): boolean;
+}
+
 /** The part that changed: the files and the trust in them, or the servers of registries. */
 export type PolicyChange = "configuration" | "registry";
 
@@ -73,6 +80,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   #approved: readonly string[] = [];
   #capabilities: CapabilityPolicy | undefined;
   #keys: Pick<Keys, "plain"> | undefined;
+  #readers: Readers | undefined;
   #version = 0;
   readonly #foldersOf = memoized(({ config, loaded }: PolicySnapshot) =>
     foldersOf({ workspace: config.workspace, userHome: loaded.environment.userHome })
@@ -108,6 +116,11 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** Takes the keys, which are opened with this policy. */
   useKeys(keys: Pick<Keys, "plain">): void {
     this.#keys = keys;
+  }
+
+  /** Takes the servers, which are created with this policy. */
+  useReaders(readers: Readers): void {
+    this.#readers = readers;
   }
 
   /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
@@ -368,6 +381,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
       known: [...this.#parts.builtins, ...this.#approved, ...this.#capabilities?.names ?? []],
       builtins: this.#parts.builtins,
       capabilities: this.#capabilities,
+      isReader: (id) => this.#readers?.isReader(id) === true,
     });
   }
 

@@ -123,6 +123,7 @@ export function readingOf(tool: ToolDefinition): ToolReading {
     if (!PLAIN_NAME.test(argument.name)) return without(`PML cannot read the name ${shown}`);
     const name = snakeCase(argument.name);
     const effect = effectOf(argument.schema, { name, tool });
+    // guard: reading-names
     if (effect !== undefined) return without(`${shown} may be ${effect}`);
     isOfFiles ||= PATH.test(name);
   }

@@ -56,7 +56,7 @@ Deno.test("tools of popular servers read if no argument can have another effect"
   assert.equal(readersOf("notion").plain.split(" ").length, 12);
   const github = readersOf("github");
   assert.equal(github.files, "get_file_contents list_commits");
-  assert.equal(github.plain.split(" ").length, 22);
+  assert.equal(github.plain.split(" ").length, 24);
 });
 
 Deno.test("a tool that its server calls read-only is left out for the argument that its note names", () => {

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
-import { widerRuleName } from "../core/pattern.ts";
+import { READS_RULE_NAME, widerRuleName } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type PathSystem, SeenArguments } from "./_arguments.ts";
 import type { PathVariables } from "./_path_readings.ts";
@@ -70,6 +70,8 @@ export interface JudgeOptions {
    * literal, as those of all servers are if this is missing.
    */
   readonly variablesOf?: (server: string) => PathVariables | undefined;
+  /** Returns whether PML knows that a tool only reads. If missing, PML knows it of no tool. */
+  readonly isReader?: (id: ToolId) => boolean;
   /** The file system that resolves paths; by default that of this machine. */
   readonly system?: PathSystem;
   /** Whether other rules may name the variables of a program. Then these rules deny none of them. */
@@ -85,10 +87,13 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const deny = new RuleIndex(rules.deny);
   const ask = new RuleIndex(rules.ask);
   const allow = new RuleIndex(rules.allow);
+  const lists = [deny, ask, allow];
+  // Most servers have no such rule. Then there is nothing to derive.
+  const isReader = (id: ToolId) => hasReadsRule(lists, id) && options.isReader?.(id) === true;
   const plainly = (id: ToolId): Verdict => {
     const { server, tool } = splitToolId(id);
     const isMethod = tool.startsWith("@");
-    for (const scope of scopesOf(id)) {
+    for (const scope of scopesOf(id, isReader(id))) {
       const isUncovered = isMethod && scope === "*" && !COVERED_BY_ANY.includes(tool);
       const asking = isUncovered ? undefined : ask.plain(scope);
       if (asking) return verdict("ask", asking);
@@ -105,7 +110,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const variables = options.variablesOf?.(splitToolId(id).server);
     const { workspace, system } = options;
     const seen = args && new SeenArguments(args, { workspace, variables, system });
-    for (const scope of scopesOf(id)) {
+    for (const scope of scopesOf(id, isReader(id))) {
       const rule = deny.plain(scope);
       if (rule) return verdict("deny", rule);
     }
@@ -127,8 +132,10 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const fixedVerdict = fixed.get(id);
     if (fixedVerdict !== undefined) return fixedVerdict;
     const found = judge(id, args);
-    // Most verdicts do not depend on arguments.
-    if (!id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id))) {
+    // Most verdicts depend neither on arguments nor on modules that can be loaded later.
+    const isFixed = !id.startsWith("shell:") && !lists.some((list) => list.isNarrow(id)) &&
+      !hasReadsRule(lists, id);
+    if (isFixed) {
       // The cache is bounded because a model can name any number of missing tools.
       dropOldest(fixed, FIXED_MAX);
       fixed.set(id, found);
@@ -163,12 +170,20 @@ export function deniedByRule(id: ToolId, verdict: Verdict): PmlError {
   });
 }
 
+/** Returns whether a rule names the tools of a server that only read, and this is a tool. */
+function hasReadsRule(lists: readonly RuleIndex[], id: ToolId): boolean {
+  const { server, tool } = splitToolId(id);
+  const scope = `${server}:${READS_RULE_NAME}`;
+  return !tool.startsWith("@") && lists.some((list) => list.plain(scope) !== undefined);
+}
+
 /** Returns the texts of rules that cover a tool, the narrowest first. */
-function scopesOf(id: ToolId): readonly string[] {
+function scopesOf(id: ToolId, isReader: boolean): readonly string[] {
   const { server, tool } = splitToolId(id);
   const wider = widerRuleName(tool);
   const own = wider === undefined ? [id] : [id, `${server}:${wider}`];
-  return [...own, `${server}:*`, "*"];
+  const reads = isReader ? [`${server}:${READS_RULE_NAME}`] : [];
+  return [...own, ...reads, `${server}:*`, "*"];
 }
 
 /** Returns the verdict for any arguments, with the rules that depend on them. */

@@ -56,6 +56,36 @@ Deno.test("makeJudge() follows the order of precedence in every combination of l
   }
 });
 
+Deno.test("a rule for the tools that read is between a tool and its server, and covers only readers", () => {
+  const isReader = (id: ToolId) => id === ID;
+  const judged = (lists: Parameters<typeof set>[0], id = ID) => {
+    const { kind, rule } = makeJudge(set(lists), { known, isReader })(id);
+    return [kind, rule];
+  };
+  const reads = "fs:@reads";
+  assert.deepEqual(judged({ allow: [reads], ask: ["fs:*", "*"] }), ["allow", reads]);
+  assert.deepEqual(judged({ allow: ["fs:*", "*"], ask: [reads] }), ["ask", reads]);
+  assert.deepEqual(judged({ allow: [reads], ask: [reads] }), ["ask", reads]);
+  assert.deepEqual(judged({ allow: ["fs:read"], ask: [reads] }), ["allow", "fs:read"]);
+  assert.deepEqual(judged({ allow: ["fs:read"], deny: [reads] }), ["deny", reads]);
+  for (const other of [toolId("fs", "write"), toolId("fs", "@resources"), toolId("fs2", "read")]) {
+    assert.equal(judged({ allow: [reads], ask: ["*"] }, other)[0], "ask", other);
+  }
+  assert.equal(makeJudge(set({ allow: [reads] }), { known })(ID).kind, "ask");
+});
+
+Deno.test("a judge asks again whether a tool reads, because its module can be loaded later", () => {
+  let isLoaded = false;
+  const judge = makeJudge(set({ allow: ["fs:@reads"], deny: ["db:@reads"] }), {
+    known,
+    isReader: () => isLoaded,
+  });
+  const table = toolId("db", "table");
+  assert.deepEqual([judge(ID).kind, judge(table).kind], ["ask", "ask"]);
+  isLoaded = true;
+  assert.deepEqual([judge(ID).kind, judge(table).kind], ["allow", "deny"]);
+});
+
 Deno.test("makeJudge() follows a readable table of precedence", () => {
   const table: [Partial<Record<keyof RuleSet, string[]>>, Verdict["kind"], string][] = [
     [{ deny: ["*"], allow: ["fs:read"] }, "deny", "*"],

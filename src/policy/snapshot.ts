@@ -27,6 +27,10 @@ export interface PolicySnapshot {
   readonly known: (server: string) => boolean;
   /** Returns the variables of a server that may expand the paths it gets. */
   readonly variablesOf: NonNullable<JudgeOptions["variablesOf"]>;
+  /** Returns whether PML derives that a tool only reads. */
+  readonly isReader: (id: ToolId) => boolean;
+  /** The servers that a rule for their tools that read names. */
+  readonly readsRules: ReadonlySet<string>;
   /** Returns a hash of the rules. An approval is valid only for equal rules. */
   readonly rules: () => string;
 }
@@ -45,7 +49,7 @@ const WIDE = "the workspace, which config.yaml does not name";
 /** Makes a snapshot from the configuration and the trust in it. */
 export function snapshotOf(
   loaded: LoadedConfig,
-  from: Pick<PolicySnapshot, "trust" | "version"> & {
+  from: Pick<PolicySnapshot, "trust" | "version" | "isReader"> & {
     readonly known: readonly string[];
     readonly builtins: ReadonlySet<string>;
     readonly capabilities: CapabilityPolicy | undefined;
@@ -67,6 +71,7 @@ export function snapshotOf(
   const options: JudgeOptions = {
     variablesOf: variables,
     known: (server, id) => all.has(server) || all.has(id),
+    isReader: from.isReader,
     workspace: config.workspace,
   };
   const own = makeJudge(rules, options);
@@ -87,6 +92,11 @@ export function snapshotOf(
     trust,
     known,
     variablesOf: variables,
+    isReader: from.isReader,
+    readsRules: new Set(
+      [rules.deny, rules.ask, rules.allow].flat()
+        .flatMap(({ pattern }) => pattern.kind === "reads" ? [pattern.server] : []),
+    ),
     judge: config.askForKeys ? askingForKeys(whole ?? judge) : whole ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };

@@ -13,7 +13,7 @@ import type { Maybe } from "../core/maybe.ts";
 import type { CheckedCall, Origin, ResolvedCall, Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { toolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { listingOf } from "./listing.ts";
 import type {
@@ -61,6 +61,12 @@ export class Directory {
   /** Returns the listing of a name: the same object as long as its server is the same. */
   listingOf(name: string): DirectoryListing {
     return this.#entry(name).listing;
+  }
+
+  /** Returns whether PML derives that a tool only reads. */
+  isReader(id: ToolId): boolean {
+    const { server, tool } = splitToolId(id);
+    return this.#entry(server).isReader(tool);
   }
 
   /** Returns whether there is a server of this name. */
@@ -184,6 +190,10 @@ class LazyServer implements Server {
 
   onlyReads(tool: string): Promise<boolean | undefined> {
     return this.#openAndUse((server) => server.onlyReads(tool));
+  }
+
+  isReader(tool: string): boolean {
+    return this.blocked() === undefined && this.#server?.isReader?.(tool) === true;
   }
 
   remark(tool: string): Promise<string | undefined> {

@@ -5,7 +5,7 @@
  */
 
 import { isObject } from "../../src/core/json.ts";
-import { PART_RULE_NAMES } from "../../src/core/pattern.ts";
+import { PART_RULE_NAMES, READS_RULE_NAME } from "../../src/core/pattern.ts";
 import type { Schema } from "../../src/core/wanted.ts";
 
 /** The patterns of texts that a function of PML parses, by their names in `config/_values.ts`. */
@@ -113,7 +113,7 @@ function patterns(): Readonly<Record<string, Schema>> {
   const condition = String.raw`[\w$.\-]{1,64}=(?:${character}(?: *${character})*)?`;
   const conditions = String.raw`\((?:\{[\s\S]*\}|${condition}(?:, ?${condition}){0,15})\)`;
   const others = `@(?:${
-    PART_RULE_NAMES.map((name) => name.slice(1)).join("|")
+    [...PART_RULE_NAMES, READS_RULE_NAME].map((name) => name.slice(1)).join("|")
   }|method\\([\\w./$-]{1,128}\\))`;
   const here = String.raw`localhost|127\.\d+\.\d+\.\d+|\[::1\]`;
   const url = String.raw`(?:https://[^/?#@\s]+|http://(?:${here})(?::\d+)?)(?:[/?#]|$)`;

@@ -72,6 +72,8 @@ export class Loader {
   readonly #files: ModuleReader;
   readonly #inspector: ModuleInspector;
   readonly #modules = new Map<string, Promise<Module>>();
+  /** The modules of these promises, once they are there. */
+  readonly #loaded = new Map<string, Module>();
 
   /** Creates a loader that stores metadata in the PML home, by hash. */
   constructor(home: string, files: ModuleReader, inspector: ModuleInspector) {
@@ -85,24 +87,41 @@ export class Loader {
    * a later read of the file could return others. Throws `INTEGRITY_MISMATCH` if they are not the
    * approved ones.
    */
-  async load({ source, approved, promised }: ModuleUse): Promise<Module> {
-    const { name } = source;
-    const draft = source.kind === "file" ? source.draft : undefined;
-    const identified = draft ?? this.#files.identify(source, this.#inspector.moduleBytes);
-    // guard: identify
-    assertIntegrity(name, { approved, atHand: identified.integrity });
-    const key = `${name} ${identified.integrity}`;
+  async load(use: ModuleUse): Promise<Module> {
+    const { source, promised } = use;
+    const { key, identified } = this.#identify(use);
     const module = await (this.#modules.get(key) ?? this.#begin(key, source, identified));
     // guard: promised
     if (promised !== undefined) assertPromised(module.meta, promised);
     return module;
   }
 
+  /** Returns a module whose approved code was loaded before; undefined if it was not. */
+  loaded(use: ModuleUse): Module | undefined {
+    try {
+      return this.#loaded.get(this.#identify(use).key);
+    } catch {
+      return undefined; // loading it reports why
+    }
+  }
+
+  #identify({ source, approved }: ModuleUse) {
+    const { name } = source;
+    const draft = source.kind === "file" ? source.draft : undefined;
+    const identified = draft ?? this.#files.identify(source, this.#inspector.moduleBytes);
+    // guard: identify
+    assertIntegrity(name, { approved, atHand: identified.integrity });
+    return { identified, key: `${name} ${identified.integrity}` };
+  }
+
   #begin(key: string, source: ModuleSource, identified: ModuleCode): Promise<Module> {
     const module = this.#describe(source, identified);
     this.#modules.set(key, module);
-    // A failure is not remembered, so the next call tries again.
-    module.catch(() => this.#modules.delete(key));
+    module.then(
+      (loaded) => this.#loaded.set(key, loaded),
+      // A failure is not remembered, so the next call tries again.
+      () => this.#modules.delete(key),
+    );
     return module;
   }
 

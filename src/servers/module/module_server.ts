@@ -53,6 +53,11 @@ export class ModuleServer extends KnownServer {
     return await this.#modules.onlyReads(this.#code.use(), tool);
   }
 
+  /** Returns whether the permissions of a tool only let it read. False until it is loaded. */
+  isReader(tool: string): boolean {
+    return this.#modules.isReader(this.#code.use(), tool);
+  }
+
   /** Returns the tools; a module has no other lists. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
     if (list !== "tools") return NO_ITEMS;

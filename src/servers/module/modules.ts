@@ -22,10 +22,11 @@ import { splitToolId } from "../../core/tool_id.ts";
 import { type PlaceOwner, Places } from "../../io/places.ts";
 import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
+import { readingOf } from "../../policy/reading.ts";
 import type { ModuleOptions, Sandbox, SandboxCall } from "../../sandbox/sandbox.ts";
 import { placed, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
-import { askedBy, type ToolChildren } from "./_tool_children.ts";
+import { askedBy, type LoadedTool, type ToolChildren } from "./_tool_children.ts";
 import { ChildStarter } from "./child_starter.ts";
 import type { ModuleHost } from "./module_host.ts";
 import { CodeChildren } from "./code_children.ts";
@@ -138,9 +139,28 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
 
   /** Returns whether a tool can neither write nor use the network or programs. */
   async onlyReads(use: ModuleUse, tool: string): Promise<boolean> {
-    const module = await this.load(use);
-    const { write, net, run } = this.#children.accessOf(use, { module, tool });
-    return [...write, ...net, ...run].length === 0;
+    return this.#onlyReads(use, { module: await this.load(use), tool });
+  }
+
+  /**
+   * Returns whether PML itself derives that a tool only reads. False for a module that is not loaded
+   * or not approved, and for a tool that it does not have.
+   */
+  isReader(use: ModuleUse, tool: string): boolean {
+    const module = this.#loader.loaded(use);
+    const definition = module?.definitions.find(({ name }) => name === tool);
+    if (module === undefined || definition === undefined) return false;
+    if (this.#onlyReads(use, { module, tool })) return true;
+    // The hints of built-in modules are PML's own. Those of git read by running a program.
+    return use.source.kind === "builtin" && readingOf(definition).reads;
+  }
+
+  #onlyReads(use: ModuleUse, called: LoadedTool): boolean {
+    // A path to write that is no access now becomes one if a link changes.
+    // guard: reads-write
+    if (askedBy(called).write.length > 0) return false;
+    const { net, run } = this.#children.accessOf(use, called);
+    return net.length === 0 && run.length === 0;
   }
 
   /** Runs a call that passed the checks, with the grants that the user was shown. */
