@@ -6,7 +6,15 @@
 
 import assert from "node:assert/strict";
 import { assertGolden } from "./kit/golden.ts";
-import { moduleOffer, type Offer, packageOffer, put, sendRequest, spawnHub, startHub } from "./kit/hub.ts";
+import {
+  moduleOffer,
+  type Offer,
+  packageOffer,
+  put,
+  sendRequest,
+  spawnHub,
+  startHub,
+} from "./kit/hub.ts";
 import { until } from "./kit/wait.ts";
 
 const get = (url: string) => sendRequest(url, { method: "GET" });
