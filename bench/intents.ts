@@ -57,7 +57,7 @@ class Bench {
   /** Remembers that these queries were searched for, and that the tools that they need were used. */
   async learned(rows: readonly Row[]): Promise<UseMemory> {
     const on = { config: { memory: true } };
-    const memory = new UseMemory("/dev/null/none", on, { warn: () => {} });
+    const memory = new UseMemory({ path: "/dev/null/none" }, on, { warn: () => {} });
     for (const { query, gold } of [...Array(REPEATED)].flatMap(() => rows)) {
       memory.searched("local", { query, tools: await this.hits(query) });
       for (const id of gold) this.#use(id, memory);

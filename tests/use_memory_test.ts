@@ -6,8 +6,9 @@
  */
 
 import assert from "node:assert/strict";
-import { readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { sha256 } from "../src/core/hash.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -34,8 +35,10 @@ async function sceneOf(config?: string): Promise<Workspace> {
   return ws;
 }
 
+/** Returns the file of the memory of a workspace and its user. */
 function memoryOf(ws: Workspace): string {
-  return join(ws.home, "memory.json");
+  const name = sha256(JSON.stringify([ws.path, null])).slice(0, 32);
+  return join(ws.home, "memory", `${name}.json`);
 }
 
 interface Shown {
@@ -62,7 +65,7 @@ Deno.test("the memory contains only types of arguments and results, and can be c
     await pml.open();
     await pml.callTool("search", { query: `who is ${SECRET}` });
     for (let count = 0; count < 3; count++) {
-      const { result } = await pml.callTool("crm__tell", {});
+      const { result } = await pml.callTool("crm__tell", { turn: count });
       assert.match(textOf({ result }), new RegExp(SECRET));
       await pml.callTool("filesystem__read_file", { path: "good.txt" });
     }
@@ -80,7 +83,8 @@ Deno.test("the memory contains only types of arguments and results, and can be c
     .map((id) => tools.find((one) => one.id === id));
   assert.deepEqual([crm?.calls, crm?.errors, crm?.next], [4, 1, { "filesystem:read_file": 3 }]);
   // A call that never reached its server does not count as use.
-  assert.deepEqual([file?.calls, file?.errors, file?.result], [3, 0, { type: "string" }]);
+  assert.deepEqual([file?.calls, file?.errors], [3, 0]);
+  assert.equal(file?.result, undefined, "the text of a file says nothing about other files");
   assert.deepEqual(crm?.result, {
     type: "object",
     properties: {
@@ -143,6 +147,7 @@ Deno.test("pml memory stores nothing where the user turned it off, and reports w
 
 Deno.test("a broken memory is reported, starts anew, and stops no call", async () => {
   await using ws = await sceneOf();
+  await mkdir(dirname(memoryOf(ws)), { recursive: true, mode: 0o700 });
   await writeFile(memoryOf(ws), '{"version": 1, "tools": {"crm:tell": {"hash": "\\u202e"}}}');
   const called = await runPml(ws, ["call", "crm:tell"]);
   assert.equal(called.code, 0, called.stderr);

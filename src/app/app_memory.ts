@@ -6,13 +6,17 @@
  */
 
 import { join } from "node:path";
+import { sha256 } from "../core/hash.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";
 
-/** Opens the memory; reads nothing yet. */
+/** Opens the memory of this workspace and this user or identity; reads nothing yet. */
 export function memoryOf(app: App): UseMemory {
-  return new UseMemory(join(app.config().home, "memory.json"), app.policy, app.log);
+  const { home, workspace, narrowing } = app.config();
+  const name = sha256(JSON.stringify([workspace, narrowing?.identity?.name ?? null])).slice(0, 32);
+  const path = join(home, "memory", `${name}.json`);
+  return new UseMemory({ path, common: join(home, "memory.json") }, app.policy, app.log);
 }
 
 /** Returns the observed types of the results of known tools. */

@@ -186,7 +186,7 @@ export async function why(
       ...Object.entries(approved).map(([what, value]) =>
         `approved ${what}: ${visible(value, 400)}`
       ),
-      ...(reading === undefined ? [] : [readingSaid(reading)]),
+      ...(reading === undefined ? [] : [readingText(reading)]),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
     ].join("\n  "),
     note,
@@ -205,9 +205,9 @@ async function readingAt(
 }
 
 /** Returns the text whether a tool only reads. */
-function readingSaid({ reads, note }: ToolReading): string {
-  const why = note === undefined ? "" : `: ${note}`;
-  return `${reads ? "counts" : "does not count"} as a tool that only reads${why}`;
+function readingText({ reads, note }: ToolReading): string {
+  const why = note === undefined ? "" : ` (${note})`;
+  return `${reads ? "only reads" : "may do more than read"}${why}`;
 }
 
 /** Returns the text that a server is unknown, or that it lists no such tool. */

@@ -13,10 +13,10 @@ import { parseUse, type ToolUse } from "./_tool_use.ts";
 const MOST_BYTES = 4 << 20;
 const MOST_TOOLS = 500;
 
-/** Reads the use of all tools; empty if the file is missing. Throws if the file is corrupt. */
-export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> {
+/** Reads the use of all tools; undefined if the file is missing. Throws if the file is corrupt. */
+export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> | undefined {
   const json = parsed(path);
-  if (json === undefined) return new Map();
+  if (json === undefined) return undefined;
   if (!isObject(json) || json.version !== 1 || !isObject(json.tools)) {
     throw new TypeError("it does not contain the use of tools");
   }

@@ -1,14 +1,15 @@
 /**
  * Records how tools were used: counts, times, types of results, and the order of calls. The record
- * is one file in the PML home and never leaves the machine.
+ * is a file in the PML home for each workspace and identity, and never leaves the machine.
  *
  * @module
  */
 
 import { messageOf } from "../core/errors.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
+import { sha256 } from "../core/hash.ts";
 import type { Outcome, ToolResult } from "../protocol/call.ts";
-import type { JsonObject } from "../core/json.ts";
+import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { dropOldest, memoized } from "../core/memo.ts";
 import { outputOf } from "../protocol/output.ts";
 import type { ResolvedCall } from "../servers/server.ts";
@@ -19,8 +20,16 @@ import type { WarningLog } from "../io/private_files.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import { termsOf } from "../search/terms.ts";
 import { fittedUses, keepUses, readUses } from "./_memory_file.ts";
-import { mergedShapes, shapeOf } from "./_result_shape.ts";
+import { mergedShapes, type Shape, shapeOf } from "./_result_shape.ts";
 import { type Counts, durationStep, mergedUse, sum, timeAt, type ToolUse } from "./_tool_use.ts";
+
+/** Calls of one tool with different arguments whose results have the same shape. */
+interface AgreeingCalls {
+  readonly hash: string;
+  readonly text: string;
+  /** The hashes of their arguments. */
+  readonly calls: Set<string>;
+}
 
 /** A call that reached its server. */
 export interface UsedTool {
@@ -35,6 +44,12 @@ export interface UsedTool {
 }
 
 const FLUSH_MS = 60_000;
+/** How many calls with different arguments must agree on the shape of a text. */
+const AGREE = 3;
+/** The number of calls of a tool from which on only some are compared. */
+const MOST_COMPARED = 64;
+/** Names of arguments that name a file or a page. */
+const CONTENT = /(?:^|_)(?:paths?|files?|file_?names?|ur[il]s?|href|page|document)$/i;
 const MOST_SESSIONS = 100;
 const MOST_SEARCHES = 20;
 const MOST_WORDS = 20;
@@ -85,10 +100,13 @@ export interface ShownUse {
 export class UseMemory implements Disposable {
   /** The path of the file. */
   readonly path: string;
+  readonly #common: string | undefined;
   readonly #policy: ConfigOwner<"memory">;
   readonly #log: WarningLog;
   readonly #hash = memoized(definitionHash);
   readonly #sessions = new Map<string, UseSession>();
+  /** The shape of the latest results of tools without a known shape, and the arguments for it. */
+  readonly #agreeing = new Map<ToolId, AgreeingCalls>();
   /** The content of the file at the last read. */
   #uses: ReadonlyMap<ToolId, ToolUse> | undefined;
   /** The use that is not in the file yet. */
@@ -97,9 +115,17 @@ export class UseMemory implements Disposable {
   #all: ReadonlyMap<ToolId, ToolUse> | undefined;
   #flushed = performance.now();
 
-  /** Creates a record of the file, which is read on demand. `policy` has the option `memory`. */
-  constructor(path: string, policy: ConfigOwner<"memory">, log: WarningLog) {
+  /**
+   * Creates a record of the file, which is read on demand. While it is missing, the counts of an
+   * older file that all workspaces had in common are read. `policy` has the option `memory`.
+   */
+  constructor(
+    { path, common }: { readonly path: string; readonly common?: string },
+    policy: ConfigOwner<"memory">,
+    log: WarningLog,
+  ) {
     this.path = path;
+    this.#common = common;
     this.#policy = policy;
     this.#log = log;
   }
@@ -118,10 +144,9 @@ export class UseMemory implements Disposable {
     this.#all = undefined;
     if (!isError) {
       this.#follows({ call, since, hash, ended });
-      // A shape is slow to compute, so only calls 1, 2, 4, 8 and so on update it.
-      const isLooked = (use.calls & (use.calls - 1)) === 0 && outcome.task === undefined;
-      if (isLooked && sizeOf(outcome.result.content) <= MOST_TEXT) {
-        use.shape = mergedShapes(use.shape, shapeOf(outputOf(outcome.result), call.arguments));
+      if (outcome.task === undefined && sizeOf(outcome.result.content) <= MOST_TEXT) {
+        const shape = this.#learned(use, { call, definition, result: outcome.result });
+        if (shape !== undefined) use.shape = mergedShapes(use.shape, shape);
       }
     }
     if (ended - this.#flushed > FLUSH_MS) this.flush();
@@ -216,13 +241,45 @@ export class UseMemory implements Disposable {
   /** Deletes the whole record. */
   clear(): void {
     this.#fresh.clear();
+    this.#agreeing.clear();
     this.#uses = this.#all = undefined;
     drop(this.path);
+    if (this.#common !== undefined) drop(this.#common);
   }
 
   /** Writes new use. */
   [Symbol.dispose](): void {
     this.flush();
+  }
+
+  /**
+   * Returns the shape of a result if it says something about later results: that of structured
+   * content, or one on which three calls with different arguments agree. A text that a tool takes
+   * from a file or a page says nothing.
+   */
+  #learned(
+    use: FreshUse,
+    { call: { id, arguments: args }, definition, result }:
+      & Pick<UsedTool, "call">
+      & { readonly definition: ToolDefinition; readonly result: ToolResult },
+  ): Shape | undefined {
+    // A shape is slow to compute, so of many calls only some update it.
+    if (result.structuredContent !== undefined || use.shape !== undefined) {
+      return isPowerOfTwo(use.calls) ? shapeOf(outputOf(result), args) : undefined;
+    }
+    if (use.calls > MOST_COMPARED && !isPowerOfTwo(use.calls)) return undefined;
+    if (takesContent(definition)) return undefined;
+    const shape = shapeOf(outputOf(result), args);
+    const text = canonical(shape as unknown as Json);
+    const before = this.#agreeing.get(id);
+    const isSame = before?.hash === use.hash && before.text === text;
+    const calls = isSame ? before.calls : new Set<string>();
+    calls.add(sha256(canonical(args)));
+    this.#agreeing.set(id, { hash: use.hash, text, calls });
+    dropOldest(this.#agreeing, MOST_SESSIONS);
+    if (calls.size < AGREE) return undefined;
+    this.#agreeing.delete(id);
+    return shape;
   }
 
   /** Records that a call followed the previous call and the searches that found its tool. */
@@ -279,7 +336,11 @@ export class UseMemory implements Disposable {
 
   #read(): ReadonlyMap<ToolId, ToolUse> {
     try {
-      return readUses(this.path);
+      const uses = readUses(this.path);
+      if (uses !== undefined) return uses;
+      const common = this.#common === undefined ? undefined : readUses(this.#common);
+      // Its types may be those of results in another workspace.
+      return new Map([...common ?? []].map(([id, { shape: _, ...use }]) => [id, use]));
     } catch (error) {
       this.#log.warn(
         `Cannot read the record of tool use: ${messageOf(error)}. PML starts a new record`,
@@ -287,6 +348,16 @@ export class UseMemory implements Disposable {
       return new Map();
     }
   }
+}
+
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
+}
+
+/** Returns whether a tool reads a file or a page that its arguments name. */
+function takesContent({ inputSchema }: ToolDefinition): boolean {
+  const names = Object.keys(objectOf(objectOf(inputSchema).properties));
+  return names.some((name) => CONTENT.test(name.replace(/([a-z\d])([A-Z])/g, "$1_$2")));
 }
 
 /** Returns hashes of the words of a query, which are enough to recognize them. */

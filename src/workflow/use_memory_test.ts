@@ -39,8 +39,12 @@ class Scene implements ConfigOwner<"memory">, WarningLog, AsyncDisposable {
     return join(this.folder, "memory.json");
   }
 
+  get common(): string {
+    return join(this.folder, "common.json");
+  }
+
   open(): UseMemory {
-    return new UseMemory(this.path, this, this);
+    return new UseMemory({ path: this.path, common: this.common }, this, this);
   }
 
   warn(message: string): void {
@@ -58,6 +62,8 @@ class Scene implements ConfigOwner<"memory">, WarningLog, AsyncDisposable {
 
 interface Use {
   readonly output?: Json;
+  /** The text of the result, in place of structured content. */
+  readonly text?: string;
   readonly args?: Record<string, Json>;
   readonly version?: string;
   readonly fails?: boolean;
@@ -66,10 +72,11 @@ interface Use {
 }
 
 function use(memory: UseMemory, id: string, options: Use = {}): void {
-  const { output = { ok: true }, args = {}, version, fails = false, run, method } = options;
-  const outcome: Outcome | undefined = fails
-    ? undefined
-    : { kind: "result", result: { content: [], structuredContent: output } };
+  const { output = { ok: true }, text, args = {}, version, fails = false, run, method } = options;
+  const result = text === undefined
+    ? { content: [], structuredContent: output }
+    : { content: [{ type: "text", text }] };
+  const outcome: Outcome | undefined = fails ? undefined : { kind: "result", result };
   const definition = definitionOf(id, version);
   const call = {
     ...{ id, arguments: args, via: "call", actor: "local", run, method },
@@ -316,4 +323,53 @@ Deno.test("a call is recorded when note() returns", async () => {
   using memory = scene.open();
   use(memory, "a:one");
   assert.equal(memory.tools().get("a:one" as ToolId)?.calls, 1);
+});
+
+Deno.test("UseMemory learns the types of a text where three calls with different arguments agree", async () => {
+  await using scene = await Scene.make();
+  using memory = scene.open();
+  const id = "a:issue" as ToolId;
+  const call = (number: number, text = '{"title":"x"}') =>
+    use(memory, id, { text, args: { number } });
+  call(1);
+  call(1);
+  call(2);
+  assert.equal(memory.observed(id, hashOf(id)), undefined);
+  call(3, '{"missing":true}');
+  call(4);
+  call(5);
+  assert.equal(memory.observed(id, hashOf(id)), undefined, "another result came between");
+  call(6);
+  assert.deepEqual(memory.observed(id, hashOf(id)), {
+    type: "object",
+    properties: { title: { type: "string" } },
+    required: ["title"],
+  });
+});
+
+Deno.test("UseMemory learns no types from texts of tools that read a file or a page", async () => {
+  await using scene = await Scene.make();
+  using memory = scene.open();
+  for (const name of ["path", "filePath", "url", "document"]) {
+    const id = `a:read_${name}` as ToolId;
+    Object.assign(definitionOf(id), { inputSchema: { properties: { [name]: {} } } });
+    for (const value of ["1", "2", "3", "4"]) {
+      use(memory, id, { text: '{"a":1}', args: { [name]: value } });
+    }
+    assert.equal(memory.observed(id, definitionHash(definitionOf(id))), undefined, name);
+  }
+});
+
+Deno.test("UseMemory takes the counts of an older file, without its types", async () => {
+  await using scene = await Scene.make();
+  const id = "a:one" as ToolId;
+  {
+    using earlier = new UseMemory({ path: scene.common }, scene, scene);
+    use(earlier, id);
+  }
+  using memory = scene.open();
+  assert.deepEqual(memory.recentUses().map(({ calls }) => calls), [1]);
+  assert.equal(memory.observed(id, hashOf(id)), undefined);
+  memory.clear();
+  assert.deepEqual(memory.recentUses(), []);
 });
