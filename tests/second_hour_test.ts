@@ -242,3 +242,14 @@ Deno.test("pml uninstall prints the size of small files in kilobytes, after thei
   const ran = await runPmlOnTerminal(ws, ["uninstall"], { typed: [["Remove all of this", "n"]] });
   assert.match(ran.stdout, /config\.yaml: your settings, servers and rules,\s+1 KB/);
 });
+
+Deno.test("a whole line as the program of shell:exec is refused before anybody is asked", async () => {
+  await using ws = await makeWorkspace();
+  const line = await runPml(ws, ["call", "shell:exec", "command=ls -la"]);
+  assertError(line, { code: "BAD_ARGUMENTS", exit: 1 });
+  assert.ok(line.stderr.includes("Arguments go into args"), line.stderr);
+  for (const program of ["ls", "/opt/My Program/run", "./a"]) {
+    const asked = await runPml(ws, ["call", "shell:exec", `command=${program}`]);
+    assertError(asked, { code: "APPROVAL_REQUIRED", exit: 1 });
+  }
+});

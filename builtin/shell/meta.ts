@@ -25,7 +25,9 @@ export const __meta__ = {
           command: {
             ...TEXT,
             minLength: 1,
-            description: "A program on PATH, or its absolute path",
+            // A name on PATH has no space: a space shows that arguments follow.
+            pattern: "^(?:\\S+|/.*|[A-Za-z]:[\\\\/].*)$",
+            description: "A program on PATH, or its absolute path. Arguments go into args",
           },
           args: { type: "array", items: TEXT, default: [] },
           cwd: { ...TEXT, default: ".", description: "A folder of the workspace" },

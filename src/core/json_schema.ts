@@ -65,9 +65,22 @@ export class JsonSchema {
       const [before, after] = [errors[at - 1], errors[at + 1]];
       return !isExplained(error, after) && !(isClosed(before) && error.keyword === "false");
     });
-    const texts = [...new Set(inner.map(textOf))];
+    const texts = [...new Set(inner.map((error) => textOf(error) + this.#formOf(error)))];
     const more = texts.length > MOST ? [`and ${texts.length - MOST} more problems`] : [];
     return visible([...texts.slice(0, MOST), ...more].join("; "), 500);
+  }
+
+  /** Returns the description of a text with a pattern, which few people can read. */
+  #formOf({ keyword, keywordLocation }: OutputUnit): string {
+    if (keyword !== "pattern") return "";
+    const [, ...path] = keywordLocation.split("/");
+    let schema: unknown = this.#schema;
+    for (const part of path.slice(0, -1)) {
+      const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      schema = Object(schema)[name];
+    }
+    const { description } = Object(schema);
+    return typeof description === "string" ? ` (${description})` : "";
   }
 
   #assertUsable(schema: Schema | boolean): void {

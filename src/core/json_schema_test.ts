@@ -72,3 +72,16 @@ Deno.test("JsonSchema does not change the schema that it is given", () => {
   new JsonSchema(schema).wrong({ a: {} });
   assert.deepEqual(schema, { type: "object", properties: { a: { $ref: "#" } } });
 });
+
+Deno.test("JsonSchema explains a pattern by the description of its text", () => {
+  const code = { type: "string", pattern: "^[A-Z]{3}$", description: "A currency, such as EUR" };
+  const schema = new JsonSchema({
+    properties: { code, list: { items: { $ref: "#/$defs/code" } } },
+    $defs: { code },
+  });
+  assert.equal(
+    schema.wrong({ code: "euro" }),
+    "code: the value does not match pattern (A currency, such as EUR)",
+  );
+  assert.match(schema.wrong({ list: ["euro"] }) ?? "", /^list\.0: .*pattern/);
+});
