@@ -100,7 +100,9 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
       capacity: this.#capacity,
       resolver: new ServerResolver({ ...options, draft: () => this.draft }),
       records: this.#records,
-      checks: CHECKS.map((checkOf) => checkOf({ policy, schemas, asking })),
+      checks: CHECKS.map((checkOf) =>
+        checkOf({ policy, schemas, asking, multiTool: this.always.multiTool })
+      ),
       deadlines: this.#deadlines,
       runner: new ServerRunner(
         { logins: this.logins, schemas, lists: options.servers.lists },
@@ -213,8 +215,8 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   /** Returns the subjects of questions. The first question loads them. */
   #callSubjects(): Promise<CallSubjects> {
     return this.#subjects ??= import("../calls/call_subjects.ts").then(({ CallSubjects }) => {
-      const { approvals, machine } = this;
-      return new CallSubjects({ ...this.#options, approvals, machine });
+      const { always, approvals, machine } = this;
+      return new CallSubjects({ ...this.#options, always, approvals, machine });
     });
   }
 

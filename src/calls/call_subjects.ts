@@ -10,9 +10,11 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { shownArguments } from "../protocol/call.ts";
 import { defined } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import type { AlwaysRules } from "../policy/always_rule.ts";
 import type { Approvals } from "../policy/approvals.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
 import { definitionHash } from "../policy/integrity.ts";
+import { ENDED } from "../policy/multi_tool_rules.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Subject } from "../policy/subject.ts";
 import { kindNamed } from "../servers/kinds.ts";
@@ -29,6 +31,7 @@ export interface SubjectParts {
   readonly servers: Servers;
   readonly approvals: Approvals;
   readonly machine: Pick<Machine, "layerRemark">;
+  readonly always: Pick<AlwaysRules, "multiTool">;
 }
 
 /** Makes the subjects of questions. */
@@ -81,11 +84,18 @@ export class CallSubjects {
         ...await server.consentLines(call),
         ...call.method === undefined ? pageFacts(server.name, { servers, judge }) : [],
         ...requestFacts(call),
+        ...this.#hasEndedRule(call, definition) ? [ENDED] : [],
         ...offerFacts(call),
       ],
       ...lines.length === 0 ? {} : { definitionLines: lines },
       ...skills === undefined ? {} : { otherTexts: [definitionHash(skills)] },
     };
+  }
+
+  /** Returns whether a rule of an answer for several tools would allow a call, but ended. */
+  #hasEndedRule({ id, method, verdict }: ResolvedCall, definition: ToolDefinition): boolean {
+    return method === undefined && verdict?.kind === "ask" && verdict.rule === id &&
+      this.#parts.always.multiTool.isOver(verdict, definition);
   }
 
   /**

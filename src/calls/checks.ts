@@ -4,12 +4,14 @@
  * @module
  */
 
+import type { MultiToolRules } from "../policy/multi_tool_rules.ts";
 import type { Policy } from "../policy/policy.ts";
 import { approved } from "./checks/approval.ts";
 import { argumentsAreAcceptable, type ArgumentSchemas } from "./checks/arguments.ts";
 import type { Check } from "./checks/check.ts";
 import { completionNeedsNoQuestion } from "./checks/completion.ts";
 import { configIsValid } from "./checks/config.ts";
+import { effectIsUnchanged } from "./checks/effect.ts";
 import { notificationNeedsNoQuestion } from "./checks/notification.ts";
 import { withinRate } from "./checks/rate.ts";
 import { notDenied } from "./checks/rules.ts";
@@ -23,6 +25,8 @@ export interface CheckServices {
   readonly schemas: ArgumentSchemas;
   /** The approvals, and the facts that they bind to. */
   readonly asking: AskCallOptions & TrustOptions;
+  /** The rules that an answer wrote for several tools. */
+  readonly multiTool: MultiToolRules;
 }
 
 /** Every check. The order is part of the security model (docs/security-model.md). */
@@ -33,6 +37,7 @@ export const CHECKS: readonly ((services: CheckServices) => Check)[] = [
   () => completionNeedsNoQuestion,
   () => notificationNeedsNoQuestion,
   ({ asking }) => serverIsTrusted(asking),
+  ({ multiTool, asking }) => effectIsUnchanged(multiTool, asking),
   ({ schemas }) => argumentsAreAcceptable(schemas),
   ({ asking }) => approved(asking),
 ];

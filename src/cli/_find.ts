@@ -9,9 +9,10 @@ import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
-import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
+import { defined, inset, type JsonObject, memberOf, quoted, visible } from "../core/json.ts";
 import { PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
+import { ENDED, MultiToolRules } from "../policy/multi_tool_rules.ts";
 import { readingOf, type ToolReading } from "../policy/reading.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import {
@@ -143,20 +144,14 @@ export async function why(
   const { server, tool: own } = splitToolId(id);
   await askForTools(at, { only: server });
   const tool = app.catalog.get(id)?.tool;
-  const isCall = pairs.length > 0;
-  const base = parseObject(takeObject(pairs));
-  const typed = parseArguments(pairs, { base, schema: tool?.inputSchema ?? {} });
-  const entry = app.directory.at(server);
-  const call = { id, arguments: typed };
-  const { arguments: fullArguments } = entry.blocked() === undefined
-    ? await app.servers.withSettings(call, entry)
-    : call;
-  const args = isCall ? fullArguments : undefined;
+  const args = await argumentsOf(app, { id, pairs, tool });
   const forbidden = app.policy.forbidden(server);
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
-  const verdict = SAYS[kind];
+  const isEnded = kind === "allow" && rule === id && tool !== undefined &&
+    new MultiToolRules(app.policy.home).isOver({ rule, source }, tool);
+  const verdict = SAYS[isEnded ? "ask" : kind];
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
@@ -180,14 +175,15 @@ export async function why(
       ...(["@resources", "@skills"].includes(own) && kind !== "deny"
         ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
         : []),
+      ...(isEnded ? [ENDED] : []),
       ...(readers === undefined ? uncoveredLines(app, id) : [readersText(server, readers)]),
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
       ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
       ...Object.entries(approved).map(([what, value]) =>
         `approved ${what}: ${visible(value, 400)}`
       ),
-      ...(reading === undefined ? [] : [readingText(reading)]),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
+      ...(reading === undefined ? [] : [readingText(reading)]),
     ].join("\n  "),
     note,
   };
@@ -208,6 +204,26 @@ async function readingAt(
 function readingText({ reads, note }: ToolReading): string {
   const why = note === undefined ? "" : ` (${note})`;
   return `${reads ? "only reads" : "may do more than read"}${why}`;
+}
+
+/** Returns the arguments that were typed, with those that the user fixed; undefined if there are none. */
+async function argumentsOf(
+  app: App,
+  { id, pairs, tool }: {
+    readonly id: ToolId;
+    readonly pairs: readonly string[];
+    readonly tool: ToolDefinition | undefined;
+  },
+): Promise<JsonObject | undefined> {
+  const rest = [...pairs];
+  const base = parseObject(takeObject(rest));
+  const typed = parseArguments(rest, { base, schema: tool?.inputSchema ?? {} });
+  const entry = app.directory.at(splitToolId(id).server);
+  const call = { id, arguments: typed };
+  const { arguments: fullArguments } = entry.blocked() === undefined
+    ? await app.servers.withSettings(call, entry)
+    : call;
+  return pairs.length > 0 ? fullArguments : undefined;
 }
 
 /** Returns the text that a server is unknown, or that it lists no such tool. */

@@ -11,6 +11,7 @@ import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { alwaysWins } from "./always_wins.ts";
+import { MultiToolRules } from "./multi_tool_rules.ts";
 import { makeJudge } from "./rules.ts";
 import { isTrustedByVariable, type Policy } from "./policy.ts";
 import { reads } from "./snapshot.ts";
@@ -21,12 +22,15 @@ type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
 /** Makes the rules of "Always", and adds them to the workspace file. */
 export class AlwaysRules {
+  /** The rules that an answer wrote for several tools. */
+  readonly multiTool: MultiToolRules;
   readonly #policy: Policy;
   readonly #exact: ReadonlySet<string>;
 
   /** For `exact` tools, which run commands or code, "Always" covers equal arguments only. */
   constructor(policy: Policy, exact: ReadonlySet<string>) {
     this.#policy = policy;
+    this.multiTool = new MultiToolRules(policy.home);
     this.#exact = exact;
   }
 
@@ -62,6 +66,8 @@ export class AlwaysRules {
       defaults: DEFAULT_TEXTS,
       listed: isTrustedByVariable(this.#policy.now.loaded),
     });
+    // Unlike an answer for several tools, this one was about the present definition of the tool.
+    await this.multiTool.remove({ rule, source: this.#policy.rulesFile });
     await this.#policy.reload();
   }
 
