@@ -62,7 +62,7 @@ const EFFECTS: readonly (readonly [effect: string, names: RegExp])[] = [
     named(
       String
         .raw`[a-z\d]*(?:url|uri|iri|address)|addr|href|link|endpoint|webhook|callback|redirect|` +
-        "web_?site|web_?page|feed|recipient|b?cc",
+        "web_?site|web_?page|feed|recipient|b?cc|connection_?string|dsn",
     ),
   ],
   [
@@ -81,7 +81,7 @@ const EFFECTS: readonly (readonly [effect: string, names: RegExp])[] = [
   ],
   ["SQL", named("[a-z]{0,8}ql|cypher|statement|where")],
   ["a command", named("command|cmd|arg|argv|argument|shell|exec|cli")],
-  ["headers", named("[a-z]*header|cookie|authorization")],
+  ["headers", named("[a-z]*header|cookie|authorization|user_?agent")],
   [
     "an output file",
     named(

@@ -83,12 +83,12 @@ Deno.test("a tool that its server calls read-only is left out for the argument t
 Deno.test("names of addresses, hosts, code, SQL, commands, headers and output files are found in any spelling", () => {
   const kinds = {
     "an address": "url uri baseURL imageURLs target_url callback-url webhook href email_address " +
-      "isUrl bcc redirect_uri",
+      "isUrl bcc redirect_uri connection_string",
     "a host": "host hostname dbHost allowed_domains ip ip_address port proxy",
     code: "code script javascript jsCode source_code expression function",
     SQL: "sql sqlQuery jql graphql cypher statement",
     "a command": "command cmd args argv arguments shell_command",
-    headers: "headers requestHeaders cookies",
+    headers: "headers requestHeaders cookies userAgent",
     "an output file": "filename fileName output outputPath out_dir destination dest savePath " +
       "save_to downloadsDir export_file overwrite",
   };
