@@ -197,7 +197,7 @@ async function readingAt(
   const { server, tool: name } = splitToolId(id);
   const isDerived = await app.directory.at(server).onlyReads(name).catch(() => undefined);
   if (isDerived === undefined) return readingOf(tool);
-  return { reads: app.policy.now.isReader(id), note: "by its permissions" };
+  return { reads: app.policy.isReader(id), note: "by its permissions" };
 }
 
 /** Returns the text whether a tool only reads. */

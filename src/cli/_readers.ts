@@ -14,7 +14,7 @@ const DERIVED = "PML derives it from the permissions of modules in the sandbox a
 
 /** Returns the names of the tools of a server that such a rule covers now. */
 export function readersOf({ catalog, policy }: App, server: string): readonly string[] {
-  return catalog.toolsOf(server).filter(({ id }) => policy.now.isReader(id))
+  return catalog.toolsOf(server).filter(({ id }) => policy.isReader(id))
     .map(({ id }) => splitToolId(id).tool);
 }
 
@@ -27,9 +27,9 @@ export function readersText(server: string, readers: readonly string[]): string 
 
 /** Returns lines for the rules that name the tools of the server that read, but not this tool. */
 export function uncoveredLines({ policy }: App, id: ToolId): readonly string[] {
-  const { config: { rules }, isReader } = policy.now;
+  const { rules } = policy.now.config;
   const { server, tool } = splitToolId(id);
-  if (tool.startsWith("@") || isReader(id)) return [];
+  if (tool.startsWith("@") || policy.isReader(id)) return [];
   return [rules.deny, rules.ask, rules.allow].flat().filter((line) => isFor(line, server))
     .map(({ pattern: { text }, source }) =>
       `the rule ${quoted(text)} in ${source} does not cover it: ${DERIVED}`

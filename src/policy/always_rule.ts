@@ -37,20 +37,21 @@ export class AlwaysRules {
   /** Returns the rule that "Always" would add for a call, if it would have an effect. */
   offered(call: AskedCall): string | undefined {
     const { id, arguments: args } = call;
-    const { loaded, config, known, variablesOf, isReader } = this.#policy.now;
+    const { loaded, config, known, variablesOf } = this.#policy.now;
+    const readers = this.#policy;
     const rule = this.#ruleOf(call);
     if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
     if (loaded.wide && reads(config, id)) return undefined;
     if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
     const { workspace, rules, narrowing } = config;
     const partOf = (rules: Rules) =>
-      makeJudge(rules, { known, workspace, variablesOf, isReader, isPart: true });
+      makeJudge(rules, { known, workspace, variablesOf, readers, isPart: true });
     // No rule of the user overrides an ask rule of a company.
     const company = narrowing?.company?.judge(() => ALLOWED, partOf);
     // guard: company-always
     if (company?.(id, args).kind === "ask") return undefined;
     const wanted = { rule, id, args, source: this.#policy.rulesFile };
-    return alwaysWins(rules, { ...wanted, known, workspace, variablesOf, isReader })
+    return alwaysWins(rules, { ...wanted, known, workspace, variablesOf, readers })
       ? rule
       : undefined;
   }

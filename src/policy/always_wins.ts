@@ -24,7 +24,7 @@ export function alwaysWins(
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
   // Most rules of a long list do not match this tool.
-  const isReader = options.isReader?.(id);
+  const isReader = options.readers?.isReader(id);
   const of = (list: readonly Rule[]) =>
     list.filter(({ pattern }) => matches(pattern, id, isReader));
   const ask = of(rules.ask).filter((each) =>

@@ -30,6 +30,7 @@ import {
   type TrustState,
   WorkspaceTrust,
 } from "./workspace_trust.ts";
+import type { Readers } from "./rules.ts";
 import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
 /** A module that a file names. */
@@ -54,12 +55,6 @@ export interface PolicyParts {
   readonly redactor: Redactor;
 }
 
-/** Derives from the permissions of modules which tools only read. `Directory` implements it. */
-export interface Readers {
-  /** Returns whether PML derives that a tool only reads. */
-  isReader(id: ToolId): boolean;
-}
-
 /** The part that changed: the files and the trust in them, or the servers of registries. */
 export type PolicyChange = "configuration" | "registry";
 
@@ -68,7 +63,7 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
-export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
+export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Readers {
   /** The trust records of the user in the PML home. */
   readonly store: TrustStore;
   /** The approvals of the workspace file. */
@@ -121,6 +116,11 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
   /** Takes the servers, which are created with this policy. */
   useReaders(readers: Readers): void {
     this.#readers = readers;
+  }
+
+  /** Returns whether PML derives that a tool only reads. */
+  isReader(id: ToolId): boolean {
+    return this.#readers?.isReader(id) === true;
   }
 
   /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
@@ -381,7 +381,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner {
       known: [...this.#parts.builtins, ...this.#approved, ...this.#capabilities?.names ?? []],
       builtins: this.#parts.builtins,
       capabilities: this.#capabilities,
-      isReader: (id) => this.#readers?.isReader(id) === true,
+      readers: this,
     });
   }
 

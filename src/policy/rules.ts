@@ -56,6 +56,12 @@ export interface RuleSet {
  */
 export type Judge = (id: ToolId, args?: JsonObject, given?: JsonObject) => Verdict;
 
+/** Derives from the permissions of modules which tools only read. `Directory` implements it. */
+export interface Readers {
+  /** Returns whether PML derives that a tool only reads. */
+  isReader(id: ToolId): boolean;
+}
+
 /** The options of `makeJudge`. */
 export interface JudgeOptions {
   /**
@@ -70,8 +76,8 @@ export interface JudgeOptions {
    * literal, as those of all servers are if this is missing.
    */
   readonly variablesOf?: (server: string) => PathVariables | undefined;
-  /** Returns whether PML knows that a tool only reads. If missing, PML knows it of no tool. */
-  readonly isReader?: (id: ToolId) => boolean;
+  /** The tools that PML knows to only read; none if it is missing. */
+  readonly readers?: Readers;
   /** The file system that resolves paths; by default that of this machine. */
   readonly system?: PathSystem;
   /** Whether other rules may name the variables of a program. Then these rules deny none of them. */
@@ -88,12 +94,10 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const ask = new RuleIndex(rules.ask);
   const allow = new RuleIndex(rules.allow);
   const lists = [deny, ask, allow];
-  // Most servers have no such rule. Then there is nothing to derive.
-  const isReader = (id: ToolId) => hasReadsRule(lists, id) && options.isReader?.(id) === true;
   const plainly = (id: ToolId): Verdict => {
     const { server, tool } = splitToolId(id);
     const isMethod = tool.startsWith("@");
-    for (const scope of scopesOf(id, isReader(id))) {
+    for (const scope of scopesOf(id, isReader(id, lists, options.readers))) {
       const isUncovered = isMethod && scope === "*" && !COVERED_BY_ANY.includes(tool);
       const asking = isUncovered ? undefined : ask.plain(scope);
       if (asking) return verdict("ask", asking);
@@ -110,7 +114,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const variables = options.variablesOf?.(splitToolId(id).server);
     const { workspace, system } = options;
     const seen = args && new SeenArguments(args, { workspace, variables, system });
-    for (const scope of scopesOf(id, isReader(id))) {
+    for (const scope of scopesOf(id, isReader(id, lists, options.readers))) {
       const rule = deny.plain(scope);
       if (rule) return verdict("deny", rule);
     }
@@ -175,6 +179,12 @@ function hasReadsRule(lists: readonly RuleIndex[], id: ToolId): boolean {
   const { server, tool } = splitToolId(id);
   const scope = `${server}:${READS_RULE_NAME}`;
   return !tool.startsWith("@") && lists.some((list) => list.plain(scope) !== undefined);
+}
+
+/** Returns whether rules for the tools of its server that read cover a tool. */
+function isReader(id: ToolId, lists: readonly RuleIndex[], readers: Readers | undefined): boolean {
+  // Most servers have no such rule. Then there is nothing to derive.
+  return readers !== undefined && hasReadsRule(lists, id) && readers.isReader(id);
 }
 
 /** Returns the texts of rules that cover a tool, the narrowest first. */

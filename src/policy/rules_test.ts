@@ -59,7 +59,7 @@ Deno.test("makeJudge() follows the order of precedence in every combination of l
 Deno.test("a rule for the tools that read is between a tool and its server, and covers only readers", () => {
   const isReader = (id: ToolId) => id === ID;
   const judged = (lists: Parameters<typeof set>[0], id = ID) => {
-    const { kind, rule } = makeJudge(set(lists), { known, isReader })(id);
+    const { kind, rule } = makeJudge(set(lists), { known, readers: { isReader } })(id);
     return [kind, rule];
   };
   const reads = "fs:@reads";
@@ -78,7 +78,7 @@ Deno.test("a judge asks again whether a tool reads, because its module can be lo
   let isLoaded = false;
   const judge = makeJudge(set({ allow: ["fs:@reads"], deny: ["db:@reads"] }), {
     known,
-    isReader: () => isLoaded,
+    readers: { isReader: () => isLoaded },
   });
   const table = toolId("db", "table");
   assert.deepEqual([judge(ID).kind, judge(table).kind], ["ask", "ask"]);

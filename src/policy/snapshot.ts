@@ -11,7 +11,7 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { kindOf } from "../servers/kinds.ts";
-import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "./rules.ts";
+import { type Judge, type JudgeOptions, makeJudge, type Readers, rulesVersion } from "./rules.ts";
 import type { TrustState } from "./workspace_trust.ts";
 import { pathVariables } from "./path_variables.ts";
 
@@ -27,8 +27,6 @@ export interface PolicySnapshot {
   readonly known: (server: string) => boolean;
   /** Returns the variables of a server that may expand the paths it gets. */
   readonly variablesOf: NonNullable<JudgeOptions["variablesOf"]>;
-  /** Returns whether PML derives that a tool only reads. */
-  readonly isReader: (id: ToolId) => boolean;
   /** The servers that a rule for their tools that read names. */
   readonly readsRules: ReadonlySet<string>;
   /** Returns a hash of the rules. An approval is valid only for equal rules. */
@@ -49,7 +47,8 @@ const WIDE = "the workspace, which config.yaml does not name";
 /** Makes a snapshot from the configuration and the trust in it. */
 export function snapshotOf(
   loaded: LoadedConfig,
-  from: Pick<PolicySnapshot, "trust" | "version" | "isReader"> & {
+  from: Pick<PolicySnapshot, "trust" | "version"> & {
+    readonly readers: Readers;
     readonly known: readonly string[];
     readonly builtins: ReadonlySet<string>;
     readonly capabilities: CapabilityPolicy | undefined;
@@ -71,7 +70,7 @@ export function snapshotOf(
   const options: JudgeOptions = {
     variablesOf: variables,
     known: (server, id) => all.has(server) || all.has(id),
-    isReader: from.isReader,
+    readers: from.readers,
     workspace: config.workspace,
   };
   const own = makeJudge(rules, options);
@@ -92,7 +91,6 @@ export function snapshotOf(
     trust,
     known,
     variablesOf: variables,
-    isReader: from.isReader,
     readsRules: new Set(
       [rules.deny, rules.ask, rules.allow].flat()
         .flatMap(({ pattern }) => pattern.kind === "reads" ? [pattern.server] : []),

@@ -79,7 +79,7 @@ export interface Server {
    * Returns whether PML derives from the permissions of a module that its tool only reads. False
    * until the module is loaded, which `onlyReads()` does. If it is missing, PML derives nothing.
    */
-  readonly isReader?: (tool: string) => boolean;
+  isReader?(tool: string): boolean;
   /** Returns a short remark about a tool that is not in its definition. */
   remark(tool: string): Promise<string | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
