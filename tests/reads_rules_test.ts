@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { listOf, objectOf } from "../src/core/json.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
+import { picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { runPml } from "./kit/run.ts";
 import type { Table } from "./kit/said_server.ts";
@@ -148,4 +149,33 @@ Deno.test("a link that is moved does not make a tool with a path to write a read
   await Deno.symlink(scene.ws.home, scene.ws.file("saved"));
   const answer = await scene.pml.callTool("notes__save", {});
   assert.equal(codeOf(answer), ASKS, textOf(answer));
+});
+
+Deno.test("a rule for the tools that read covers tools that the module adds later, and drops those that change", async () => {
+  await using scene = await makeScene({
+    era: "2025-11-25",
+    capabilities: { elicitation: {} },
+    files: FILES,
+    pml: rules({ allow: ["notes:@reads"] }),
+  });
+  const codeAfter = async (tool: string) => codeOf(await scene.pml.callTool(`notes__${tool}`, {}));
+  assert.deepEqual([await codeAfter("list"), await codeAfter("count")], [undefined, undefined]);
+  const later = NOTES
+    .replace(
+      "count: {},",
+      'count: { permissions: { write: ["."] } }, recount: {}, wipe: { permissions: { write: ["."] } },',
+    )
+    .concat("\nexport const recount = () => 'again'; export const wipe = () => 'wiped';");
+  await Deno.writeTextFile(scene.ws.file("notes.js"), later);
+  const code = await questionOf(scene.pml, { name: "notes__recount", arguments: {} });
+  await read();
+  assert.equal(textOf(await code.answer(picked("Yes"))), "again");
+  // The answer was about the code, and covered that call. No rule was written.
+  assert.equal(await codeAfter("recount"), undefined);
+  assert.equal(await codeAfter("list"), undefined);
+  for (const tool of ["wipe", "count"]) {
+    const call = await questionOf(scene.pml, { name: `notes__${tool}`, arguments: {} });
+    await read();
+    assert.equal(codeOf(await call.answer(picked("No"))), "APPROVAL_DECLINED");
+  }
 });
