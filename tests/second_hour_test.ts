@@ -249,7 +249,7 @@ Deno.test("a whole line as the program of shell:exec is refused before anybody i
   assertError(line, { code: "BAD_ARGUMENTS", exit: 1 });
   assert.ok(line.stderr.includes("Arguments go into args"), line.stderr);
   for (const program of ["ls", "/opt/My Program/run", "./a"]) {
-    const asked = await runPml(ws, ["call", "shell:exec", `command=${program}`]);
-    assertError(asked, { code: "APPROVAL_REQUIRED", exit: 1 });
+    const ran = await runPml(ws, ["call", "shell:exec", `command=${program}`]);
+    assertError(ran, { code: "APPROVAL_REQUIRED", exit: 1 });
   }
 });
