@@ -88,7 +88,7 @@ Deno.test("pml init --yes trusts no existing file, and replaces no other server 
 Deno.test("pml init asks once for the key of the cloud and continues without it after Enter; pml key set stores one without showing it", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const key = "ac_secret_0123456789";
-  const typed = [[/Add PML.*no/, "y"], [/PML_API_KEY.*Enter/, ""]] as const;
+  const typed = [[/Add PML.*no/, "y"], [/unasked\?.*no/, "n"], [/PML_API_KEY.*Enter/, ""]] as const;
   const init = await runPmlOnTerminal(ws, ["init"], { typed });
   assert.equal(init.code, 0, init.stdout);
   await assert.rejects(Deno.stat(`${ws.home}/api_key`), Deno.errors.NotFound);
@@ -112,7 +112,9 @@ Deno.test("pml init stores the key of the cloud that is typed, or with --key rea
   const key = "ac_secret_0123456789";
   const ways = [
     (ws: Workspace) =>
-      runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"], ["PML_API_KEY", key]] }),
+      runPmlOnTerminal(ws, ["init"], {
+        typed: [[/Add PML.*no/, "y"], [/unasked\?.*no/, "n"], ["PML_API_KEY", key]],
+      }),
     (ws: Workspace) =>
       runPmlOnTerminal(ws, ["init", "--yes", "--key"], { typed: [["PML_API_KEY", key]] }),
     (ws: Workspace) => runPml(ws, ["init", "--yes", "--key"], { stdin: `${key}\n` }),
@@ -127,7 +129,9 @@ Deno.test("pml init stores the key of the cloud that is typed, or with --key rea
     for (const text of Object.values(await listing(ws))) assert.ok(!text.includes(key));
   }
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" }, env: { PML_API_KEY: key } });
-  const known = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"]] });
+  const known = await runPmlOnTerminal(ws, ["init"], {
+    typed: [[/Add PML.*no/, "y"], [/unasked\?.*no/, "n"]],
+  });
   assert.equal(known.code, 0, known.stdout);
   assert.doesNotMatch(known.stdout, /API_KEY/);
   await using dry = await makeWorkspace({ files: { ".mcp.json": "{}" } });

@@ -47,8 +47,9 @@ function shown(text: string, language: string): unknown {
 }
 
 Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP", () => {
-  const [, stdio = "", http = ""] = /\n## The entries\n([^]*?)\n## Over HTTP\n([^]*?)\n## /
-    .exec(PAGE) ?? [];
+  const [, stdio = "", http = ""] =
+    /\n## The entries\n([^]*?)\n## [^]*?\n## Over HTTP\n([^]*?)\n## /
+      .exec(PAGE) ?? [];
   const wanted = CLIENTS.map((client) => fileOf(client, false));
   const overHttp = CLIENTS.filter(takesHttp).map((client) => fileOf(client, true));
   for (const [section, files] of [[stdio, wanted], [http, overHttp]] as const) {

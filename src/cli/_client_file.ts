@@ -18,7 +18,8 @@ type Jsonc = typeof import("jsonc-parser");
 
 const COMMENT = /\/\/.*|\/\*[^]*?\*\//g;
 
-const NAME = "pml";
+/** The name of PML's entry in the file of a client. */
+export const NAME = "pml";
 /** The keys of an entry that name its command or address. */
 const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
 
@@ -49,34 +50,124 @@ export interface ClientEdit {
 export async function editClientText(
   text: string,
   path: string,
-  { at, entry, instead, input }: ClientForm,
+  { at, entry: wanted, instead, input, keeps = [] }: ClientForm,
 ): Promise<ClientEdit | undefined> {
-  if (/\.ya?ml$/.test(path)) return await editYaml(text, path, { at, entry });
+  if (/\.ya?ml$/.test(path)) return await editYaml(text, path, { at, entry: wanted });
   const isToml = path.endsWith(".toml");
-  const whole = await (isToml ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
+  const whole = await parsed(text, path);
+  const present = entryIn(whole, at, path);
+  if (isPml(present, wanted)) return undefined;
+  const own = Object.entries(objectOf(present)).filter(([key]) => keeps.includes(key));
+  const permission = Object.fromEntries(own);
+  const entry = { ...wanted, ...permission };
+  const replaced = instead && plain({ ...instead, ...permission });
+  const before = isObject(present) && isDeepStrictEqual(plain(present), replaced)
+    ? present
+    : undefined;
+  if (present !== undefined && before === undefined) {
+    return { text, added: [], other: JSON.stringify(present) };
+  }
+  const withInputs = input === undefined ? text : await withInput(text, { path, whole, input });
+  const target = { path, at: [...at, NAME], entry } as const;
+  const after = isToml
+    ? await withTable(text, { ...target, before })
+    : await withValue(withInputs, target);
+  // If the edit replaces an entry, the user sees each line of the new one.
+  const withoutEntry = isToml || before === undefined
+    ? withInputs
+    : await withValue(withInputs, { ...target, entry: undefined });
+  return {
+    text: after,
+    added: [...addedLines(text, withInputs), ...addedLines(withoutEntry, after)],
+  };
+}
+
+/**
+ * Returns PML's entry in the text of a client's file with an object of servers; undefined if there
+ * is none.
+ */
+export async function presentEntry(
+  text: string,
+  path: string,
+  at: ClientForm["at"],
+): Promise<unknown> {
+  return entryIn(await parsed(text, path), at, path);
+}
+
+/** Returns the value of a client's file. Throws if it has no object. */
+async function parsed(text: string, path: string): Promise<unknown> {
+  return await (path.endsWith(".toml") ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
+}
+
+function entryIn(whole: unknown, at: ClientForm["at"], path: string): unknown {
   const servers = at.reduce<unknown>(
     (value, name) => isObject(value) ? value[name] ?? {} : value,
     whole,
   );
   if (!isObject(servers)) throw fileNotChanged(path, `"${at.join(".")}" is not an object`);
-  const present = memberOf(servers, NAME);
-  if (isPml(present, entry)) return undefined;
-  const other = JSON.stringify(present);
-  const before = present === undefined ? undefined : instead;
-  if (other !== JSON.stringify(before)) return { text, added: [], other };
-  const withInputs = input === undefined ? text : await withInput(text, { path, whole, input });
-  const own = { path, at: [...at, NAME], entry } as const;
-  const after = isToml
-    ? await withTable(text, { ...own, before })
-    : await withValue(withInputs, own);
-  // If the edit replaces an entry, the user sees each line of the new one.
-  const withoutEntry = isToml || before === undefined
-    ? withInputs
-    : await withValue(withInputs, { ...own, entry: undefined });
-  return {
-    text: after,
-    added: [...addedLines(text, withInputs), ...addedLines(withoutEntry, after)],
-  };
+  return memberOf(servers, NAME);
+}
+
+/**
+ * Returns the edit that adds members to PML's entry. Throws if the text cannot be edited without
+ * another change.
+ */
+export async function withMembers(
+  text: string,
+  path: string,
+  { at, members }: { readonly at: ClientForm["at"]; readonly members: ClientEntryValue },
+): Promise<ClientEdit> {
+  const place = [...at, NAME] as const;
+  let after = text;
+  if (path.endsWith(".toml")) {
+    after = await withTableMembers(text, { path, at: place, entry: members });
+  } else {
+    for (const [key, entry] of Object.entries(members)) {
+      after = await withValue(after, { path, at: [...place, key], entry });
+    }
+  }
+  return { text: after, added: addedLines(text, after) };
+}
+
+/**
+ * Returns the edit that adds a text to a list of a JSON file, which is made if there is none. Throws
+ * if another value is there.
+ */
+export async function withListed(
+  text: string,
+  path: string,
+  { at, listed }: Pick<FilePosition, "at"> & { readonly listed: string },
+): Promise<ClientEdit> {
+  const whole = await read(text.replace(/^\uFEFF/, ""), path);
+  const present = at.reduce<unknown>((value, name) => objectOf(value)[name], whole) ?? [];
+  if (!Array.isArray(present)) throw fileNotChanged(path, `"${at.join(".")}" is not a list`);
+  const after = await withValue(text, { path, at, entry: [...present, listed] });
+  return { text: after, added: addedLines(text, after) };
+}
+
+/** Returns a TOML text with members at the end of a table that exists. */
+async function withTableMembers(
+  text: string,
+  { path, at, entry }: FilePosition,
+): Promise<string> {
+  const { stringify } = await import("smol-toml");
+  const now = await parseToml(text, path);
+  const present = at.reduce<unknown>((value, name) => objectOf(value)[name], now);
+  const members = { ...objectOf(present), ...objectOf(entry) };
+  const result = withEntry(now, { at, entry: members });
+  const lines = text.split("\n");
+  const header = `[${at.join(".")}]`;
+  const begin = lines.findIndex((line) => line.trim() === header);
+  const next = lines.findIndex((line, index) => index > begin && /^\s*\[/.test(line));
+  const table = lines.slice(begin + 1, next < 0 ? undefined : next);
+  const used = table.findLastIndex((line) => line.trim() !== "") + 1;
+  const end = text.includes("\r\n") ? "\r" : "";
+  const added = stringify(entry).trimEnd().split("\n").map((line) => line + end);
+  lines.splice(begin + 1 + used, 0, ...added);
+  const after = lines.join("\n");
+  const read = await parseToml(after, path).catch(() => undefined);
+  if (begin >= 0 && isDeepStrictEqual(read, plain(result))) return after;
+  throw uneditable(path);
 }
 
 /** Returns the edit of a YAML file, whose servers are a list. */

@@ -31,6 +31,23 @@ export interface ClientForm {
   readonly instead?: ClientEntryValue | undefined;
   /** The question with which the client asks the user for the token. */
   readonly input?: ClientEntryValue | undefined;
+  /** The keys of an entry that stay if the entry is replaced. */
+  readonly keeps?: readonly string[];
+}
+
+/**
+ * The members of an entry by which a client runs every tool of the server without its own question.
+ */
+const ALLOWING: Partial<Record<ClientName, ClientEntryValue>> = {
+  // Codex otherwise runs one call of a server after another. PML has its own order where one matters.
+  codex: { default_tools_approval_mode: "approve", supports_parallel_tool_calls: true },
+  gemini: { trust: true },
+  qwen: { trust: true },
+};
+
+/** Returns the members of an entry by which a client allows every tool of PML, if it has some. */
+export function allowingMembers(client: ClientName): ClientEntryValue | undefined {
+  return ALLOWING[client];
 }
 
 const url = "http://127.0.0.1:3003/mcp";
@@ -88,9 +105,10 @@ export function formOf(
   const more = client === "codex" && isOwn ? { required: true } : {};
   const stdio = { ...stdioEntry(client, startOf(client, { command, os })), ...more };
   const over = HTTP[client] && { ...HTTP[client], ...more };
+  const keeps = Object.keys(allowingMembers(client) ?? {});
   return http && over !== undefined
-    ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined }
-    : { at, entry: stdio, instead: over };
+    ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined, keeps }
+    : { at, entry: stdio, instead: over, keeps };
 }
 
 /** The clients that look for `pml.cmd` when they start `pml` on Windows, and start such a file. */

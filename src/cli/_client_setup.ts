@@ -16,13 +16,14 @@ import {
   CLIENTS,
   isThere,
   pathRules,
+  permissionFiles,
   readClientFile,
 } from "../config/clients.ts";
 import { pathExists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
-import { blankOf, formOf, takesHttp } from "./_client_form.ts";
+import { blankOf, type ClientForm, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { suggestionFor, usage } from "./_failure.ts";
 import { canUndo, editFile, findUndo, readTarget, type TargetFile } from "./_import_file.ts";
@@ -43,6 +44,7 @@ export interface ClientSetup extends TargetFile {
   readonly client: ClientName;
   /** Whether the file applies to every workspace. */
   readonly isOwn: boolean;
+  readonly form: ClientForm;
   readonly edit: ClientEdit | undefined;
 }
 
@@ -141,10 +143,11 @@ export async function readSetup(
   const command = isOwn ? commandOf(place) : "pml";
   const form = formOf(client, { text, http, command, isOwn, ...defined({ os: place.os }) });
   const edit = await editClientText(text ?? blankOf(client), path, form);
-  return { ...target, client, isOwn, edit };
+  return { ...target, client, isOwn, form, edit };
 }
 
-async function targetOf({ path, inside }: ClientFile): Promise<TargetFile> {
+/** Reads a file of a client that is to be edited; its folder need not exist. */
+export async function targetOf({ path, inside }: ClientFile): Promise<TargetFile> {
   return pathExists(dirname(path)) ? await readTarget(path, inside) : { path, found: undefined };
 }
 
@@ -202,7 +205,10 @@ export async function undoSetups(
   const { app } = at;
   const place = placeOf(app);
   const clients = client === undefined ? CLIENTS : chosenClients(app, client);
-  const files = clients.flatMap((each) => clientFiles(each, place));
+  const files = clients.flatMap((each) => [
+    ...clientFiles(each, place),
+    ...permissionFiles(each, place),
+  ]);
   let edits = await undoable(app, files);
   if (edits.length === 0) {
     throw usage("Cannot undo: `pml init` wrote no client file here", "Run it in the project");

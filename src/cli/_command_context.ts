@@ -46,6 +46,7 @@ export interface Typed {
   readonly undo?: boolean;
   readonly client?: string | boolean;
   readonly user?: boolean;
+  readonly askOnce?: boolean;
   readonly preset?: string;
   readonly wizard?: boolean;
   readonly host?: string;

@@ -12,6 +12,7 @@ import { allowedLine } from "../config/shown.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import {
   chosenClients,
+  type ClientSetup,
   clientStates,
   readSetup,
   type SetupContext,
@@ -19,6 +20,7 @@ import {
   undoSetups,
   writeSetup,
 } from "./_client_setup.ts";
+import { allowTools, offeredCommand } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
@@ -64,11 +66,19 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const steps: SetupStep[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
-  const offer = await offered(asking, clients);
+  const connected = setups.filter((_, at) => steps[at]?.todo === undefined);
+  const isNewlyConnected = new Set(setups.filter((_, at) => steps[at]?.changed));
+  const hints: string[] = [];
+  for (const setup of connected) {
+    const isOffered = isNewlyConnected.has(setup);
+    const step = await allowTools(setup, asking, { isWanted: typed.askOnce === true, isOffered });
+    if (step !== undefined) steps.push(step);
+    else hints.push(...await askOnceHint(setup, asking));
+  }
+  const offer = [...hints, ...await offered(asking, clients)];
   const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
-  const next = setups.filter((_, at) => steps[at]?.todo === undefined)
-    .map((setup) => nextStep(setup, root));
+  const next = connected.map((setup) => nextStep(setup, root));
   return {
     value: { workspace: root, steps },
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
@@ -79,6 +89,15 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
       ...offer,
     ].join("\n"),
   };
+}
+
+/** Returns the line about a client that asks itself before each call of PML. */
+async function askOnceHint(setup: ClientSetup, at: SetupContext): Promise<readonly string[]> {
+  const command = await offeredCommand(setup, at);
+  const { client } = setup;
+  return command === undefined
+    ? []
+    : [`${client} asks before each call of PML, too: \`${command}\` leaves the questions to PML`];
 }
 
 /** Returns whether neither the workspace is set up nor a key for the cloud is known. */

@@ -18,6 +18,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--yes": "take the defaults, and ask nothing",
       "--client [names]": "connect these clients, or all on this machine",
       "--user": "write into your own file of the client",
+      "--ask-once": "let clients run PML's tools unasked, so that PML alone asks",
       "--dry-run": "only show it",
       "--undo": "restore the files of clients byte for byte",
       "--http": "connect clients to a running `pml serve`",

@@ -107,6 +107,21 @@ export function clientFiles(client: ClientName, place: ClientPlace): readonly Cl
 }
 
 /**
+ * Returns the files in which the user permits a client to run tools, if these are other files than
+ * those with servers: that for a workspace, and that for all.
+ */
+export function permissionFiles(client: ClientName, place: ClientPlace): readonly ClientFile[] {
+  if (client !== "claude-code") return [];
+  const { root } = place;
+  const { home, folder } = foldersOf(place);
+  const { join } = pathRules(place);
+  return [
+    { client, path: join(root, ".claude", "settings.local.json"), inside: root },
+    { client, path: join(folder("CLAUDE_CONFIG_DIR", home(".claude")), "settings.json") },
+  ];
+}
+
+/**
  * Reads the servers of a file. Throws CONFIG_INVALID if it is wrong; the error never repeats its
  * text.
  */

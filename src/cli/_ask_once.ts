@@ -1,0 +1,233 @@
+/**
+ * `pml init --ask-once`: has clients run PML's tools without their own question, so that PML alone
+ * asks. It writes only the user's own files.
+ *
+ * @module
+ */
+
+import { dirname } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import type { App } from "../app/app.ts";
+import {
+  type ClientFile,
+  type ClientName,
+  parseClientJson,
+  permissionFiles,
+} from "../config/clients.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, memberOf, objectOf, textsOf } from "../core/json.ts";
+import { toolId } from "../core/tool_id.ts";
+import { type ClientEdit, NAME, presentEntry, withListed, withMembers } from "./_client_file.ts";
+import { allowingMembers, type ClientEntryValue } from "./_client_form.ts";
+import {
+  type ClientSetup,
+  placeOf,
+  type SetupContext,
+  type SetupStep,
+  targetOf,
+} from "./_client_setup.ts";
+import { editFile, type TargetFile } from "./_import_file.ts";
+import { askReply } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** The permission rule of Claude Code for every tool of PML's entry. */
+const RULE = `mcp__${NAME}`;
+/** The clients of this table that cannot show PML's questions. */
+const ASKS_NOTHING: readonly ClientName[] = ["gemini", "qwen"];
+/** A tool that no rule names. */
+const UNNAMED = "a-tool-that-no-rule-names";
+/** The server that an allow rule `*` never covers. */
+const UNCOVERED = "shell";
+
+/** The edit by which a client allows PML's tools. */
+interface Allowance {
+  readonly target: TargetFile;
+  /** The edit; undefined if the client allows them already. */
+  readonly edit: ClientEdit | undefined;
+}
+
+/** The reason why a client stays as it is. */
+interface Refusal {
+  readonly path: string;
+  readonly why: string;
+}
+
+/** How a client is asked about. */
+interface AllowOptions {
+  /** Whether the user named `--ask-once`: the step then has the reason if nothing changes. */
+  readonly isWanted: boolean;
+  /** Whether the user is asked if they did not name it: in the run that connects the client. */
+  readonly isOffered: boolean;
+}
+
+/**
+ * Has a client allow PML's tools, after showing the change and asking where required. Returns
+ * undefined if there is nothing to report.
+ */
+export async function allowTools(
+  setup: ClientSetup,
+  at: SetupContext,
+  { isWanted, isOffered }: AllowOptions,
+): Promise<SetupStep | undefined> {
+  const { client } = setup;
+  const allowance = await allowanceOf(at.app, setup);
+  if (isWanted && "why" in allowance) {
+    return { path: allowance.path, changed: false, said: `left as it is: ${allowance.why}` };
+  }
+  const mayAsk = at.ask && !at.dry;
+  if ("why" in allowance || !isWanted && !(mayAsk && isOffered)) return undefined;
+  const { target: { path }, edit } = allowance;
+  if (edit === undefined) {
+    if (!isWanted) return undefined;
+    return { path, changed: false, said: `${client} allows PML's tools already` };
+  }
+  const lines = edit.added.map((line) => `  + ${line}`).join("\n");
+  if (at.dry) return { path, changed: false, said: `would get these lines\n${lines}` };
+  if (mayAsk) {
+    tell(`\n${meaningOf(client)}\n${path} gets these lines:\n${lines}`);
+    if (!await isAgreed(client, at)) {
+      const answer = `left as it is: ${client} asks before each call of PML`;
+      return { path, changed: false, said: answer };
+    }
+  }
+  await Deno.mkdir(dirname(path), { recursive: true });
+  await editFile(at.app, allowance.target, { text: edit.text, mode: 0o600 });
+  return { path, changed: true, said: doneText(setup, allowance.target) };
+}
+
+async function isAgreed(client: ClientName, { signal }: SetupContext): Promise<boolean> {
+  const reply = await askReply(`Let ${client} run PML's tools unasked?`, { signal });
+  if (reply !== "cancelled") return reply === "Yes";
+  throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
+    hint: "`pml init --undo` reverts its changes",
+  });
+}
+
+function doneText({ client, isOwn }: ClientSetup, { found }: TargetFile): string {
+  const where = ASKS_NOTHING.includes(client) ? ", on a terminal with `pml approve`" : "";
+  const keepOut = found === undefined && !isOwn
+    ? "; the file is yours alone, so keep it out of the repository"
+    : "";
+  return `${client} allows PML's tools, so only PML asks${where}${keepOut}`;
+}
+
+/** Returns the meaning of the offer, for the user. */
+function meaningOf(client: ClientName): string {
+  const terminal = ASKS_NOTHING.includes(client)
+    ? ` ${client} cannot show PML's questions: you answer them on a terminal, with \`pml approve\`.`
+    : "";
+  return `${client} asks before each call of PML, too, and its "always" covers every tool behind ` +
+    `PML. If it allows PML's tools, PML alone asks, by your rules.${terminal}`;
+}
+
+/** Returns the command that a user can type for the offer; undefined if there is no offer. */
+export async function offeredCommand(
+  setup: ClientSetup,
+  { app }: Pick<SetupContext, "app">,
+): Promise<string | undefined> {
+  const allowance = await allowanceOf(app, setup);
+  if ("why" in allowance || allowance.edit === undefined) return undefined;
+  const user = setup.isOwn ? " --user" : "";
+  return `pml init --client ${setup.client}${user} --ask-once`;
+}
+
+async function allowanceOf(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+  // The client is connected already, so a file that cannot be edited is no failure.
+  return await lookAt(app, setup).catch((error) => ({ path: setup.path, why: messageOf(error) }));
+}
+
+async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+  const { client, path, isOwn } = setup;
+  // guard: ask-once-rules
+  if (allowsEverything(app)) {
+    return { path, why: `your rules allow every tool, so only the question of ${client} is left` };
+  }
+  const members = allowingMembers(client);
+  if (members === undefined && client !== "claude-code") {
+    return { path, why: `PML cannot set this for ${client}; see docs/clients.md` };
+  }
+  const present = await entryOf(setup);
+  // guard: ask-once-entry
+  if (present === undefined || !isOwn && !isOnlyPml(present, setup)) {
+    return { path, why: `its entry "${NAME}" has more than PML writes` };
+  }
+  if (members === undefined) return await ruleIn(app, setup);
+  // guard: ask-once-personal
+  if (!isOwn) {
+    const why = "a team shares it; " +
+      `\`pml init --client ${client} --user --ask-once\` writes your own file`;
+    return { path, why };
+  }
+  return await membersIn(setup, { present: objectOf(present), members });
+}
+
+/** Returns whether the rules allow the tools that no rule names. */
+function allowsEverything({ directory, policy }: App): boolean {
+  const servers = directory.all().filter(({ name }) => name !== UNCOVERED);
+  return servers.every(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind === "allow");
+}
+
+/** Returns PML's entry as it is after the setup; undefined if the name belongs to another server. */
+async function entryOf(
+  { path, found, edit, form }: ClientSetup,
+): Promise<unknown> {
+  if (edit?.other !== undefined) return undefined;
+  return await presentEntry(edit?.text ?? found?.text ?? "{}", path, form.at);
+}
+
+/**
+ * Returns whether an entry of a shared file starts PML as PML itself writes it: an `env` or another
+ * path could start another program under this name.
+ */
+function isOnlyPml(present: unknown, { form: { entry } }: ClientSetup): boolean {
+  if (!isObject(present)) return false;
+  const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
+  return Object.entries(present).every(([key, value]) =>
+    isDeepStrictEqual(value, memberOf(entry, key)) || key === "env" && isEmpty(value)
+  );
+}
+
+/** Returns the edit that adds the rule to the personal settings of Claude Code. */
+async function ruleIn(app: App, { client, isOwn }: ClientSetup): Promise<Allowance | Refusal> {
+  const files = permissionFiles(client, placeOf(app));
+  const file = files.find(({ inside }) => (inside === undefined) === isOwn) ?? files[0];
+  if (file === undefined) return { path: "", why: "it has no such file" };
+  const target = await targetOf(file);
+  const { path, found } = target;
+  const text = found?.text ?? "{}\n";
+  for (const each of files) {
+    const { permissions } = objectOf(await settingsIn(each));
+    const { allow, ask, deny } = objectOf(permissions);
+    const stops = [...textsOf(ask), ...textsOf(deny)].find((rule) => rule.startsWith(RULE));
+    if (stops !== undefined) return { path: each.path, why: `its own rules name ${stops}` };
+    if (textsOf(allow).some((rule) => rule === RULE || rule === `${RULE}__*`)) {
+      return { target, edit: undefined };
+    }
+  }
+  return {
+    target,
+    edit: await withListed(text, path, { at: ["permissions", "allow"], listed: RULE }),
+  };
+}
+
+async function settingsIn(file: ClientFile): Promise<unknown> {
+  const { path, found } = await targetOf(file);
+  return found && await parseClientJson(found.text.replace(/^\uFEFF/, ""), path);
+}
+
+/** Returns the edit that adds the members to PML's entry in the user's own file. */
+async function membersIn(
+  { path, client, form, edit, found }: ClientSetup,
+  { present, members }: { readonly present: JsonObject; readonly members: ClientEntryValue },
+): Promise<Allowance | Refusal> {
+  const target = await targetOf({ client, path });
+  const missing = Object.entries(members).filter(([key]) => present[key] === undefined);
+  const other = Object.entries(members).find(([key, value]) =>
+    present[key] !== undefined && present[key] !== value
+  );
+  if (other !== undefined) return { path, why: `its entry "${NAME}" sets ${other[0]}` };
+  if (missing.length === 0) return { target, edit: undefined };
+  const text = target.found?.text ?? edit?.text ?? found?.text ?? "";
+  const added = Object.fromEntries(missing);
+  return { target, edit: await withMembers(text, path, { at: form.at, members: added }) };
+}
