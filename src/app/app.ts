@@ -167,6 +167,8 @@ export class App
   readonly directory: Directory;
   /** The gateway, where it is there already: before that there is no client either. */
   openGateway: Gateway | undefined;
+  /** The clients to record, if this PML serves the user's own. */
+  clientNotes: AsyncDisposable | undefined;
   /** The lowest level of log messages that a client wants; undefined until a client sets one. */
   level: string | undefined;
   /** The keeper that waits for the first program, if one was started. */
@@ -451,6 +453,7 @@ export class App
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.openGateway?.[Symbol.dispose]();
+    await this.clientNotes?.[Symbol.asyncDispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
     (await this.#memory)?.[Symbol.dispose]();

@@ -43,6 +43,7 @@ import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener
 import type { Logins } from "../oauth/logins.ts";
 import type { Machine } from "../servers/machine.ts";
 import type { Sampler, SamplingPath } from "../sampling/sampler.ts";
+import type { Notifications } from "./notifications.ts";
 import type { RunJournal } from "../workflow/run_scope.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
 
@@ -82,6 +83,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
   #subjects: Promise<CallSubjects> | undefined;
+  #notifications: Promise<Notifications> | undefined;
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
@@ -122,6 +124,14 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   /** Stores an approval request for `pml approve`, and returns the error that names it. */
   readonly leave = async (question: Question): Promise<PmlError> => {
     const pending = await this.approvals.leave(question.handle);
+    if (pending !== undefined && this.#config().notifications) {
+      this.#notifications ??= import("./notifications.ts").then(({ Notifications }) => {
+        const { policy, log } = this.#options;
+        const { home } = policy.now.loaded.environment;
+        return new Notifications(() => policy.now.loaded, home, log);
+      });
+      void this.#notifications.then((one) => one.notify(pending));
+    }
     return approvalRequired(question, { pending, workspace: this.#config().workspace });
   };
 

@@ -19,8 +19,12 @@ type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
 /** Shows the calls that wait for approval, and asks about each of them. */
 export async function approve(
   at: CommandContext,
-  { words: [id = ""], json }: Typed,
+  { words: [id = ""], json, watch }: Typed,
 ): Promise<Shown> {
+  if (watch) {
+    const { watchApprovals } = await import("./_approve_watch.ts");
+    return await watchApprovals(at, { id, isJson: json === true });
+  }
   const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {

@@ -47,6 +47,7 @@ export interface Typed {
   readonly client?: string | boolean;
   readonly user?: boolean;
   readonly askOnce?: boolean;
+  readonly watch?: boolean;
   readonly preset?: string;
   readonly wizard?: boolean;
   readonly host?: string;

@@ -133,7 +133,11 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
-      options: { "--json": "only show it, as JSON" },
+      options: {
+        "--json": "only show it, as JSON",
+        "--watch": "stay open, and show each new call",
+      },
+      examples: ["pml approve", "pml approve --watch"],
     },
     {
       usage: "install [server]",

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
+import { clientsThatCannotAsk } from "../app/seen_clients.ts";
 import { Costs } from "./costs.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
@@ -77,6 +78,7 @@ async function rest(at: CommandContext): Promise<readonly CheckReport[]> {
     ...await servers(at),
     ...unmetRules(app).map(({ said }) => warned("rule", said)),
     ...await clients(app),
+    ...clientsWithoutQuestions(app),
     ...await signIns(app),
     await context(app),
     ...await registries(at),
@@ -248,6 +250,17 @@ async function clients(app: App): Promise<readonly CheckReport[]> {
     const hint = `${connect}\`pml import ${client}\` takes them in, then remove them there`;
     return warned(name, text, hint);
   });
+}
+
+/** Returns the clients that used PML and cannot show its questions. */
+function clientsWithoutQuestions(app: App): readonly CheckReport[] {
+  return clientsThatCannotAsk(app.config().home).map(({ name, version, seen }) =>
+    warned(
+      `client ${`${name} ${version}`.trim()}`,
+      `cannot show PML's questions; seen ${new Date(seen).toISOString().slice(0, 10)}`,
+      "Answer them on a terminal: `pml approve --watch` stays open and shows each new one",
+    )
+  );
 }
 
 /** Returns where the user is signed in. */

@@ -51,6 +51,8 @@ export interface PersonSettings {
   readonly clientMeta: readonly string[];
   /** Whether servers get the name and the version of the client that uses them. */
   readonly clientName: boolean;
+  /** Whether a desktop notification shows that a call waits for the user. */
+  readonly notifications: boolean;
   /** The proxy, if the user configured one. */
   readonly network: NetworkSection | undefined;
 }
@@ -144,6 +146,7 @@ async function settingsOf(
     network,
     clientMeta: values.client_meta ?? PERSON.client_meta.default,
     clientName: values.client_name ?? PERSON.client_name.default,
+    notifications: values.notifications ?? PERSON.notifications.default,
   };
 }
 

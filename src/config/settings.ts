@@ -61,10 +61,7 @@ import type { ServerEntry } from "./servers.ts";
 /** How a rate is written: `60/minute`. */
 export const RATE = /^([1-9]\d{0,5})\/(second|minute|hour|day)$/;
 /** The kinds of servers that a policy can forbid. */
-export const FORBIDDEN = [
-  ...pinnedKinds(),
-  ...["registry", "container", "unconfined"],
-];
+export const FORBIDDEN = [...pinnedKinds(), "registry", "container", "unconfined"];
 
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
 const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local"';
@@ -470,6 +467,7 @@ export const PERSON = {
     "Servers get the name and the version of the client that uses them, in place of PML's.",
     true,
   ),
+  notifications: setting(flag, "Whether the desktop shows that a call waits for you.", true),
   identities: setting(identities, "Others who may use this PML over HTTP, by name.", {}),
   serve: setting(
     object({}, {

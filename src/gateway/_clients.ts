@@ -45,6 +45,8 @@ export interface Client extends Follower {
   capabilities: JsonObject;
   /** The name and the version that it stated last; undefined before its first request. */
   info: JsonObject | undefined;
+  /** Whether the host has a report of this client. */
+  isReported: boolean;
 }
 
 /** A stream, or a process, on which a client of the stateless revision listens. */
@@ -88,6 +90,7 @@ export class Clients {
       level: USUAL_LEVEL,
       capabilities: {},
       info: undefined,
+      isReported: false,
       followed: new Map(),
       turn: Promise.resolve(),
     };

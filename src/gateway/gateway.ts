@@ -241,11 +241,16 @@ export class Gateway implements ConnectionFactory, Disposable {
     const { peer } = client;
     client.info = clientInfoOf(context, peer);
     const clientName = textOf(client.info.name);
+    const capabilities = capabilitiesOf(context, peer.getClientCapabilities());
+    if (!client.isReported) {
+      client.isReported = true;
+      this.#options.notes?.note(client.info, capabilities);
+    }
     return {
       client,
       context,
       params,
-      capabilities: capabilitiesOf(context, peer.getClientCapabilities()),
+      capabilities,
       clientName,
       toolset: () => this.#options.settings().toolsetFor?.(clientName),
     };

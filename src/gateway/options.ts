@@ -43,6 +43,12 @@ export interface GatewaySettings extends ExposureSettings {
   readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
 }
 
+/** Notes the clients of a gateway. */
+export interface ClientRecorder {
+  /** Takes the name and the version, and the capabilities, that a client declared. */
+  note(info: JsonObject, capabilities: JsonObject): void;
+}
+
 /** The options of `Gateway`. Functions are called for each request. */
 export interface GatewayHost {
   /** Runs a call. Handlers of requests get `Requests.#callInOrder` in its place, which uses this. */
@@ -73,6 +79,8 @@ export interface GatewayHost {
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
   ) => void;
+  /** Notes each client at its first request. */
+  readonly notes?: ClientRecorder | undefined;
   /** Is called after each list. */
   readonly onList?: () => void;
   /** Called with the error if a resource cannot be followed, for a client that gets no errors. */

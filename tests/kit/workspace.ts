@@ -127,6 +127,8 @@ function environment(
     DENO_DIR: denoDir(),
     DENO_NO_UPDATE_CHECK: "1",
     NO_COLOR: "1",
+    // Otherwise tests would show notifications on the desktop of a developer.
+    DBUS_SESSION_BUS_ADDRESS: "disabled:",
     PML_HOME: place.home,
     PML_REGISTRIES: "none", // no test uses the network
     PML_TEST_TAG: place.tag,

@@ -1,0 +1,104 @@
+/**
+ * The clients that this PML home has seen, and whether each can show questions of PML to its user.
+ * Kept in the file `clients.json` for `pml doctor`.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { isObject, visible } from "../core/json.ts";
+import { readCache, writeCache } from "../io/kept.ts";
+import { locked } from "../io/private_files.ts";
+
+/** A client as it described itself. */
+export interface SeenClient {
+  /** The name and the version, safe to print. */
+  readonly name: string;
+  readonly version: string;
+  /** Whether it can show a form to its user. */
+  readonly asks: boolean;
+  /** When it was seen last, in milliseconds since 1970. */
+  readonly seen: number;
+}
+
+/** The maximum number of clients in the file. The one that was seen longest ago is dropped. */
+const CLIENTS_MAX = 50;
+/** A client that was recorded within this time is not written again, in milliseconds. */
+const FRESH_MS = 3_600_000;
+/** A client that was not seen for this long does not count, in milliseconds. */
+const OLD_MS = 30 * 24 * 3_600_000;
+const NAME_MAX = 100;
+const VERSION_MAX = 40;
+
+/** Returns a client with a name and a version that are safe to print. */
+export function seenClient(
+  { name, version, asks }: Pick<SeenClient, "name" | "version" | "asks">,
+  now: number = Date.now(),
+): SeenClient {
+  return { name: visible(name, NAME_MAX), version: visible(version, VERSION_MAX), asks, seen: now };
+}
+
+/**
+ * Adds clients to the file in the PML home. Other processes may do the same at the same time. Writes
+ * nothing if the file has all of them.
+ */
+export async function recordClients(
+  home: string,
+  clients: readonly SeenClient[],
+  now: number = Date.now(),
+): Promise<void> {
+  const present = readClients(home, now);
+  const isFresh = (one: SeenClient) =>
+    present.some((other) => isSame(one, other) && other.seen > now - FRESH_MS);
+  if (clients.every(isFresh)) return;
+  await locked(join(home, "clients.lock"), () => {
+    const others = readClients(home, now).filter((one) =>
+      !clients.some((other) => isSame(one, other))
+    );
+    const all = [...clients, ...others].sort((one, other) => other.seen - one.seen);
+    writeCache(fileIn(home), { version: 1, clients: all.slice(0, CLIENTS_MAX) });
+    return Promise.resolve();
+  });
+}
+
+/**
+ * Returns the clients that cannot show questions, by name. Of a client that was updated, the version
+ * that was seen last counts.
+ */
+export function clientsThatCannotAsk(
+  home: string,
+  now: number = Date.now(),
+): readonly SeenClient[] {
+  const latest = new Map<string, SeenClient>();
+  for (const one of readClients(home, now)) {
+    const other = latest.get(one.name);
+    if (other === undefined || other.seen < one.seen) latest.set(one.name, one);
+  }
+  return [...latest.values()].filter(({ asks, seen }) => !asks && seen > now - OLD_MS);
+}
+
+/** Reads the file. Entries that PML did not write are left out. */
+function readClients(home: string, now: number): readonly SeenClient[] {
+  const value = readCache(fileIn(home));
+  const all = isObject(value) && Array.isArray(value.clients) ? value.clients : [];
+  return all.slice(0, CLIENTS_MAX).filter(isSeen).map(({ name, version, asks, seen }) => ({
+    name: visible(name, Infinity),
+    version: visible(version, Infinity),
+    asks,
+    // A clock may have been ahead.
+    seen: Math.min(seen, now),
+  }));
+}
+
+function isSame(one: SeenClient, other: SeenClient): boolean {
+  return one.name === other.name && one.version === other.version && one.asks === other.asks;
+}
+
+function isSeen(value: unknown): value is SeenClient {
+  return isObject(value) && typeof value.name === "string" && typeof value.version === "string" &&
+    typeof value.asks === "boolean" && Number.isSafeInteger(value.seen);
+}
+
+function fileIn(home: string): string {
+  return join(home, "clients.json");
+}
