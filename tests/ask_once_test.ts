@@ -79,7 +79,7 @@ Deno.test("pml init without --ask-once changes no permission, and names the comm
   await init(ws, "--ask-once");
   assert.equal(((await Deno.stat(ws.file(SETTINGS))).mode ?? 0) & 0o777, 0o600);
   const after = await runPml(ws, ["init", "--yes"]);
-  assert.doesNotMatch(after.stderr, /--ask-once/);
+  assert.doesNotMatch(after.stderr, /--ask-once|--allowedTools/);
   await runPml(ws, ["init", "--undo", "--yes"]);
   await assertNoFile(ws.file(".claude"));
 });
@@ -108,6 +108,13 @@ Deno.test("pml init --user --ask-once adds the members to the entry of Codex, Ge
   const texts = { ".codex/config.toml": codex, ".gemini/settings.json": gemini };
   await writeFiles(home, texts);
   const clients = Object.keys(OWN).join(",");
+  const dry = await runPml(ws, ["init", "--client", clients, "--user", "--ask-once", "--dry-run"]);
+  for (const [, members] of Object.values(OWN)) {
+    for (const name of Object.keys(members)) assert.ok(dry.stdout.includes(name), dry.stdout);
+  }
+  for (const [file, text] of Object.entries(texts)) {
+    assert.equal(await Deno.readTextFile(join(home, file)), text, file);
+  }
   await init(ws, "--client", clients, "--user", "--ask-once");
   for (const [client, [file, members]] of Object.entries(OWN)) {
     const { command, args, required: _, ...rest } = await entryIn(join(home, file));

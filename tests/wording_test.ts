@@ -62,4 +62,17 @@ Deno.test("pml init prints the text of its golden file", async () => {
   const ran = await runPml(ws, ["init", "--yes", "--client", "cursor"]);
   assert.equal(ran.code, 0, ran.stderr);
   assertGolden("init/a client of a project", `${ran.stdout}${ran.stderr}`);
+  const asks = await runPml(ws, ["init", "--yes"]);
+  assertGolden("init/a client that asks, too", `${asks.stdout}${asks.stderr}`);
+  const once = await runPml(ws, [
+    "init",
+    "--yes",
+    "--ask-once",
+    "--client",
+    "claude-code,zed,qwen",
+  ]);
+  assertGolden("init/clients run the tools of PML unasked", `${once.stdout}${once.stderr}`);
+  const args = ["init", "--yes", "--ask-once", "--user", "--client", "gemini"];
+  const mute = await runPml(ws, args);
+  assertGolden("init/a client that cannot show questions", `${mute.stdout}${mute.stderr}`);
 });

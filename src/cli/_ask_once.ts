@@ -120,15 +120,24 @@ function meaningOf(client: ClientName): string {
     `PML. If it allows PML's tools, PML alone asks, by your rules.${terminal}`;
 }
 
-/** Returns the command that a user can type for the offer; undefined if there is no offer. */
-export async function offeredCommand(
+/** Whether a client asks before each call of PML, too. */
+export interface AskState {
+  /** Whether it runs PML's tools unasked. */
+  readonly isAllowed: boolean;
+  /** The command that changes this; undefined if PML cannot, or does not. */
+  readonly command: string | undefined;
+}
+
+/** Returns whether a client asks, and how the user can change that. */
+export async function askState(
   setup: ClientSetup,
   { app }: Pick<SetupContext, "app">,
-): Promise<string | undefined> {
+): Promise<AskState> {
   const allowance = await allowanceOf(app, setup);
-  if ("why" in allowance || allowance.edit === undefined) return undefined;
+  if ("why" in allowance) return { isAllowed: false, command: undefined };
+  if (allowance.edit === undefined) return { isAllowed: true, command: undefined };
   const user = setup.isOwn ? " --user" : "";
-  return `pml init --client ${setup.client}${user} --ask-once`;
+  return { isAllowed: false, command: `pml init --client ${setup.client}${user} --ask-once` };
 }
 
 async function allowanceOf(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
@@ -146,7 +155,9 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
   if (members === undefined && client !== "claude-code") {
     return { path, why: `PML cannot set this for ${client}; see docs/clients.md` };
   }
-  const present = await entryOf(setup);
+  const { target, text } = await afterSetup(setup);
+  const isOther = setup.edit?.other !== undefined;
+  const present = isOther ? undefined : await presentEntry(text, path, setup.form.at);
   // guard: ask-once-entry
   if (present === undefined || !isOwn && !isOnlyPml(present, setup)) {
     return { path, why: `its entry "${NAME}" has more than PML writes` };
@@ -158,7 +169,7 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
       `\`pml init --client ${client} --user --ask-once\` writes your own file`;
     return { path, why };
   }
-  return await membersIn(setup, { present: objectOf(present), members });
+  return await membersIn(setup, { target, text, present: objectOf(present), members });
 }
 
 /** Returns whether the rules allow the tools that no rule names. */
@@ -167,12 +178,14 @@ function allowsEverything({ directory, policy }: App): boolean {
   return servers.every(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind === "allow");
 }
 
-/** Returns PML's entry as it is after the setup; undefined if the name belongs to another server. */
-async function entryOf(
-  { path, found, edit, form }: ClientSetup,
-): Promise<unknown> {
-  if (edit?.other !== undefined) return undefined;
-  return await presentEntry(edit?.text ?? found?.text ?? "{}", path, form.at);
+/** Returns the file of a client, and its text as it is after the setup. */
+async function afterSetup(
+  { file, found, edit }: ClientSetup,
+): Promise<{ readonly target: TargetFile; readonly text: string }> {
+  const target = await targetOf(file);
+  // A dry run does not write the edit.
+  const isWritten = target.found?.text !== found?.text;
+  return { target, text: (isWritten ? undefined : edit?.text) ?? target.found?.text ?? "" };
 }
 
 /**
@@ -217,17 +230,19 @@ async function settingsIn(file: ClientFile): Promise<unknown> {
 
 /** Returns the edit that adds the members to PML's entry in the user's own file. */
 async function membersIn(
-  { path, client, form, edit, found }: ClientSetup,
-  { present, members }: { readonly present: JsonObject; readonly members: ClientEntryValue },
+  { path, form }: ClientSetup,
+  { target, text, present, members }: {
+    readonly target: TargetFile;
+    readonly text: string;
+    readonly present: JsonObject;
+    readonly members: ClientEntryValue;
+  },
 ): Promise<Allowance | Refusal> {
-  const target = await targetOf({ client, path });
-  const missing = Object.entries(members).filter(([key]) => present[key] === undefined);
-  const other = Object.entries(members).find(([key, value]) =>
-    present[key] !== undefined && present[key] !== value
-  );
-  if (other !== undefined) return { path, why: `its entry "${NAME}" sets ${other[0]}` };
+  const all = Object.entries(members);
+  const [other] = all.find(([key, value]) => ![undefined, value].includes(present[key])) ?? [];
+  if (other !== undefined) return { path, why: `its entry "${NAME}" sets ${other}` };
+  const missing = all.filter(([key]) => present[key] === undefined);
   if (missing.length === 0) return { target, edit: undefined };
-  const text = target.found?.text ?? edit?.text ?? found?.text ?? "";
-  const added = Object.fromEntries(missing);
-  return { target, edit: await withMembers(text, path, { at: form.at, members: added }) };
+  const edit = await withMembers(text, path, { at: form.at, members: Object.fromEntries(missing) });
+  return { target, edit };
 }

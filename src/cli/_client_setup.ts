@@ -42,6 +42,7 @@ export interface SetupStep {
 /** The file of a client that is to start PML, and the edit that it needs. */
 export interface ClientSetup extends TargetFile {
   readonly client: ClientName;
+  readonly file: ClientFile;
   /** Whether the file applies to every workspace. */
   readonly isOwn: boolean;
   readonly form: ClientForm;
@@ -143,7 +144,7 @@ export async function readSetup(
   const command = isOwn ? commandOf(place) : "pml";
   const form = formOf(client, { text, http, command, isOwn, ...defined({ os: place.os }) });
   const edit = await editClientText(text ?? blankOf(client), path, form);
-  return { ...target, client, isOwn, form, edit };
+  return { ...target, client, file, isOwn, form, edit };
 }
 
 /** Reads a file of a client that is to be edited; its folder need not exist. */

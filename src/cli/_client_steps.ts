@@ -13,21 +13,27 @@ const CODEX_RUN = 'codex exec -c mcp_servers.pml.default_tools_approval_mode=app
 interface Connected {
   readonly client: ClientName;
   readonly isOwn: boolean;
+  /** Whether it runs PML's tools unasked. */
+  readonly isAllowed: boolean;
 }
 
 /** Returns the next step of a client, in one line. `root` is the folder to start it in. */
-export function nextStep({ client, isOwn }: Connected, root: string): string {
+export function nextStep({ client, isOwn, isAllowed }: Connected, root: string): string {
   switch (client) {
-    case "claude-code":
+    case "claude-code": {
+      const run = `claude -p "…"${isAllowed ? "" : " --allowedTools mcp__pml"}`;
       return isOwn
-        ? 'claude-code: start `claude`; a run without a terminal is `claude -p "…" --allowedTools mcp__pml`'
+        ? `claude-code: start \`claude\`; a run without a terminal is \`${run}\``
         : `claude-code: start \`claude\` in ${root} once, trust the folder and approve the server ` +
-          'pml; then a run without a terminal is `claude -p "…" --allowedTools mcp__pml`';
+          `pml; then a run without a terminal is \`${run}\``;
+    }
     case "cline":
       return 'cline: start `cline -i`; a run without a terminal is `cline "…"`';
     case "codex":
       return isOwn
-        ? `codex: start \`codex\`; a run without a terminal is \`${CODEX_RUN}\`, where only PML asks`
+        ? `codex: start \`codex\`; a run without a terminal is \`${
+          isAllowed ? 'codex exec "…"' : CODEX_RUN
+        }\`, where only PML asks`
         : `codex: start \`codex\` in ${root} once and trust the folder, or it ignores this file; for ` +
           "`codex exec`, run `pml init --client codex --user`, too: it makes a run wait for PML";
     case "continue":
@@ -37,9 +43,10 @@ export function nextStep({ client, isOwn }: Connected, root: string): string {
         'is `copilot -p "…" --allow-tool pml`';
     case "gemini":
       return `gemini: start \`gemini\` in ${root} once and trust the folder; a run without a terminal ` +
-        'is `gemini -p "…" --approval-mode yolo`';
+        `is \`gemini -p "…"${isAllowed ? "" : " --approval-mode yolo"}\``;
     case "qwen":
-      return `qwen: start \`qwen\` in ${root} once; a run without a terminal is \`qwen -p "…" --yolo\``;
+      return `qwen: start \`qwen\` in ${root} once; a run without a terminal is ` +
+        `\`qwen -p "…"${isAllowed ? "" : " --yolo"}\``;
     default:
       return `${client}: start it in ${root}`;
   }

@@ -20,7 +20,7 @@ import {
   undoSetups,
   writeSetup,
 } from "./_client_setup.ts";
-import { allowTools, offeredCommand } from "./_ask_once.ts";
+import { allowTools, askState } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
@@ -69,16 +69,18 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const connected = setups.filter((_, at) => steps[at]?.todo === undefined);
   const isNewlyConnected = new Set(setups.filter((_, at) => steps[at]?.changed));
   const hints: string[] = [];
+  const next: string[] = [];
   for (const setup of connected) {
     const isOffered = isNewlyConnected.has(setup);
     const step = await allowTools(setup, asking, { isWanted: typed.askOnce === true, isOffered });
     if (step !== undefined) steps.push(step);
-    else hints.push(...await askOnceHint(setup, asking));
+    const { isAllowed, command } = await askState(setup, asking);
+    next.push(nextStep({ ...setup, isAllowed }, root));
+    if (step === undefined && command !== undefined) hints.push(askOnceHint(setup, command));
   }
   const offer = [...hints, ...await offered(asking, clients)];
   const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
-  const next = connected.map((setup) => nextStep(setup, root));
   return {
     value: { workspace: root, steps },
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
@@ -92,12 +94,8 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
 }
 
 /** Returns the line about a client that asks itself before each call of PML. */
-async function askOnceHint(setup: ClientSetup, at: SetupContext): Promise<readonly string[]> {
-  const command = await offeredCommand(setup, at);
-  const { client } = setup;
-  return command === undefined
-    ? []
-    : [`${client} asks before each call of PML, too: \`${command}\` leaves the questions to PML`];
+function askOnceHint({ client }: ClientSetup, command: string): string {
+  return `${client} asks before each call of PML, too: \`${command}\` leaves the questions to PML`;
 }
 
 /** Returns whether neither the workspace is set up nor a key for the cloud is known. */
