@@ -34,6 +34,8 @@ import { tell } from "./out.ts";
 const RULE = `mcp__${NAME}`;
 /** The clients of this table that cannot show PML's questions. */
 const ASKS_NOTHING: readonly ClientName[] = ["gemini", "qwen"];
+/** The clients that ignore the user's own entry in a project that has one of the same name. */
+const HIDES_OWN: readonly ClientName[] = ["gemini", "qwen"];
 /** A tool that no rule names. */
 const UNNAMED = "a-tool-that-no-rule-names";
 /** The server that an allow rule `*` never covers. */
@@ -84,7 +86,7 @@ export async function allowTools(
   const lines = edit.added.map((line) => `  + ${line}`).join("\n");
   if (at.dry) return { path, changed: false, said: `would get these lines\n${lines}` };
   if (mayAsk) {
-    tell(`\n${meaningOf(client)}\n${path} gets these lines:\n${lines}`);
+    tell(`\n${meaningOf(setup)}\n${path} gets these lines:\n${lines}`);
     if (!await isAgreed(client, at)) {
       const answer = `left as it is: ${client} asks before each call of PML`;
       return { path, changed: false, said: answer };
@@ -112,12 +114,15 @@ function doneText({ client, isOwn }: ClientSetup, { found }: TargetFile): string
 }
 
 /** Returns the meaning of the offer, for the user. */
-function meaningOf(client: ClientName): string {
+function meaningOf({ client, isOwn }: ClientSetup): string {
   const terminal = ASKS_NOTHING.includes(client)
     ? ` ${client} cannot show PML's questions: you answer them on a terminal, with \`pml approve\`.`
     : "";
+  const name = isOwn && !HIDES_OWN.includes(client)
+    ? ` This applies to the name "${NAME}" in each of your projects.`
+    : "";
   return `${client} asks before each call of PML, too, and its "always" covers every tool behind ` +
-    `PML. If it allows PML's tools, PML alone asks, by your rules.${terminal}`;
+    `PML. If it allows PML's tools, PML alone asks, by your rules.${terminal}${name}`;
 }
 
 /** Whether a client asks before each call of PML, too. */
@@ -164,11 +169,7 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
   }
   if (members === undefined) return await ruleIn(app, setup);
   // guard: ask-once-personal
-  if (!isOwn) {
-    const why = "a team shares it; " +
-      `\`pml init --client ${client} --user --ask-once\` writes your own file`;
-    return { path, why };
-  }
+  if (!isOwn) return { path, why: sharedReason(client) };
   return await membersIn(setup, { target, text, present: objectOf(present), members });
 }
 
@@ -176,6 +177,13 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
 function allowsEverything({ directory, policy }: App): boolean {
   const servers = directory.all().filter(({ name }) => name !== UNCOVERED);
   return servers.every(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind === "allow");
+}
+
+/** Returns why PML does not write a permission into an entry that a team shares. */
+function sharedReason(client: ClientName): string {
+  return HIDES_OWN.includes(client)
+    ? "a team shares it, and it hides an entry of your own; see docs/clients.md"
+    : `a team shares it; \`pml init --client ${client} --user --ask-once\` writes your own file`;
 }
 
 /** Returns the file of a client, and its text as it is after the setup. */
