@@ -102,8 +102,8 @@ export class Notifications {
     if (program === undefined || file === undefined) return;
     if (!await this.#isTurn()) return;
     const env = { ...outsideEnvironment(loaded), ...program.env };
-    const options = { heard: false, outlives: true };
-    const child = startProcess({ file, args: program.args, cwd: dirname(file), env }, options);
+    const command = { file, args: program.args, cwd: dirname(file), env };
+    const child = startProcess(command, { heard: false });
     child.stdin.close().catch(() => {}); // it has ended already
     const timer = setTimeout(() => killGroup(child.pid), PROGRAM_MS);
     Deno.unrefTimer(timer);
@@ -162,8 +162,9 @@ export function notifyingProgram(
       };
     default: {
       if (bus === undefined) return undefined;
-      // Desktops read tags in the text, but not in the title.
-      const args = ["--app-name=PML", "--", title, withoutTags(text)];
+      // Desktops read tags in the text, but not in the title. `notify-send` before 0.7.10 has no
+      // option for the name of the program.
+      const args = ["--", title, withoutTags(text)];
       return { name: "notify-send", args, env: { DBUS_SESSION_BUS_ADDRESS: bus } };
     }
   }

@@ -157,10 +157,11 @@ async function withTableMembers(
   const result = withEntry(now, { at, entry: members });
   const lines = text.split("\n");
   const header = `[${at.join(".")}]`;
-  const begin = lines.findIndex((line) => line.trim() === header);
+  const begin = lines.findIndex((line) => line.replace(/#.*/, "").trim() === header);
   const next = lines.findIndex((line, index) => index > begin && /^\s*\[/.test(line));
   const table = lines.slice(begin + 1, next < 0 ? undefined : next);
-  const used = table.findLastIndex((line) => line.trim() !== "") + 1;
+  // A comment before the next table belongs to that.
+  const used = table.findLastIndex((line) => !/^\s*(?:#.*)?$/.test(line)) + 1;
   const end = text.includes("\r\n") ? "\r" : "";
   const added = stringify(entry).trimEnd().split("\n").map((line) => line + end);
   lines.splice(begin + 1 + used, 0, ...added);

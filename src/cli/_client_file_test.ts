@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
 import type { ClientName } from "../config/clients.ts";
 import { listOf } from "../core/json.ts";
-import { editClientText as edit, withValue } from "./_client_file.ts";
+import { editClientText as edit, withListed, withMembers, withValue } from "./_client_file.ts";
 import { formOf } from "./_client_form.ts";
 
 const FORM = formOf("claude-code", { http: false, command: "pml" });
@@ -249,5 +249,63 @@ Deno.test("editClientText() distinguishes entries of other addresses from its ow
     const replaced = await edit(JSON.stringify(form.instead));
     assert.equal(replaced?.other, undefined, client);
     assert.deepEqual(JSON.parse(replaced?.text ?? "")[section].pml, form.entry);
+  }
+});
+
+Deno.test("withMembers() adds members at the end of a TOML table, or refuses", async () => {
+  const at = ["mcp_servers"] as const;
+  const members = { mode: "approve", parallel: true };
+  const add = (text: string) => withMembers(text, "config.toml", { at, members });
+  const lines = 'mode = "approve"\nparallel = true\n';
+  const table = '[mcp_servers.pml]\ncommand = "pml"\n';
+  const texts: readonly (readonly [before: string, after: string])[] = [
+    [table, table + lines],
+    [table.trimEnd(), table + lines.trimEnd()],
+    [`a = 1\n${table}\n# next\n[b]\nc = 2\n`, `a = 1\n${table}${lines}\n# next\n[b]\nc = 2\n`],
+    [
+      `[mcp_servers.pml] # mine\nx = 1\n\n[b]\n`,
+      `[mcp_servers.pml] # mine\nx = 1\n${lines}\n[b]\n`,
+    ],
+    [
+      `${table}[mcp_servers.pml.env]\nA = "b"\n`,
+      `${table}${lines}[mcp_servers.pml.env]\nA = "b"\n`,
+    ],
+    [`${table}args = [\n  "stdio",\n]\n`, `${table}args = [\n  "stdio",\n]\n${lines}`],
+  ];
+  for (const [before, after] of texts) assert.equal((await add(before)).text, after);
+  assert.deepEqual((await add(table)).added, ['mode = "approve"', "parallel = true"]);
+  const refused = [
+    'mcp_servers = { pml = { command = "pml" } }\n',
+    '[mcp_servers]\npml = { command = "pml" }\n',
+    '[mcp_servers."pml"]\ncommand = "pml"\n',
+    'a = """\n[mcp_servers.pml]\n"""\n[mcp_servers.pml]\ncommand = "pml"\n',
+    `${table}args = [\n[1],\n]\n`,
+  ];
+  for (const text of refused) await assert.rejects(add(text), { code: "CONFIG_INVALID" }, text);
+});
+
+Deno.test("withListed() adds a text to a list that is there or missing, and keeps the rest", async () => {
+  const add = (text: string) =>
+    withListed(text, "x.json", { at: ["permissions", "allow"], listed: "a" });
+  const texts: readonly (readonly [before: string, list: readonly string[]])[] = [
+    ["{}", ["a"]],
+    ['{"permissions": {}}', ["a"]],
+    ['{"permissions": {"allow": []}, "x": [1,2]}', ["a"]],
+    ['\ufeff{ // mine\n"permissions": {"allow": ["b", /* c */ "d"],}}', ["b", "d", "a"]],
+    ['{"permissions": {"allow": [1, {"x": 2}]}}', [1, { x: 2 }, "a"] as never],
+  ];
+  for (const [before, list] of texts) {
+    const { text } = await add(before);
+    const { permissions, x } = parse(text.replace("\ufeff", ""));
+    assert.deepEqual(permissions.allow, list);
+    if (before.includes("[1,2]")) {
+      assert.deepEqual([text.includes('"x": [1,2]'), x], [true, [1, 2]]);
+    }
+    for (const comment of before.match(/\/\/ mine|\/\* c \*\//g) ?? []) {
+      assert.ok(text.includes(comment));
+    }
+  }
+  for (const text of ['{"permissions": {"allow": "x"}}', "[]", "{"]) {
+    await assert.rejects(add(text), { code: "CONFIG_INVALID" });
   }
 });
