@@ -71,7 +71,7 @@ Deno.test("pml init --ask-once adds PML's tools to the personal settings of Clau
 Deno.test("pml init without --ask-once changes no permission, and names the command", async () => {
   await using ws = await project();
   const ran = await runPml(ws, ["init", "--yes"]);
-  assert.match(ran.stderr, /`pml init --client claude-code --ask-once`/);
+  assert.match(ran.stderr, /`pml init --ask-once`/);
   await assertNoFile(ws.file(".claude"));
   const dry = await runPml(ws, ["init", "--ask-once", "--dry-run"]);
   assert.match(dry.stdout, /\+ .*"mcp__pml"/);

@@ -141,8 +141,10 @@ export async function askState(
   const allowance = await allowanceOf(app, setup);
   if ("why" in allowance) return { isAllowed: false, command: undefined };
   if (allowance.edit === undefined) return { isAllowed: true, command: undefined };
-  const user = setup.isOwn ? " --user" : "";
-  return { isAllowed: false, command: `pml init --client ${setup.client}${user} --ask-once` };
+  const { client, isOwn } = setup;
+  const own = ` --client ${client} --user`;
+  // Without `--client`, `pml init` connects Claude Code in a project.
+  return { isAllowed: false, command: `pml init${isOwn ? own : ""} --ask-once` };
 }
 
 async function allowanceOf(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
