@@ -71,7 +71,7 @@ Deno.test("a registry may offer a made-up kind, and a company may forbid it", ()
   assert.equal(parseLock(text, "pml.lock").parrot?.kind, "spoken");
   assert.equal(publishedKind("spoken")?.title, "speaker");
   for (const forbid of [["spoken"], ["unconfined"]]) {
-    const file = { path: "/policy", said: { forbid }, rules: { deny: [], ask: [], allow: [] } };
+    const file = { path: "/policy", policy: { forbid }, rules: { deny: [], ask: [], allow: [] } };
     const company = new Company([file as unknown as ConstructorParameters<typeof Company>[0][0]]);
     assert.ok(company.forbids({ name: "parrot", kind: "spoken" }), `${forbid}`);
   }

@@ -32,7 +32,8 @@ export async function writePreset(
 ): Promise<Shown> {
   const preset = await named(name);
   await prepare(at, undefined);
-  return await agreed(at, { ...await presetPlan(at.app, { preset, workspace }), json });
+  const { message, ...plan } = await presetPlan(at.app, { preset, workspace });
+  return await agreed(at, { ...plan, said: message, json });
 }
 
 /** Returns the changes of a preset in a file and in tokens. */

@@ -59,8 +59,8 @@ export async function wizard(
   // `recommended` names only presets
   const preset = (await presets()).find((one) => one.name === name) as Preset;
   tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
-  const plan = await presetPlan(app, { preset, workspace });
-  return await agreed(at, plan);
+  const { message, ...plan } = await presetPlan(app, { preset, workspace });
+  return await agreed(at, { ...plan, said: message });
 }
 
 /** Returns the preset that fits, and why. */
