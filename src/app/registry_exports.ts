@@ -66,8 +66,8 @@ export function whyRefused(
   const leftOut: OmittedTool[] = [];
   try {
     parseManifest(manifest, { url: "", asked, named, leftOut });
-    const [left] = leftOut;
-    return left && `the tool ${quoted(left.name)}: ${left.reason}`;
+    const [omission] = leftOut;
+    return omission && `the tool ${quoted(omission.name)}: ${omission.reason}`;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
     return error.message.replace(/^Cannot use (?:the entry )?".*?"(?: of ".*?")?: /, "");

@@ -50,8 +50,8 @@ export async function exampleOf(schema: JsonObject, matching: PatternMatcher): P
 
 async function example(schemaValue: unknown, source: ExampleSource): Promise<Json> {
   const schema = wholeOf(schemaValue, source);
-  const [given] = [schema.examples, schema.enum].flatMap(listOf);
-  for (const value of [schema.const, given, schema.default]) {
+  const [firstExample] = [schema.examples, schema.enum].flatMap(listOf);
+  for (const value of [schema.const, firstExample, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
   }
   switch (typeOf(schema)) {

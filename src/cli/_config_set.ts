@@ -18,10 +18,10 @@ import { OTHER_COMMANDS } from "./_setting_keys.ts";
 /** Writes one setting into the user's `config.yaml`, or into the workspace file. */
 export async function setValue(
   at: CommandContext,
-  { words: [, key = "", ...said], workspace = false, json }: Typed,
+  { words: [, key = "", ...valueWords], workspace = false, json }: Typed,
 ): Promise<Shown> {
   const [first = "", ...rest] = key.split(".");
-  if (first === "" || rest.includes("") || said.length === 0) {
+  if (first === "" || rest.includes("") || valueWords.length === 0) {
     throw usage(
       `Cannot set ${quoted(key)}: a key and a value are wanted`,
       "Write `pml config set limits.children 4`; null removes a setting",
@@ -29,7 +29,7 @@ export async function setValue(
   }
   const other = memberOf(OTHER_COMMANDS, first);
   if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
-  const value = valueOf(said.join(" "));
+  const value = valueOf(valueWords.join(" "));
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];
   const change = await changeOf(at.app, { workspace, settings });
   await mustBeReadable(at.app, { change, workspace, key });

@@ -26,14 +26,14 @@ export async function dev(
   const { app, signal } = at;
   const output = new DevShown(file, { isJson: json });
   const input = new DevInput(signal);
-  let [files, seen]: [readonly string[], string] = [[], ""];
+  let [files, lastText]: [readonly string[], string] = [[], ""];
   const now = () => JSON.stringify(files.map(stampAt));
   const module = new DevModule({
     ...at,
     path,
     types,
     output,
-    isStale: () => now() !== seen,
+    isStale: () => now() !== lastText,
   });
   const { machine } = await app.callPath();
   machine.onModuleLog = (_, entry) => output.show({ event: "log", ...entry });
@@ -43,9 +43,9 @@ export async function dev(
     // It is read after the watching has begun, so that no change falls between.
     using following = new PathWatcher(files, signal);
     const changed = following.change();
-    if (seen !== now()) {
+    if (lastText !== now()) {
       if (stampAt(path) === undefined && await soon(changed, GONE_MS)) continue;
-      seen = now();
+      lastText = now();
       await module.look();
     }
     await answerLines(module, { input, changed, output });

@@ -46,10 +46,10 @@ const DENIED =
 
 /** Returns the permission that an error message names as missing; undefined if it names none. */
 export function missingPermission(message: string): MissingPermission | undefined {
-  const [, op = "", name, said, host, isProtected] = DENIED.exec(message) ?? [];
+  const [, op = "", name, item, host, isProtected] = DENIED.exec(message) ?? [];
   if (name === undefined) return undefined;
   // The pattern finds no other names of permissions.
-  const kind = (said ?? (READS.test(op) ? "read" : "write")) as keyof Permissions;
+  const kind = (item ?? (READS.test(op) ? "read" : "write")) as keyof Permissions;
   return {
     kind,
     item: kind === "net" ? hostOf(host ?? "") : name,

@@ -332,9 +332,9 @@ interface ListedTool {
 }
 
 function listedBy(app: App) {
-  return ({ id: own, ...found }: ListedTool) => {
-    const { tool: { description = "" }, server } = found;
-    const id = shownId(found);
+  return ({ id: own, ...hit }: ListedTool) => {
+    const { tool: { description = "" }, server } = hit;
+    const id = shownId(hit);
     const { kind } = app.policy.now.judge(own);
     // The first use of a server always asks, even if the rules allow the tool.
     const verdict = SAYS[server.asksFirst && kind === "allow" ? "ask" : kind];

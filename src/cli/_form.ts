@@ -53,8 +53,8 @@ export async function askForm(
   const { properties, required } = objectOf(requestedSchema);
   const needed = textsOf(required);
   const content: Record<string, JsonObject[string]> = {};
-  for (const [name, said] of Object.entries(objectOf(properties))) {
-    const field = objectOf(said);
+  for (const [name, property] of Object.entries(objectOf(properties))) {
+    const field = objectOf(property);
     const answer = await askField(field, { name, isNeeded: needed.includes(name), signal });
     if (answer === "cancelled") return { action: "cancel" };
     if (answer !== undefined) content[name] = answer.value;

@@ -40,9 +40,9 @@ const TELL_MS = 1_000;
 
 /** Installs a model: the default one, or the one in a folder. */
 export async function installModel(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [given], yes = false, json = false } = typed;
+  const { words: [modelName], yes = false, json = false } = typed;
   const finder = await at.app.finder();
-  const folder = given === undefined ? undefined : typedPath(given);
+  const folder = modelName === undefined ? undefined : typedPath(modelName);
   const plan = folder === undefined
     ? await planOfHub(finder, { at, from: typed.from })
     : await planOfFolder(finder, folder);

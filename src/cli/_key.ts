@@ -236,7 +236,7 @@ async function edit(
     if (value === old) return;
     if (value === undefined) values.delete(name);
     else values.set(name, value);
-    const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
+    const lines = [...values].map(([one, value]) => `${one}=${JSON.stringify(value)}\n`);
     const text = name === CLOUD_KEY ? value === undefined ? "" : `${value}\n` : lines.join("");
     assertShort(text, path);
     await place(path, { text, mode: 0o600, ...(file && { over: file.text }) });

@@ -47,8 +47,8 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     ? `pml import ${importable}  # takes the servers that it starts itself into PML`
     : "pml search WORDS # finds a tool by its purpose";
   const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
-  const rows = Object.entries(lines).map(([key, said]) =>
-    `  ${key.padEnd(10)} ${visible(said, 400)}`
+  const rows = Object.entries(lines).map(([key, value]) =>
+    `  ${key.padEnd(10)} ${visible(value, 400)}`
   );
   const text = [
     `PML ${VERSION}`,

@@ -82,8 +82,8 @@ async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Ar
   const { typesOf } = await import("../app/app_workflow.ts");
   const { properties, required, $defs, definitions } = inputSchema;
   const needed = listOf(required);
-  const all = Object.entries(objectOf(properties)).map(([name, said]): Argument => {
-    const schema = objectOf(said);
+  const all = Object.entries(objectOf(properties)).map(([name, property]): Argument => {
+    const schema = objectOf(property);
     // References lead to the definitions of the whole.
     const alone = { name, inputSchema: { $defs, definitions, ...schema } } as ToolDefinition;
     const { args } = typesOf(alone, { server: "", observed: () => undefined });

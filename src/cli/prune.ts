@@ -33,8 +33,8 @@ async function approvedCommands(home: string) {
     const pins = readPrivate(join(folder, name), objectOf, NO_WARNINGS);
     const { path, servers } = pins ?? {};
     if (typeof path !== "string" || !pathExists(path)) return [];
-    return Object.entries(objectOf(servers)).flatMap(([name, said]) => {
-      const { command: all, source } = objectOf(said);
+    return Object.entries(objectOf(servers)).flatMap(([name, server]) => {
+      const { command: all, source } = objectOf(server);
       if (!Array.isArray(all)) return [];
       const [command = "", ...args] = all.map(String);
       return [{ name, command, args, source, folder: path }];

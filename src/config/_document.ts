@@ -115,8 +115,8 @@ function noteIn(
   from: { readonly file: string; readonly problems: ConfigProblem[] },
 ): Note {
   const { file, problems } = from;
-  return (offset, { path = [], ...said }) =>
-    void problems.push({ file, ...placeAt(text, offset), key: visible(keyOf(path)), ...said });
+  return (offset, { path = [], ...details }) =>
+    void problems.push({ file, ...placeAt(text, offset), key: visible(keyOf(path)), ...details });
 }
 
 function keyOf(path: Path): string {

@@ -81,7 +81,7 @@ export function pickServers(
   for (const { definition } of candidates) variables.reserve(definition);
   const taken: ImportableServer[] = [];
   const present = new Map(
-    Object.entries(options.present).map(([name, said]) => [slug(name), said]),
+    Object.entries(options.present).map(([name, definition]) => [slug(name), definition]),
   );
   for (const candidate of candidates) {
     const done = settled(candidate, { variables, present });

@@ -9,8 +9,10 @@ import type { GatewayOverrides } from "./gateway_options.ts";
 import { limitKey } from "./limits.ts";
 
 /** Returns options by the keys that they have in files; patterns are their texts. */
-export function gatewaySection({ exposure, ...said }: GatewayOverrides): Record<string, unknown> {
-  return written({ toolsExposure: exposure, ...said });
+export function gatewaySection(
+  { exposure, ...options }: GatewayOverrides,
+): Record<string, unknown> {
+  return written({ toolsExposure: exposure, ...options });
 }
 
 function written(options: object): Record<string, unknown> {

@@ -172,10 +172,10 @@ function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
   if (METHOD.test(method)) {
     return isServerName(of) ? { kind: "exact", text, server: of, tool: method } : undefined;
   }
-  const [, server = "", tool = "", given] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
+  const [, server = "", tool = "", condition] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
   if (!isServerName(server)) return undefined;
-  if (given !== undefined) {
-    const within = given.slice(1, -1);
+  if (condition !== undefined) {
+    const within = condition.slice(1, -1);
     if (!isToolName(tool)) return undefined;
     return /^\{[^]*\}$/.test(within)
       ? withArguments({ text, server, tool }, within)

@@ -119,28 +119,32 @@ export function filledAddress(
 ): FilledAddress {
   const pieces = piecesOf(written);
   const wrong = failing(server);
-  let [requestUrl, shown, cut, used] = ["", "", -1, 0];
+  let [requestUrl, displayUrl, cut, used] = ["", "", -1, 0];
   for (const [at, piece] of pieces.entries()) {
     const { text, name, place } = piece;
     if (name === undefined) {
       requestUrl += text;
-      shown += text;
+      displayUrl += text;
     } else if (place === "path" || place === "query") {
-      if (cut < 0) cut = shown.length;
+      if (cut < 0) cut = displayUrl.length;
       const value = keys?.[used++] ?? text;
       if (/^\.+$/.test(value)) throw wrong(`${name} consists of dots, which change the path`);
       requestUrl += encodeURIComponent(value);
-      shown += text;
+      displayUrl += text;
     } else {
       const next = pieces[at + 1]?.text ?? "";
       const value = plainValue(piece, { value: plain.get(name), next, wrong });
       requestUrl += value;
-      shown += value.replace(/\?.*$/s, "");
+      displayUrl += value.replace(/\?.*$/s, "");
     }
   }
   if (!isAddress(requestUrl)) throw wrong(`it is not ${WANTED}`);
   const literal = pieces.every(({ name }) => name === undefined);
-  return { requestUrl, displayUrl: shown, url: literal ? written : publicUrl(shown, cut) };
+  return {
+    requestUrl,
+    displayUrl,
+    url: literal ? written : publicUrl(displayUrl, cut),
+  };
 }
 
 /** Returns an address without its query and without the path segments from the first key on. */

@@ -49,8 +49,8 @@ export async function keyFrom(app: KeyContext, name: string, source: KeySource):
       throw unfound(name, "the keyring", Object(error).message);
     }
   }
-  const [said = "", ...args] = source.command;
-  const file = findOutside(app.loaded(), said);
+  const [commandName = "", ...args] = source.command;
+  const file = findOutside(app.loaded(), commandName);
   let why = "it is no program outside the workspace";
   if (file !== undefined) {
     const program = { file, env: outsideEnvironment(app.loaded()) };
@@ -59,7 +59,7 @@ export async function keyFrom(app: KeyContext, name: string, source: KeySource):
     if (code === 0 && value !== "") return value;
     why = stderr.trim() || (code === 0 ? "it printed nothing" : `it ended with code ${code}`);
   }
-  throw unfound(name, quoted(said, 200), why);
+  throw unfound(name, quoted(commandName, 200), why);
 }
 
 /** Returns the keyring of the system; undefined if there is none. */

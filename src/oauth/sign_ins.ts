@@ -72,15 +72,15 @@ export class SignIns {
 
   /** Returns all stored sign-ins, sorted by server. */
   all(): Promise<readonly SignedIn[]> {
-    const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...kept }) => ({
+    const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...secretParts }) => ({
       server,
       url,
       issuer,
       scopes,
       until,
-      client: kept.client.client_id,
-      isRenewed: kept.isRenewed ?? kept.refreshToken !== undefined,
-      isInKeyring: kept.isRenewed !== undefined,
+      client: secretParts.client.client_id,
+      isRenewed: secretParts.isRenewed ?? secretParts.refreshToken !== undefined,
+      isInKeyring: secretParts.isRenewed !== undefined,
     }));
     return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));
   }

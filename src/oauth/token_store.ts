@@ -231,7 +231,7 @@ export class FileTokenStore implements TokenStore {
     const isThere = this.look(key)?.isRenewed !== undefined;
     // Registrations are included. They have a client secret but no token.
     const { accessToken, refreshToken, client, ...open }: Secrets = entry;
-    const { client_secret, ...known } = client;
+    const { client_secret, ...publicClient } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
     const isIn = (isThere || isAttended) && isSecret &&
       await this.#keyring?.set(this.#nameOf(key), JSON.stringify(entry));
@@ -239,7 +239,7 @@ export class FileTokenStore implements TokenStore {
     // guard: sign-in-keyring
     await writePrivate(
       this.#at(key),
-      isIn ? { ...open, client: known, isRenewed } : entry,
+      isIn ? { ...open, client: publicClient, isRenewed } : entry,
     );
     if (isThere && !isIn) await this.#forget(key);
   }

@@ -81,9 +81,9 @@ function definitionOf(
   tool: string,
   { name: _, ...definition }: Readonly<Record<string, unknown>>,
 ): ModuleTool {
-  const { tools: [found] } = parseModuleMeta({ name: "x", tools: { [tool]: definition } }, "");
-  if (found === undefined) throw conflict("it is no tool");
-  return found;
+  const { tools: [parsedTool] } = parseModuleMeta({ name: "x", tools: { [tool]: definition } }, "");
+  if (parsedTool === undefined) throw conflict("it is no tool");
+  return parsedTool;
 }
 
 /** Parses the permissions of an entry. */

@@ -188,10 +188,10 @@ export class RegistryClient {
 
   async #body(response: Response, { type, maxBytes, onBytes, signal }: GetAttempt) {
     const { headers, body } = response;
-    const [, said] = TYPE.exec(headers.get("content-type") ?? "") ?? [];
+    const [, mediaType] = TYPE.exec(headers.get("content-type") ?? "") ?? [];
     const encoding = headers.get("content-encoding") ?? "identity";
     const total = Number(headers.get("content-length") ?? Number.NaN);
-    const why = said?.toLowerCase() !== type
+    const why = mediaType?.toLowerCase() !== type
       ? `its content type is ${quoted(headers.get("content-type") ?? "")}, wanted "${type}"`
       : encoding !== "identity"
       ? "its response is compressed, which PML did not request"

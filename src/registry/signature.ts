@@ -54,9 +54,9 @@ export function signManifest(
 export function verifyManifest(json: JsonObject, { registry, publicKey }: PinnedKey): number {
   const { signature, ...entry } = json;
   const key = publicKeyOf(publicKey, registry);
-  const [said, issued] = [textOf(signature), textOf(entry.issued)];
-  const isSigned = SIGNATURE.test(said) && ISSUED.test(issued) &&
-    crypto().verify(null, signedBytes(entry, registry), key, Buffer.from(said, "base64"));
+  const [signatureText, issued] = [textOf(signature), textOf(entry.issued)];
+  const isSigned = SIGNATURE.test(signatureText) && ISSUED.test(issued) &&
+    crypto().verify(null, signedBytes(entry, registry), key, Buffer.from(signatureText, "base64"));
   const at = Date.parse(issued);
   if (isSigned && !Number.isNaN(at)) return at;
   const why = signature === undefined ? "it is not signed" : "its signature is not from that key";

@@ -236,8 +236,8 @@ export class Vectors implements Semantics {
     const { path, model } = this.#file;
     const vectors = this.#load();
     // Another PML process may have stored others meanwhile.
-    for (const [key, kept] of readVectors(path, model)) {
-      if (!vectors.has(key)) vectors.set(key, kept);
+    for (const [key, vector] of readVectors(path, model)) {
+      if (!vectors.has(key)) vectors.set(key, vector);
     }
     // The vectors that were not used for the longest time come first, and are removed first.
     for (const key of this.#entries.map(this.#keyOf)) moveLast(vectors, key);

@@ -189,10 +189,10 @@ export class ServerOpener
     return server;
   }
 
-  #openFound(listing: Listing, { approval, kind, ...found }: FoundServer): Server {
+  #openFound(listing: Listing, { approval, kind, ...parts }: FoundServer): Server {
     const options = { listing, approval, find: this.#find };
     if (kind === undefined) return new UnknownServer({ ...options, servers: this.servers });
-    return this.#runtimes.of(kind).open({ values: this.#values, ...options, ...found });
+    return this.#runtimes.of(kind).open({ values: this.#values, ...options, ...parts });
   }
 
   #namespace(listing: NamespaceListing): Server {

@@ -20,7 +20,7 @@ const INLINE_ALL = 32_000;
 
 /** Returns the answer for a plan that ran. `inlineBytes` replaces `INLINE` unless it is 0. */
 export function answerOf(
-  { plan, kept, states, unsure }: Pick<PlanRun, "plan" | "kept" | "states" | "unsure">,
+  { plan, storedRun, states, unsure }: Pick<PlanRun, "plan" | "storedRun" | "states" | "unsure">,
   inlineBytes: number,
 ): PlanOutcome {
   const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
@@ -28,7 +28,7 @@ export function answerOf(
   let remaining = INLINE_ALL;
   const outside: string[] = [];
   const shownOutput = (id: string): JsonObject => {
-    const output = kept.outputs.get(id);
+    const output = storedRun.outputs.get(id);
     if (output === undefined) {
       return { why: "its output was too large to keep (limits.kept_bytes)" };
     }
@@ -38,7 +38,7 @@ export function answerOf(
       return { output };
     }
     outside.push(id);
-    return keptOutput(`${kept.id}.${id}`, output);
+    return keptOutput(`${storedRun.id}.${id}`, output);
   };
   const groups: Record<string, Record<string, Json>> = {};
   for (const { id } of plan.tasks) {
@@ -55,20 +55,20 @@ export function answerOf(
   }
   const isDone = [...states.values()].every(({ state }) => state === "done" || state === "skipped");
   const summary = {
-    run: kept.id,
+    run: storedRun.id,
     ...groups,
-    ...(outside.length > 0 && { read: readHint(kept.id) }),
+    ...(outside.length > 0 && { read: readHint(storedRun.id) }),
     ...(!isDone && {
       retry:
-        `execute_workflow {"resume":"${kept.id}"} runs only the tasks that failed or did not run`,
+        `execute_workflow {"resume":"${storedRun.id}"} runs only the tasks that failed or did not run`,
     }),
     ...(unsure.size > 0 && { may_have_run: [...unsure] }),
   };
   return {
     result: { ...textResult(JSON.stringify(summary)), ...(!isDone && { isError: true }) },
-    run: kept.id,
+    run: storedRun.id,
     isDone,
-    output: outputOf(plan, kept),
+    output: outputOf(plan, storedRun),
     plan,
   };
 }

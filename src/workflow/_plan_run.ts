@@ -76,7 +76,7 @@ export class PlanRun {
   /** The plan that runs. */
   readonly plan: Plan;
   /** The kept outputs of the run. */
-  readonly kept: KeptRun;
+  readonly storedRun: KeptRun;
   readonly #parts: PlanRunParts;
   readonly #onProgress: CallClient["onProgress"];
   readonly #waiting: (() => void)[] = [];
@@ -87,7 +87,7 @@ export class PlanRun {
   /** Creates a run of a plan. Runs nothing yet. */
   constructor(parts: PlanRunParts) {
     this.plan = parts.plan;
-    this.kept = parts.storedRun;
+    this.storedRun = parts.storedRun;
     this.#parts = parts;
     this.#onProgress = parts.client.onProgress;
     this.#free = parts.atOnce;

@@ -19,29 +19,31 @@ const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, '
 export function holds(condition: Json, take: Take, depth = 0): boolean {
   if (typeof condition === "boolean") return condition;
   if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is not one of ${FORMS}`);
-  const [[name, said] = [], ...others] = Object.entries(condition as Record<string, Json>);
-  if (name === undefined || said === undefined || others.length > 0) {
+  const [[name, operand] = [], ...others] = Object.entries(condition as Record<string, Json>);
+  if (name === undefined || operand === undefined || others.length > 0) {
     throw bad(`\`when\` is not one of ${FORMS}`);
   }
   const value = (one: Json | undefined) => valueOf(one, take);
   const inner = (one: Json) => holds(one, take, depth + 1);
   switch (name) {
     case "$ref":
-      return isTrue(value({ [name]: said }));
+      return isTrue(value({ [name]: operand }));
     case "exists":
-      return value(said) !== undefined;
+      return value(operand) !== undefined;
     case "equals": {
-      if (!isList(said) || said.length !== 2) throw bad('"equals" takes two values: [a, b]');
-      const [one, other] = said.map(value);
+      if (!isList(operand) || operand.length !== 2) throw bad('"equals" takes two values: [a, b]');
+      const [one, other] = operand.map(value);
       return one !== undefined && other !== undefined && isSame(one, other);
     }
     case "not":
-      return !inner(said);
+      return !inner(operand);
     case "and":
     case "or": {
-      if (!isList(said) || said.length === 0) throw bad(`"${name}" takes a list of conditions`);
+      if (!isList(operand) || operand.length === 0) {
+        throw bad(`"${name}" takes a list of conditions`);
+      }
       // Evaluates every condition, so that an invalid one is always reported.
-      const all = said.map(inner);
+      const all = operand.map(inner);
       return name === "and" ? all.every(Boolean) : all.some(Boolean);
     }
     default:

@@ -223,7 +223,9 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     const all = await Promise.all(
       ids.map(async (id) => [id, await tools.definition(id, { isAsked: true })] as const),
     );
-    return Object.fromEntries(all.flatMap(([id, known]) => isObject(known) ? [[id, known]] : []));
+    return Object.fromEntries(
+      all.flatMap(([id, definition]) => isObject(definition) ? [[id, definition]] : []),
+    );
   }
 
   /** Returns the hashes of definitions. */

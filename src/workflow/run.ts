@@ -77,15 +77,15 @@ export class Run {
   }
 
   /** Calls a tool. If the user must approve the call, asks and waits for the answer. */
-  async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
+  async call({ answer, ...request }: RunCall): Promise<ToolResult> {
     const { callTool, calls, depth, id: run, client, ...options } = this.options;
     // guard: code-calls
     if (++this.#calls > calls) throw tooMany(calls);
-    const signal = asked.signal === undefined
+    const signal = request.signal === undefined
       ? options.signal
-      : AbortSignal.any([options.signal, asked.signal]);
+      : AbortSignal.any([options.signal, request.signal]);
     using cancellation = Cancellation.of(signal);
-    const { id, arguments: args, ...changes } = asked;
+    const { id, arguments: args, ...changes } = request;
     const { via, actor } = options;
     const call: Call = {
       id,
@@ -103,7 +103,7 @@ export class Run {
       callId: crypto.randomUUID(),
     };
     const result = await answeredResult(call, { callTool, answer });
-    this.#tools.add(asked.id);
+    this.#tools.add(request.id);
     return result;
   }
 }

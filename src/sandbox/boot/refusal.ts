@@ -91,11 +91,11 @@ export function systemError(name: keyof typeof SYSTEM): Error {
 /** Returns the answer to a request that failed. */
 export function failureReply(
   error: unknown,
-  { op, args: [asked] }: { readonly op: string; readonly args: readonly unknown[] },
+  { op, args: [path] }: { readonly op: string; readonly args: readonly unknown[] },
 ): HostReply {
   return {
     ok: false,
-    error: sentErrorOf(error, { op, requestedPath: typeof asked === "string" ? asked : "" }),
+    error: sentErrorOf(error, { op, requestedPath: typeof path === "string" ? path : "" }),
   };
 }
 

@@ -160,8 +160,8 @@ export class EmbedderPackage {
     });
     if (code === 0) return;
     const { tail } = installing;
-    const [, said = `deno install ended with ${code}`] = /error: ([^\\]{1,300})/.exec(tail) ?? [];
-    throw failed(said, { detail: { said: tail } });
+    const [, reason = `deno install ended with ${code}`] = /error: ([^\\]{1,300})/.exec(tail) ?? [];
+    throw failed(reason, { detail: { said: tail } });
   }
 }
 

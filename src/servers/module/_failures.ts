@@ -19,8 +19,9 @@ export function placed({ name, message, at }: ModuleFailure, file: string | unde
 export function withGrant(error: unknown, { id }: Pick<Call, "id">): unknown {
   if (!(error instanceof PmlError)) return error;
   const { code, message, hint } = error;
-  const [, op = "", asked = "", why = ""] = /^Cannot ([\w ]+) "([^"]*)": (.*)/s.exec(message) ?? [];
-  const path = PATHS.plain(asked) ?? "";
+  const [, op = "", requestedPath = "", why = ""] =
+    /^Cannot ([\w ]+) "([^"]*)": (.*)/s.exec(message) ?? [];
+  const path = PATHS.plain(requestedPath) ?? "";
   // The target of a link is granted by its own name, which is not known here. No grant opens a name
   // that means another file.
   const isGrantable = code === "PATH_PROTECTED"

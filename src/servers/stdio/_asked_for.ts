@@ -56,7 +56,7 @@ export function askedFor(
     else requests[kind].add(kind === "env" ? value : resolve(cwd, value));
   }
   const run = new Set([...texts.matchAll(RUN)].map(([, program = ""]) => program));
-  const lists = Object.entries(requests).map(([kind, found]) => [kind, [...found].sort()]);
+  const lists = Object.entries(requests).map(([kind, items]) => [kind, [...items].sort()]);
   return { ...Object.fromEntries(lists), run: [...run].sort() };
 }
 

@@ -216,8 +216,8 @@ function takeOptions(rest: string[], { form: { tool }, named, written }: OptionR
     const [option = "", value] = arg.startsWith("--") ? arg.split(/=(.*)/s) : [arg];
     const isScope = tool === "npm" && SCOPE.test(option);
     const kind = isScope ? "registry" : NAMING[tool][option];
-    const [, no, name, said] = (tool === "npm" ? SWITCH.exec(arg) : null) ?? [];
-    if (name !== undefined) named.switches.set(name, (no === undefined) === (said !== "false"));
+    const [, no, name, flag] = (tool === "npm" ? SWITCH.exec(arg) : null) ?? [];
+    if (name !== undefined) named.switches.set(name, (no === undefined) === (flag !== "false"));
     else if (kind !== undefined && kind !== "switches") {
       const word = value ?? rest.shift() ?? "";
       if (kind === "registry" && !isRegistry(word)) {

@@ -141,11 +141,11 @@ function decoded(value: string): string | undefined {
   }
 }
 
-function mismatch(header: string, value: string | undefined, wanted: string): ErrorObject {
+function mismatch(header: string, value: string | undefined, expected: string): ErrorObject {
   const has = value === undefined ? "is missing" : `is ${JSON.stringify(value)}`;
   return {
     code: ERROR.headerMismatch,
-    message: `The header ${header} ${has}, and the body has ${JSON.stringify(wanted)}`,
-    data: { mismatch: { header: value ?? "(missing)", body: wanted } },
+    message: `The header ${header} ${has}, and the body has ${JSON.stringify(expected)}`,
+    data: { mismatch: { header: value ?? "(missing)", body: expected } },
   };
 }

@@ -89,7 +89,7 @@ export class SentEvents implements Disposable {
   /** Removes all events. */
   [Symbol.dispose](): void {
     this.#shared.stores.delete(this);
-    for (const [id, kept] of this.#all) this.#forget(id, kept);
+    for (const [id, sentEvent] of this.#all) this.#forget(id, sentEvent);
   }
 
   #forget(id: string, { text }: Sent): void {

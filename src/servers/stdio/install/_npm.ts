@@ -65,8 +65,8 @@ export const npm: Installer = {
       return "npm wrote no lock file that says where it came from (npm 7 and newer do)";
     }
     const registries = registriesIn(objectOf(parseJson(settings)));
-    for (const [path, said] of packages) {
-      const { resolved, integrity, inBundle } = said;
+    for (const [path, entry] of packages) {
+      const { resolved, integrity, inBundle } = entry;
       // A package that came in the archive of another is covered by that archive's hash.
       if (inBundle === true && resolved === undefined) continue;
       // guard: npm-origin

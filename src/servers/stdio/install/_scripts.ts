@@ -48,8 +48,8 @@ const TAIL = 2_000;
 
 /** Returns the packages of an installation that have install scripts. */
 export function scriptedIn(folder: string): readonly ScriptedPackage[] {
-  return packagesIn(folder).flatMap(([path, said]) => {
-    const { hasInstallScript, version, integrity = "none" } = said;
+  return packagesIn(folder).flatMap(([path, entry]) => {
+    const { hasInstallScript, version, integrity = "none" } = entry;
     const isBuilt = infoAt(join(folder, path, "binding.gyp"))?.isFile === true;
     if (hasInstallScript !== true && !isBuilt) return [];
     // A package for another system was not installed.
@@ -65,7 +65,7 @@ export function scriptedIn(folder: string): readonly ScriptedPackage[] {
     return [{
       id: `${path} ${version} ${integrity}`,
       path,
-      spec: specOf(path, said),
+      spec: specOf(path, entry),
       hash: String(integrity),
       scripts,
     }];
@@ -90,7 +90,7 @@ export function announcedIn(folder: string): readonly string[] {
     // A package for another system is not installed.
     hasInstallScript === true && (!Array.isArray(os) || os.includes(process.platform))
   );
-  return [...new Set(named.map(([path, said]) => specOf(path, said)))];
+  return [...new Set(named.map(([path, entry]) => specOf(path, entry)))];
 }
 
 function specOf(path: string, { version }: JsonObject): string {
@@ -101,7 +101,7 @@ function specOf(path: string, { version }: JsonObject): string {
 export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
   const { packages } = objectIn(folder, "package-lock.json") ?? {};
   return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
-    .map(([path, said]) => [path, objectOf(said)]);
+    .map(([path, entry]) => [path, objectOf(entry)]);
 }
 
 /** Returns a text, shown before an installation, that names packages whose scripts will not run. */
