@@ -1,6 +1,6 @@
 /**
- * A stage for tests of the call path: a workspace that a test can change at any time, and servers
- * of its own making behind the names in it.
+ * A stage for tests of the call path: a workspace that a test can change at any time, with servers
+ * that the test makes.
  *
  * @module
  */
@@ -40,20 +40,20 @@ const NO_EVENTS = {
   notified() {},
 };
 
-/** How the stage is set. */
+/** Options of `CallPathStage.open()`. */
 export interface CallPathStageOptions {
   /** The workspace file, without its version. */
   readonly pml?: object;
   /** The user's own configuration, as YAML. */
   readonly person?: string;
-  /** The files beside it. */
+  /** Other files of the workspace. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Whether the user trusts the file; true unless said. */
+  /** Whether the user trusts the workspace file; by default true. */
   readonly trusted?: boolean;
   readonly builtins?: readonly string[];
-  /** What stands for the servers of registries. */
+  /** Replaces the servers of registries. */
   readonly registries?: Partial<RegistryServers>;
-  /** Makes a server of what the directory lists; undefined for what PML itself opens. */
+  /** Makes the server for an entry of the directory; undefined if PML itself opens it. */
   readonly open?: (listing: Listing, stage: CallPathStage) => Server | undefined;
   readonly integrityOf?: ModuleHashes["integrityOf"];
   readonly moduleFiles?: ModuleFiles;
@@ -104,7 +104,7 @@ export class CallPathStage implements AsyncDisposable {
     this.directory = new CountedDirectory({
       policy,
       builtins: new Set(options.builtins),
-      // A test gives as much of it as is asked for.
+      // A test implements only the methods that it needs.
       registryServers: registries as RegistryServers | undefined,
       savedCapabilities: undefined,
       serverOpening: () => Promise.resolve({ open }),
@@ -193,7 +193,7 @@ export class CallPathStage implements AsyncDisposable {
     });
   }
 
-  /** Ends what was started. */
+  /** Ends the servers and removes the workspace. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.servers[Symbol.dispose]();
     await this.path[Symbol.asyncDispose]();
@@ -217,19 +217,19 @@ export class CallPathStage implements AsyncDisposable {
   }
 }
 
-/** What a server of a made-up kind is made with, and what it does beside. */
+/** Options of `OracleServer`. */
 export interface OracleOptions extends KnownServerOptions {
-  /** Gives the tools at each look. */
+  /** Returns the tools each time that they are listed. */
   readonly tools?: () => readonly ToolDefinition[];
-  /** Is told of each look for a definition, before it is given. */
+  /** Called each time before a definition is returned. */
   readonly onLook?: () => void | Promise<void>;
-  /** Is told when a question about a call is made, or an answer to it compared. */
+  /** Called when an approval request for a call is made or its answer is compared. */
   readonly onConsent?: () => void | Promise<void>;
 }
 
-/** A kind of server that PML knows nothing of: it answers out of thin air. */
+/** A server of a kind that PML does not define. It answers without a program or connection. */
 export class OracleServer extends KnownServer {
-  /** What ran, and how often a definition was looked for. */
+  /** The tools that ran, and the number of requests for a definition. */
   readonly ran: string[] = [];
   looks = 0;
   readonly #options: OracleOptions;

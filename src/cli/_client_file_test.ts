@@ -22,7 +22,7 @@ function bare(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Tells whether a text is what is left without the entry, and without the comma that it may need. */
+/** Returns whether a text equals the original without PML's entry and the comma next to it. */
 function isLeft(text: string, from: { readonly in: string }): boolean {
   const entry = `"pml":${bare(JSON.stringify(ENTRY))}`;
   const whole = [`"mcpServers":{${entry}}`, entry].find((piece) => from.in.includes(piece)) ?? "";

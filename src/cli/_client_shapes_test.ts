@@ -126,7 +126,7 @@ function without(file: Record<string, unknown> | undefined, at: readonly string[
   return copy;
 }
 
-/** A line is kept, but for commas, and for brackets between which the entry stands. */
+/** Asserts that a line is unchanged, except for commas and for the brackets around the entry. */
 function assertKept(line: string, text: string): void {
   const [, own = ""] = /^(.*?)(?:\{\s*\})?[\s}\]]*$/.exec(line.replaceAll(",", "")) ?? [];
   assert.ok(text.replaceAll(",", "").includes(own), `${JSON.stringify(line)} is not in ${text}`);

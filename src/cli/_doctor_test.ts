@@ -54,7 +54,7 @@ Deno.test("doctor() reports which server needs which key and its source, never i
     ];
     assert.deepEqual(text.split("\n").filter((line) => / key \w+:/.test(line)), lines);
     assert.doesNotMatch(text + JSON.stringify(value), /CANARY/);
-    // Without trust, the same file gives nothing to the user's own server.
+    // The user's own server gets no variable from the same file while it is not trusted.
     const { PML_TRUST: _, ...untrusted } = variables;
     await using other = await openApp({ cwd, environment: environmentOf(untrusted) });
     assert.equal(other.keys.find("MINE_KEY"), undefined);

@@ -79,7 +79,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   if (keptFiles.length + clients.length === 0) {
     return { value, text: `PML keeps nothing in ${home}` };
   }
-  needPerson("Cannot remove what PML keeps");
+  needPerson("Cannot remove the files of PML");
   for (const { path, what, bytes } of keptFiles) {
     tell(`${visible(path)}: ${what}, ${fileSize(bytes)}`);
   }

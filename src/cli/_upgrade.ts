@@ -174,7 +174,7 @@ async function rewritten(at: CommandContext, { own, newest, value }: Upgrade): P
   const change = await changeTo(args);
   if (change.diff === "") {
     throw usage(
-      `Cannot upgrade ${quoted(own.name)}: ${quoted(newest.spec)} is no argument of its own`,
+      `Cannot upgrade ${quoted(own.name)}: ${quoted(newest.spec)} is not a separate argument`,
       `Write ${spec} in ${change.path}`,
     );
   }

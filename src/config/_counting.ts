@@ -44,8 +44,8 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const set = NAMES.filter((name) => environment.get(name));
   const setBy = setByClients(set, [root, ...foldersOf([...places, home], theirs)]);
   const why = new Map([...setBy].map(([name, by]) => [name, setIn(by)]));
-  // A client's file may name the workspace. If that is outside of its own folder, reading asks
-  // first.
+  // A client's file may name the workspace. If the workspace is outside of the file's folder, reading
+  // asks first.
   why.delete("PML_WORKSPACE");
   const inside = environment.get("PML_HOME") ? whereInside(home, theirs) : undefined;
   // guard: home-outside

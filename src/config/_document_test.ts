@@ -12,7 +12,7 @@ Deno.test("A key that would be a prototype is refused in every file", async () =
     scratch.write(file, text);
     const { problem } = await scratch.load();
     assert.match(problem?.message ?? "", /a\.__proto__": found/, file);
-    // What is only inherited is missing.
+    // Inherited members count as missing.
     assert.match(JSON.stringify(problem?.detail), /a\.(command|url)","found":"nothing"/, file);
     scratch.write(file, "{}");
   }

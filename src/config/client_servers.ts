@@ -138,7 +138,9 @@ function settled(
     };
   }
   if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {
-    return { why: "it has what looks like a key where no variable is allowed" };
+    return {
+      why: "it contains a text that looks like a key, at a place where no variable is allowed",
+    };
   }
   return { ...candidate, definition, variables: variables.of(definition) };
 }

@@ -129,7 +129,7 @@ Deno.test("A policy of the system belongs to root, and so does its folder", asyn
     const environment = { ...scratch.environment(), policies: [path] };
     const company = await readCompany(environment, report);
     assert.equal(report.problems.length === 0, isFine);
-    // What cannot be used leaves no server and no host.
+    // An invalid policy allows no server and no host.
     const all = [
       server({}),
       server({ kind: "deno" }),

@@ -50,7 +50,7 @@ Deno.test("parseJson() parses every other text as JSON.parse does, and no more",
       return error instanceof SyntaxError ? "no JSON" : error;
     }
   };
-  // What is compared has read nothing before that it could take another name for.
+  // The expected value is from `slowly()`, in which V8 cannot confuse names.
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
       const text = pieces.join("");
@@ -70,7 +70,7 @@ Deno.test("parseJson() reads a name with an escape next to a text of any length"
   }
 });
 
-/** Parses without what V8 remembers: each object has members of one name more than any before. */
+/** Parses each string of a text separately, so that V8 cannot take a name for an earlier name. */
 function slowly(text: string): unknown {
   JSON.parse(text); // throws where it is no JSON
   let at = 0;

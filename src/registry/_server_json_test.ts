@@ -34,7 +34,7 @@ function server(said: Record<string, unknown>, official: JsonObject = { status: 
 const asked = parseFqdn("io.github.user.weather");
 const url = "mcp+https://registry.example.com";
 
-/** Returns what PML reads from an entry. */
+/** Returns the manifest of an entry. */
 function manifestOf(response: unknown) {
   const offer = offerOf(response);
   assert.equal(offer.kind, "entry", JSON.stringify(offer));

@@ -283,7 +283,7 @@ Deno.test("ContractSource throws different errors for an unreachable and a forbi
   const local = 'Cannot reach "registry.example": its address is not public';
   await fails(failing(new PmlError("PERMISSION_DENIED", local)), "REGISTRY_BAD_RESPONSE", /public/);
   assert.equal(tries, 4);
-  // The platform's message may contain what was sent.
+  // The platform's message may contain the sent header.
   const work = failing(new TypeError("Bearer t0ken is no header"));
   await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));
 });

@@ -326,7 +326,7 @@ Deno.test("Sandbox refuses to run modules if its child fails the self-test", asy
 Deno.test("Sandbox refuses to run modules if only the Worker fails the self-test", async () => {
   await using yard = new Yard();
   const preload = `${yard.root}/preload.js`;
-  // Runs before the boot code and gives the Worker the permissions of the host thread.
+  // Runs before the boot code and makes it start the Worker with the permissions of the host thread.
   Deno.writeTextFileSync(
     preload,
     `const Plain = globalThis.Worker;

@@ -16,7 +16,7 @@ const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, '
  * Returns whether a condition is true. A reference is true if its value exists and is not false,
  * null, 0 or empty. A missing value is not an error.
  */
-export function holds(condition: Json, take: Take, depth = 0): boolean {
+export function isConditionTrue(condition: Json, take: Take, depth = 0): boolean {
   if (typeof condition === "boolean") return condition;
   if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is not one of ${FORMS}`);
   const [[name, operand] = [], ...others] = Object.entries(condition as Record<string, Json>);
@@ -24,7 +24,7 @@ export function holds(condition: Json, take: Take, depth = 0): boolean {
     throw bad(`\`when\` is not one of ${FORMS}`);
   }
   const value = (one: Json | undefined) => valueOf(one, take);
-  const inner = (one: Json) => holds(one, take, depth + 1);
+  const inner = (one: Json) => isConditionTrue(one, take, depth + 1);
   switch (name) {
     case "$ref":
       return isTrue(value({ [name]: operand }));

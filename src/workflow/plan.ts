@@ -9,7 +9,7 @@ import { sha256 } from "../core/hash.ts";
 import { canonical, defined, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { paced } from "../io/paced.ts";
 import { bad, isList, partAt, type Ref, refsIn, type Take, withReferences } from "./_refs.ts";
-import { holds } from "./_when.ts";
+import { isConditionTrue } from "./_when.ts";
 import { jsonSize } from "./results.ts";
 import { tooManyTasks } from "./run.ts";
 
@@ -159,7 +159,7 @@ export async function taskCalls(
 
 /** Returns whether the `when` of a task is true, or absent. */
 export function runsNow({ when }: PlanTask, values: ReferenceValues): boolean {
-  return when === undefined || holds(when, takeFrom(values));
+  return when === undefined || isConditionTrue(when, takeFrom(values));
 }
 
 /** Returns the call for one element, or the arguments that all calls of a task share. */
@@ -238,7 +238,7 @@ function taskOf(
   const { id, tool, arguments: args = {}, depends_on: named = [], when, for_each: forEach } = json;
   const refs = refsIn(args);
   const others = [...refsIn(when ?? null), ...refsIn(forEach ?? null)];
-  if (when !== undefined) holds(when, () => null);
+  if (when !== undefined) isConditionTrue(when, () => null);
   if (forEach !== undefined && !isList(forEach) && refsIn(forEach).length === 0) {
     throw bad('`for_each` is neither an array nor {"$ref": "task#/pointer"}');
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseRef, partAt, withReferences } from "./_refs.ts";
-import { holds } from "./_when.ts";
+import { isConditionTrue } from "./_when.ts";
 import { parsePlan, type ReferenceValues, taskCalls } from "./plan.ts";
 
 function parsed(...tasks: readonly JsonObject[]) {
@@ -123,7 +123,7 @@ Deno.test("filled() creates members of any name and changes nothing else", () =>
   assert.equal(({} as Record<string, unknown>).x, undefined);
 });
 
-Deno.test("holds() evaluates conditions, in which missing values are false", () => {
+Deno.test("isConditionTrue() treats missing values as false", () => {
   const outputs: Readonly<Record<string, Json>> = { a: { n: 3, none: [], off: false, text: "x" } };
   const take = (ref: { source: string; pointer: string }) => partAt(outputs[ref.source] ?? {}, ref);
   const table: readonly (readonly [boolean, Json])[] = [
@@ -141,7 +141,9 @@ Deno.test("holds() evaluates conditions, in which missing values are false", () 
     [false, { and: [true, REF("a#/off")] }],
     [true, { or: [false, REF("a#/text")] }],
   ];
-  for (const [wanted, when] of table) assert.equal(holds(when, take), wanted, JSON.stringify(when));
+  for (const [wanted, when] of table) {
+    assert.equal(isConditionTrue(when, take), wanted, JSON.stringify(when));
+  }
 });
 
 Deno.test("stepsOf() returns a call for each known element", async () => {
@@ -180,12 +182,12 @@ Deno.test("parsePlan() accepts the parameters of a saved plan", async () => {
   await assert.rejects(absent, /"\$params#\/x" is missing: "\$params" is an object with "list"/);
 });
 
-Deno.test("holds() compares values part by part, independent of the order of members", () => {
+Deno.test("isConditionTrue() compares values by their parts, in any order of members", () => {
   const large = Array.from({ length: 3_000 }, (_, at) => ({ at }));
   const others = structuredClone(large);
   const take = ({ source }: { source: string }) => source === "large" ? large : others;
-  assert.ok(holds({ equals: [REF("large"), REF("others")] }, take));
-  assert.ok(!holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 2 }] }, take));
-  assert.ok(!holds({ equals: [{ a: [] }, { a: {} }] }, take));
-  assert.ok(holds({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 1 }] }, take));
+  assert.ok(isConditionTrue({ equals: [REF("large"), REF("others")] }, take));
+  assert.ok(!isConditionTrue({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 2 }] }, take));
+  assert.ok(!isConditionTrue({ equals: [{ a: [] }, { a: {} }] }, take));
+  assert.ok(isConditionTrue({ equals: [{ a: 1, b: [1, null] }, { b: [1, null], a: 1 }] }, take));
 });

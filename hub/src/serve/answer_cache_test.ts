@@ -3,8 +3,8 @@ import { openEmbedded } from "../store/embedded.ts";
 import { folder, server } from "../store/_stores_test.ts";
 import { AnswerCache } from "./_answer_cache.ts";
 
-const asked = { method: "GET", target: "/mcp/weather" };
-const answered = (body: string, status = 200) => ({
+const request = { method: "GET", target: "/mcp/weather" };
+const answerWith = (body: string, status = 200) => ({
   status,
   headers: {},
   body: new TextEncoder().encode(body),
@@ -16,7 +16,7 @@ Deno.test("AnswerCache makes a new answer after each change by any process", asy
   await using other = await openEmbedded(place.path);
   let made = 0;
   const cache = new AnswerCache(() => store.stamp());
-  const ask = async () => await cache.to(asked, () => Promise.resolve(answered(`${++made}`)));
+  const ask = async () => await cache.to(request, () => Promise.resolve(answerWith(`${++made}`)));
   await ask();
   await ask();
   assert.equal(made, 1);
@@ -35,22 +35,22 @@ Deno.test("AnswerCache makes a new answer after each change by any process", asy
 Deno.test("AnswerCache returns neither outdated answers nor answers to other requests", async () => {
   let stamp = 1;
   const cache = new AnswerCache(() => `${stamp}`);
-  const late = await cache.to(asked, () => {
+  const late = await cache.to(request, () => {
     stamp++;
-    return Promise.resolve(answered("old"));
+    return Promise.resolve(answerWith("old"));
   });
   assert.equal(new TextDecoder().decode(late.body), "old");
-  const fresh = await cache.to(asked, () => Promise.resolve(answered("new")));
+  const fresh = await cache.to(request, () => Promise.resolve(answerWith("new")));
   assert.equal(new TextDecoder().decode(fresh.body), "new");
   for (const more of [{ accept: "application/json" }, { method: "HEAD" }, { ifNoneMatch: "x" }]) {
-    const own = await cache.to({ ...asked, ...more }, () => Promise.resolve(answered("own")));
+    const own = await cache.to({ ...request, ...more }, () => Promise.resolve(answerWith("own")));
     assert.equal(new TextDecoder().decode(own.body), "own");
   }
   // Failures and large answers are not cached.
   let count = 0;
-  for (const answer of [answered("", 404), answered("x".repeat(70_000))]) {
+  for (const answer of [answerWith("", 404), answerWith("x".repeat(70_000))]) {
     for (const _ of [1, 2]) {
-      await cache.to({ ...asked, target: `/${answer.status}` }, () => {
+      await cache.to({ ...request, target: `/${answer.status}` }, () => {
         count++;
         return Promise.resolve(answer);
       });

@@ -41,7 +41,7 @@ Deno.test("findImport() throws for a text that it cannot read", async () => {
   }
 });
 
-Deno.test("findImports() tells what loads at once, what loads later, and types", async () => {
+Deno.test("findImports() separates static imports, dynamic imports and imports of types", async () => {
   const text = `import type { A } from "a";
 export type { B } from "b";
 import c from "c";

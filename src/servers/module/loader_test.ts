@@ -26,7 +26,7 @@ async function stage() {
   return { loader, source, path, looked, [Symbol.asyncDispose]: close };
 }
 
-Deno.test("load() gives the approved bytes, and looks at no others", async () => {
+Deno.test("load() returns the approved bytes, and inspects no other bytes", async () => {
   await using at = await stage();
   const { loader, source } = at;
   const use = { source, approved: integrityOf(CODE), grants: undefined };
@@ -48,7 +48,7 @@ Deno.test("load() gives the approved bytes, and looks at no others", async () =>
   assert.equal(again.definitions, listed.definitions, "the same array for the same code");
 });
 
-Deno.test("load() refuses at each use what asks for more than its registry said", async () => {
+Deno.test("load() refuses, at each use, code with more permissions than its registry entry lists", async () => {
   await using at = await stage();
   const use = { source: at.source, approved: integrityOf(CODE), grants: undefined };
   const promised = { ...NO_PERMISSIONS, read: ["notes"] };
@@ -63,7 +63,7 @@ Deno.test("load() refuses at each use what asks for more than its registry said"
   }
 });
 
-Deno.test("load() gives the bytes of a draft, whatever its file holds, and keeps nothing of them", async () => {
+Deno.test("load() returns the bytes of a draft instead of those of its file, and caches nothing", async () => {
   await using at = await stage();
   const code = new TextEncoder().encode(CODE.replace('"ran"', '"draft"'));
   const draft = { code, integrity: integrityOf(code) };

@@ -15,12 +15,12 @@ Deno.test("asResult() makes a result of whatever a module returns", () => {
   for (const [value, result] of table) assert.deepEqual(asResult(value), result);
 });
 
-Deno.test("asResult() leaves out what would pass for a question of PML", () => {
+Deno.test("asResult() removes members that would make a result a question of PML", () => {
   const asks = { content: [], resultType: "input_required", inputRequests: {}, requestState: "x" };
   assert.deepEqual(asResult(asks), { content: [] });
 });
 
-Deno.test("asResult() refuses a result of too many blocks, and says how many", () => {
+Deno.test("asResult() refuses a result with too many blocks, and reports their number", () => {
   const content = Array.from({ length: 5_000 }, () => ({ type: "text", text: "" }));
   assert.throws(() => asResult({ content }), {
     code: "RESULT_TOO_LARGE",

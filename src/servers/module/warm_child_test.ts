@@ -26,7 +26,7 @@ async function turn(): Promise<void> {
   await new Promise((done) => setTimeout(done));
 }
 
-Deno.test("WarmChildren gives what is ready to one taker, and opens another for the next", async () => {
+Deno.test("take() returns the warm child to one caller, and opens another for the next one", async () => {
   const { warm, opened, open } = opening();
   await using _ = warm;
   warm.keep("a", open);
@@ -39,7 +39,7 @@ Deno.test("WarmChildren gives what is ready to one taker, and opens another for 
   assert.notEqual(two, one);
 });
 
-Deno.test("WarmChildren gives nothing of another key, and keeps the last key only", async () => {
+Deno.test("take() returns no child of another key, and only children of the last key are kept", async () => {
   const { warm, opened, open } = opening();
   await using _ = warm;
   warm.keep("a", open);
@@ -50,7 +50,7 @@ Deno.test("WarmChildren gives nothing of another key, and keeps the last key onl
   assert.equal(opened[0]?.alive, false);
 });
 
-Deno.test("WarmChildren gives none that died, and closes what nobody takes", async () => {
+Deno.test("take() returns no child that died, and unused children are closed", async () => {
   const { warm, opened, open } = opening(20);
   warm.keep("a", open);
   await turn();
@@ -62,7 +62,7 @@ Deno.test("WarmChildren gives none that died, and closes what nobody takes", asy
   await warm[Symbol.asyncDispose]();
 });
 
-Deno.test("WarmChildren starts nothing at once, and nothing after its end", async () => {
+Deno.test("keep() starts no child at once, and none after the disposal", async () => {
   const { warm, opened, open } = opening();
   warm.keep("a", open);
   assert.equal(opened.length, 0);
@@ -72,7 +72,7 @@ Deno.test("WarmChildren starts nothing at once, and nothing after its end", asyn
   assert.equal(opened.length, 0);
 });
 
-Deno.test("WarmChildren starts a child at once where it is asked to, and only one", async () => {
+Deno.test("keep() with the option now starts one child at once", async () => {
   const { warm, opened, open } = opening();
   await using _ = warm;
   warm.keep("a", open);
@@ -84,7 +84,7 @@ Deno.test("WarmChildren starts a child at once where it is asked to, and only on
   assert.equal(opened.length, 1);
 });
 
-Deno.test("WarmChildren starts none of a key that another has replaced", async () => {
+Deno.test("no child starts for a key that another key has replaced", async () => {
   const { warm, opened, open } = opening();
   await using _ = warm;
   warm.keep("a", () => Promise.reject(new Error("of the key before")));
@@ -95,7 +95,7 @@ Deno.test("WarmChildren starts none of a key that another has replaced", async (
   assert.equal(await warm.take("b", () => Promise.reject(new Error("none is kept"))), opened[0]);
 });
 
-Deno.test("WarmChildren forgets a start that failed: the next taker is told why", async () => {
+Deno.test("after a failed start, the next take() throws the new error", async () => {
   const { warm } = opening();
   await using _ = warm;
   const fail = () => Promise.reject(new Error("no"));

@@ -68,7 +68,7 @@ Deno.test("closedPaths() closes present names with a dot that are not writable (
   ]);
 });
 
-Deno.test("confinedAccess() gives the workspace for writing only where a layer confines (GX1)", () => {
+Deno.test("confinedAccess() makes the workspace writable only if a layer of the system confines (GX1)", () => {
   using folders = new Folders();
   const { workspace } = folders;
   assert.ok(confinedAccess(folders.where()).write.includes(workspace));

@@ -77,7 +77,7 @@ Deno.test("packageCommand() leaves commands alone that install nothing", () => {
   }
 });
 
-Deno.test("packageCommand() refuses what it does not take over, and says what that is", () => {
+Deno.test("packageCommand() refuses unsupported arguments, and names them", () => {
   const wanted: Record<string, RegExp> = {
     "npx": /"" is not a package/,
     "npx -c touch": /option "-c"/,

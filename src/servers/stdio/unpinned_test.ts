@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { unpinnedPackages } from "./unpinned.ts";
 
-Deno.test("unpinnedPackages() names what a command installs in no exact version", () => {
+Deno.test("unpinnedPackages() lists the packages that a command installs without an exact version", () => {
   const lines: Record<string, readonly string[]> = {
     "npx -y tiny": ["tiny"],
     "npx -y @a/tiny@latest": ["@a/tiny@latest"],
