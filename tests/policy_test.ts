@@ -126,7 +126,7 @@ Deno.test("PML itself contacts no host that a policy does not name", async () =>
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("no identity is allowed a call that a policy denies, and its questions go to the user", async () => {
+Deno.test("a policy also denies calls of identities, and its ask rules apply to them", async () => {
   await using ws = await ruled(POLICY);
   const token = "token-of-the-ci-0001";
   const ci = {
@@ -273,7 +273,7 @@ Deno.test("a changed policy applies at once", async () => {
   await becomes("CONFIG_INVALID");
 });
 
-Deno.test("an unusable policy stops everything, and the error names the person who can repair it", async () => {
+Deno.test("an unusable policy stops every call, and the error names the role that can repair it", async () => {
   await using ws = await ruled({});
   const path = join(ws.root, "other.yaml");
   const made: Readonly<Record<string, readonly [() => Promise<unknown>, RegExp]>> = {

@@ -60,7 +60,7 @@ async function statusOf(response: Promise<Response>): Promise<number> {
 }
 
 /** Returns the status and the text of an answer. */
-async function told(response: Promise<Response>): Promise<readonly [number, string]> {
+async function statusAndText(response: Promise<Response>): Promise<readonly [number, string]> {
   const answer = await response;
   return [answer.status, await answer.text()];
 }
@@ -80,13 +80,13 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       await opened.body?.cancel();
       assert.equal(await statusOf(get({ accept: "application/json" })), 406);
       assert.equal(await statusOf(served.fetch({})), 400, "no session");
-      assert.equal(await statusOf(get({ "last-event-id": "999" })), 400, "nobody knows the event");
+      assert.equal(await statusOf(get({ "last-event-id": "999" })), 400, "the event is unknown");
     });
     await t.step(
       "a tool that was not listed before, and the rest of a broken stream",
       async () => {
         const call = request(5, "tools/call", { name: "test_simple_text" });
-        const [status, text] = await told(post(served, call, headers));
+        const [status, text] = await statusAndText(post(served, call, headers));
         assert.equal(status, 200);
         assert.match(text, /simple text response/);
         const first = /^id: (\d+)/m.exec(text)?.[1] ?? "";
@@ -97,7 +97,9 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       },
     );
     await t.step("batches", async () => {
-      const both = await told(post(served, [request(6, "ping"), request(7, "no/such")], headers));
+      const both = await statusAndText(
+        post(served, [request(6, "ping"), request(7, "no/such")], headers),
+      );
       assert.equal(both[0], 200);
       assert.match(both[1], /"id":6[^]*"id":7|"id":7[^]*"id":6/);
       const note = { jsonrpc: "2.0", method: "notifications/initialized" };
@@ -157,7 +159,7 @@ Deno.test(`invalid requests are refused over HTTP, in ${NEWEST}`, async (t) => {
   await using served = await servePml(ws);
   for (const [what, body, headers, status, code] of REFUSED) {
     await t.step(what, async () => {
-      const [is, text] = await told(post(served, body, headers));
+      const [is, text] = await statusAndText(post(served, body, headers));
       assert.deepEqual([is, JSON.parse(text).error.code], [status, code], text);
     });
   }
@@ -211,7 +213,7 @@ Deno.test("a tool does not run if headers that repeat its arguments differ from 
   const call = (args: object, headers: Headers) => {
     const params = paramsFor(NEWEST, { name, arguments: args }, {});
     const all = newest("tools/call", { "mcp-name": name, ...headers });
-    return told(post(served, request(1, "tools/call", params), all));
+    return statusAndText(post(served, request(1, "tools/call", params), all));
   };
   for (const [what, args, headers, isSame] of MARKED) {
     await t.step(what, async () => {

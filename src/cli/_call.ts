@@ -17,7 +17,7 @@ import { mustBeNew, resultText, saveResult } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { askUntrusted } from "./_trust.ts";
-import { asItIs, tell, tellProgress } from "./out.ts";
+import { plainText, tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;
 const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
@@ -37,9 +37,9 @@ export async function call(
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
   if (value.isError === true) return { value, text: "", note: resultText(value), code: 1 };
-  if (save === undefined) return { value, text: resultText(value), paint: asItIs };
+  if (save === undefined) return { value, text: resultText(value), paint: plainText };
   const { text, note, files } = await saveResult(value, save);
-  return { value: { files }, text, paint: asItIs, note };
+  return { value: { files }, text, paint: plainText, note };
 }
 
 /** Returns the input schema of a tool. A server must be trusted before it is asked for one. */

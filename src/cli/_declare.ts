@@ -9,7 +9,7 @@ import { allowedTools, declarations, observedBy, typesOf } from "../app/app_work
 import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
-import { asItIs } from "./out.ts";
+import { plainText } from "./out.ts";
 
 const WHY_MAX = 200;
 
@@ -51,13 +51,13 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
       ...declarations(withTools, observed),
       "}",
     ].join("\n"),
-    paint: asItIs,
-    note: leftOut(app, servers).join("\n"),
+    paint: plainText,
+    note: omittedLines(app, servers).join("\n"),
   };
 }
 
 /** Returns the lines about servers that the declarations do not contain, with the reasons. */
-function leftOut(app: App, servers: readonly DeclaredServer[]): readonly string[] {
+function omittedLines(app: App, servers: readonly DeclaredServer[]): readonly string[] {
   const empty = new Set(servers.filter(({ tools }) => tools.length === 0).map(({ name }) => name));
   return app.servers.states().filter(({ name }) => empty.has(name)).map(({ name, state, why }) => {
     const reason = why === undefined ? state : inset(why, WHY_MAX);

@@ -9,7 +9,7 @@ import { pause } from "../io/waiting.ts";
 import { kindNamed } from "../servers/kinds.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { misnamed } from "./_failure.ts";
-import { asItIs, print, tell } from "./out.ts";
+import { plainText, print, tell } from "./out.ts";
 import { serverLog } from "./server_log.ts";
 
 const FOLLOW_MS = 200;
@@ -30,12 +30,12 @@ export async function logs(
   const lines = visibleLines((text ?? "").trimEnd(), Infinity);
   const note = text === undefined ? whyEmpty(name, state.kind) : "";
   if (!follow) {
-    return { value: { server: name, path, text: text ?? null }, text: lines, paint: asItIs, note };
+    return { value: { server: name, path, text: text ?? null }, text: lines, paint: plainText, note };
   }
   const show = (more: string) => {
     for (const line of more.split("\n").filter(Boolean)) {
       if (json) print(JSON.stringify({ server: name, line }));
-      else print(visibleLines(line, Infinity), asItIs);
+      else print(visibleLines(line, Infinity), plainText);
     }
   };
   show(text ?? "");

@@ -22,7 +22,7 @@ const COLUMNS = 80;
  * Writes a text and a line end to stdout. On a terminal, control characters are made visible, and
  * the text is painted.
  */
-export function print(text: string, paint: Paint = asItIs): void {
+export function print(text: string, paint: Paint = plainText): void {
   const { stdout } = commandProcess();
   const output = stdout.isTerminal() ? erased(paint(harmless(text))) : text;
   write(stdout, output.endsWith("\n") ? output : `${output}\n`);
@@ -39,7 +39,7 @@ export function printJson(value: unknown): void {
  */
 export function tell(
   text: string,
-  { end = "\n", paint = asItIs }: { readonly end?: string; readonly paint?: Paint } = {},
+  { end = "\n", paint = plainText }: { readonly end?: string; readonly paint?: Paint } = {},
 ): void {
   const { stderr } = commandProcess();
   const output = harmless(text);
@@ -67,7 +67,7 @@ export function harmless(text: string): string {
 }
 
 /** Returns a text unchanged, for texts from other programs. */
-export function asItIs(text: string): string {
+export function plainText(text: string): string {
   return text;
 }
 

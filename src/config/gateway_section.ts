@@ -8,16 +8,16 @@ import { isObject } from "../core/json.ts";
 import type { GatewayOverrides } from "./gateway_options.ts";
 import { limitKey } from "./limits.ts";
 
-/** Returns options by the keys that they have in files; patterns are their texts. */
+/** Returns options with the keys of configuration files. Patterns become texts. */
 export function gatewaySection(
   { exposure, ...options }: GatewayOverrides,
 ): Record<string, unknown> {
-  return written({ toolsExposure: exposure, ...options });
+  return withFileKeys({ toolsExposure: exposure, ...options });
 }
 
-function written(options: object): Record<string, unknown> {
+function withFileKeys(options: object): Record<string, unknown> {
   const entries = Object.entries(options).map(([name, value]) => {
-    if (isObject(value)) return [limitKey(name), written(value)];
+    if (isObject(value)) return [limitKey(name), withFileKeys(value)];
     return [limitKey(name), Array.isArray(value) ? value.map((one) => one.text ?? one) : value];
   });
   return Object.fromEntries(entries);

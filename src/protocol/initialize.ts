@@ -15,7 +15,7 @@ import { isClientInfo, META } from "./envelope.ts";
 const HURRIED = /^(gemini|qwen)-cli-mcp-client/;
 
 /** The first message of a connection, and its answer if one was sent. */
-export interface Greeted {
+export interface Handshake {
   readonly message: JsonObject;
   readonly result: JsonObject;
 }

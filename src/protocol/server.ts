@@ -21,7 +21,7 @@ import {
   tokenError,
   unsupported,
 } from "./envelope.ts";
-import { greet, type Greeted, isInitialize } from "./initialize.ts";
+import { greet, type Handshake, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
 import { messageWith } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
@@ -118,7 +118,7 @@ export class ProtocolServer implements AsyncDisposable {
   readonly #subscriptions: ListenRequests;
   readonly #texts: ResultTexts;
   #revisionKind: RevisionKind | undefined;
-  #greeted: Greeted | undefined;
+  #greeted: Handshake | undefined;
   /** The members of its `initialize`. */
   #clientCapabilities = objectOf(undefined);
   #clientInfo = objectOf(undefined);
@@ -155,7 +155,7 @@ export class ProtocolServer implements AsyncDisposable {
   }
 
   /** Takes an `initialize` that was answered. */
-  greeted(greeted: Greeted): void {
+  greeted(greeted: Handshake): void {
     this.#greeted = greeted;
     const params = objectOf(greeted.message.params);
     this.#clientCapabilities = objectOf(params.capabilities);

@@ -44,8 +44,8 @@ export class Cache {
   #warned = false;
 
   /**
-   * Takes the PML home; opens nothing yet. It logs once if nothing can be stored. Above the most
-   * bytes, the files unused for the longest time are removed first.
+   * Takes the PML home; opens nothing yet. It logs once if nothing can be stored. If the files have
+   * more than `most` bytes, those that are unused for the longest time are removed.
    */
   constructor(home: string, log: WarningLog, most = KEPT_BYTES) {
     this.#folder = join(home, "cache");
@@ -145,8 +145,9 @@ export class Cache {
     }).sort((a, b) => b.used - a.used);
     let total = 0;
     for (const { path, size, used } of files) {
-      const isLeft = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
-      if (isLeft || total + size > this.#most) drop(path);
+      // A process that was killed may have left an incomplete file.
+      const isAbandoned = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
+      if (isAbandoned || total + size > this.#most) drop(path);
       else total += size;
     }
     this.#written = 0;

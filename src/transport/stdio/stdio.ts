@@ -22,7 +22,7 @@ import {
   capabilitiesIn,
   clientInfoIn,
   greet,
-  type Greeted,
+  type Handshake,
   isHurried,
 } from "../../protocol/initialize.ts";
 import {
@@ -118,7 +118,7 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
   /** The messages that arrived before the server was loaded. */
   readonly #waiting: Message[] = [];
   /** The first request, if the connection answered it. */
-  #greeted: Greeted | undefined;
+  #greeted: Handshake | undefined;
   #isDropping = false;
   #isPaused = false;
   #open = true;
