@@ -80,10 +80,10 @@ Deno.test("pml add stores no secret, names the keys to set, and refuses invalid 
   await using ws = await makeWorkspace();
   const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
   const args = ["add", "hub", "--url", "https://hub.example.com/mcp", "--header"];
-  const shown = await runPml(ws, [...args, `Authorization: Bearer ${secret}`, "--json"]);
-  assert.equal(shown.code, 0, shown.stderr);
-  assert.doesNotMatch(shown.stdout + shown.stderr, /ghp_/);
-  assert.match(shown.stdout, /"Authorization": "Bearer \$\{\w+\}"/);
+  const result = await runPml(ws, [...args, `Authorization: Bearer ${secret}`, "--json"]);
+  assert.equal(result.code, 0, result.stderr);
+  assert.doesNotMatch(result.stdout + result.stderr, /ghp_/);
+  assert.match(result.stdout, /"Authorization": "Bearer \$\{\w+\}"/);
   const bad: readonly (readonly [readonly string[], RegExp])[] = [
     [["add", "hub", "--url", "ftp://x"], /Cannot add "hub"/],
     [["add", "a", "--url", "https://x.example.com", "--header", "none"], /it has no ":"/],
@@ -92,19 +92,19 @@ Deno.test("pml add stores no secret, names the keys to set, and refuses invalid 
     [["add", "nothing"], /no registry has it\n.*pml add NAME -- COMMAND/],
   ];
   for (const [words, says] of bad) {
-    const ran = await runPml(ws, words);
-    assert.equal(ran.code, 2, ran.stderr);
-    assert.match(ran.stderr, says);
+    const output = await runPml(ws, words);
+    assert.equal(output.code, 2, output.stderr);
+    assert.match(output.stderr, says);
   }
 });
 
 Deno.test("pml add of a server that fails reports why, keeps it, and names the command that removes it", async () => {
   await using ws = await makeWorkspace();
-  const ran = await runPmlOnTerminal(ws, ["add", "broken", "--", "false"], {
+  const result = await runPmlOnTerminal(ws, ["add", "broken", "--", "false"], {
     typed: [["start it?", "yes"]],
   });
-  assert.equal(ran.code, 1);
-  assert.match(ran.stdout, /broken stays configured; `pml remove broken` takes it out/);
+  assert.equal(result.code, 1);
+  assert.match(result.stdout, /broken stays configured; `pml remove broken` takes it out/);
 });
 
 Deno.test("pml add of an address adds it, and of a registry's server shows the entry before it asks", async () => {
@@ -149,17 +149,17 @@ Deno.test("pml add --url stores a key typed in the address or in a header, does 
     await using ws = await makeWorkspace();
     const address = new URL(url, far.url).href;
     const args = ["add", "far", "--url", address, ...header];
-    const ran = await runPmlOnTerminal(ws, args, {
+    const result = await runPmlOnTerminal(ws, args, {
       typed: [
         ["start it?", "yes"],
         [/Keep \w+ for PML, as you typed it\?.*\[N\] no/, "y"],
       ],
     });
-    assert.equal(ran.code, 0, ran.stdout);
-    assert.match(ran.stdout, /far has \d+ tools?:/);
-    assert.doesNotMatch(ran.stdout, /pml key set/);
-    const shown = ran.stdout.replaceAll(args.join(" "), "");
-    assert.ok(!shown.includes(key), shown);
+    assert.equal(result.code, 0, result.stdout);
+    assert.match(result.stdout, /far has \d+ tools?:/);
+    assert.doesNotMatch(result.stdout, /pml key set/);
+    const text = result.stdout.replaceAll(args.join(" "), "");
+    assert.ok(!text.includes(key), text);
     const config = await Deno.readTextFile(join(ws.home, "config.yaml"));
     assert.ok(!config.includes(key), config);
     assert.match(config, /\$\{\w+\}/);
@@ -233,8 +233,8 @@ Deno.test("pml allow --workspace keeps the comments, the trust and the default r
   assert.match((await runPml(ws, ["why", "git:diff"])).stdout, /git:diff: runs/);
   // A new file contains the default rules, so that nothing else changes.
   await using fresh = await makeWorkspace();
-  const made = await runPmlOnTerminal(fresh, ["allow", "shell:exec", "--workspace"], { typed });
-  assert.equal(made.code, 0, made.stdout);
+  const result = await runPmlOnTerminal(fresh, ["allow", "shell:exec", "--workspace"], { typed });
+  assert.equal(result.code, 0, result.stdout);
   assert.match((await runPml(fresh, ["why", "filesystem:read_file"])).stdout, /: runs/);
   assert.match((await runPml(fresh, ["why", "shell:exec"])).stdout, /: runs/);
 });

@@ -59,14 +59,14 @@ Deno.test("docs/agent-tools.md: its commands and examples run", async () => {
     { text: "The date is missing." },
   );
   await using ws = await open(provider);
-  const said = [
+  const texts = [
     "ok   sampling: claude-sonnet-4-5",
     "A meeting took place.",
     "The date is missing.",
   ];
   for (const [at, line] of lines.entries()) {
     const { stdout, stderr } = await runPml(ws, line.split(" ").slice(1), { env: keyed({}) });
-    assert.ok(stdout.includes(said[at] ?? "?"), `${line}\n${stdout}${stderr}`);
+    assert.ok(stdout.includes(texts[at] ?? "?"), `${line}\n${stdout}${stderr}`);
   }
   const [asked, first, second] = provider.bodies;
   assert.match(asked.messages[0].content[0].text, /We met\./);

@@ -111,9 +111,9 @@ for (const { door, era, on } of EACH_WAY) {
   });
 
   Deno.test(`sampling asks the user first, then the client's model, on ${on}`, async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const answer = (method: string, params: Record<string, unknown>) => {
-      asked.push(method);
+      requests.push(method);
       if (method === "sampling/createMessage") {
         assert.deepEqual(params.messages, [{
           role: "user",
@@ -134,10 +134,10 @@ for (const { door, era, on } of EACH_WAY) {
       answer,
     });
     for (const kind of KINDS) {
-      asked.length = 0;
+      requests.length = 0;
       const { one } = JSON.parse(textOf(await call(scene.pml, `${kind}:sample`)));
       assert.deepEqual(one.content, { type: "text", text: "it" });
-      assert.deepEqual(asked, ["elicitation/create", "sampling/createMessage"]);
+      assert.deepEqual(requests, ["elicitation/create", "sampling/createMessage"]);
     }
     const refuse = async (method: string) => {
       assert.equal(method, "elicitation/create", "the model was asked");
@@ -217,8 +217,8 @@ for (const { door, era, on } of WAYS) {
       await until(() => told() > before);
       await until(async () => (await namesNow()).includes(`${kind}__later`));
       assert.equal(told(), before + 1);
-      const asked = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("prompts/list"));
-      assert.ok(asked.length <= 3, `asked ${asked.length} times`);
+      const requests = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("prompts/list"));
+      assert.ok(requests.length <= 3, `asked ${requests.length} times`);
     }
   });
 

@@ -134,8 +134,8 @@ Deno.test("pml audit verify names the changed flush, removed files, and links (A
   );
   await writeFile(file, text);
   await appendFile(file, "no record\n");
-  const shown = await runPml(ws, ["audit"]);
-  assert.match(shown.stderr, /no record: 1/);
+  const result = await runPml(ws, ["audit"]);
+  assert.match(result.stderr, /no record: 1/);
   await writeFile(file, text);
   {
     using journal = journalIn(ws.home);

@@ -35,7 +35,7 @@ Deno.test("optionsOf() names the wrong option in one sentence", async () => {
 Deno.test("bench:serve reports at once that a folder contains no peers, and starts nothing", async () => {
   const args = ["run", "-A", "--quiet", pathOf("bench/serve/main.ts"), "--peers", "/no/such"];
   const { code, stdout, stderr } = await new Deno.Command(process.execPath, { args }).output();
-  const said = new TextDecoder().decode(stderr);
-  assert.deepEqual([code, stdout.length, said.split("\n").length], [2, 0, 2], said);
-  assert.match(said, /^Cannot use --peers \/no\/such: /);
+  const text = new TextDecoder().decode(stderr);
+  assert.deepEqual([code, stdout.length, text.split("\n").length], [2, 0, 2], text);
+  assert.match(text, /^Cannot use --peers \/no\/such: /);
 });

@@ -317,14 +317,14 @@ const CALLS: Readonly<Record<string, (scene: ScriptScene) => Promise<void>>> = {
 
 for (const { door, era, on } of WAYS) {
   Deno.test(`each kind of call has the same outcome, on ${on}`, async (t) => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     await using scene = await scriptScene(era, {
       door,
       rules: { allow: ["s:run", "s:shaped"], deny: ["s:other"], ask: ["s:strict"] },
       config: { gateway: { tools_exposure: "full_proxy" } },
       answer: async (_, { message }) => {
         const text = String(message);
-        asked.push(text);
+        requests.push(text);
         if (text.startsWith("Server s asks")) return { action: "accept", content: { name: "Ann" } };
         if (text.includes('"n": 1')) return picked("Yes");
         // PML treats an immediate refusal as the answer of a client without a user.
@@ -333,7 +333,7 @@ for (const { door, era, on } of WAYS) {
       },
     });
     for (const [kind, run] of Object.entries(CALLS)) await t.step(kind, () => run(scene));
-    assert.equal(asked.length, 3, asked.join());
+    assert.equal(requests.length, 3, requests.join());
     scene.pml.assertClean();
   });
 }

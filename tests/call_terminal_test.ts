@@ -24,16 +24,16 @@ async function called(
   tool: string,
   typed: readonly TerminalInput[],
 ): Promise<string> {
-  const ran = await runPmlOnTerminal(ws, ["call", tool], { typed });
-  return ran.stdout;
+  const result = await runPmlOnTerminal(ws, ["call", tool], { typed });
+  return result.stdout;
 }
 
 for (const kind of KINDS) {
   Deno.test(`the terminal of pml call shows a server's form and takes the answer, ${kind}`, async () => {
     await using ws = await withFull(kind);
-    const said = await called(ws, `${kind}:ask_name`, [[ANSWER, "y"], [/Name \(string\)/, "Ada"]]);
-    assert.match(said, new RegExp(`Server ${kind} asks`));
-    assert.match(said, /"action":"accept".*"name":"Ada"/);
+    const text = await called(ws, `${kind}:ask_name`, [[ANSWER, "y"], [/Name \(string\)/, "Ada"]]);
+    assert.match(text, new RegExp(`Server ${kind} asks`));
+    assert.match(text, /"action":"accept".*"name":"Ada"/);
     const no = await called(ws, `${kind}:ask_name`, [[ANSWER, "n"]]);
     assert.match(no, /"action":"decline"/);
     const script = await runPml(ws, ["call", `${kind}:ask_name`]);
@@ -43,15 +43,15 @@ for (const kind of KINDS) {
 
   Deno.test(`the terminal of pml call shows a server's page, ${kind}`, async () => {
     await using ws = await withFull(kind);
-    const said = await called(ws, `${kind}:ask_page`, [[/127\.0\.0\.1\/x.*are done:.*no/s, "y"]]);
-    assert.match(said, /"action":"accept"/);
+    const text = await called(ws, `${kind}:ask_page`, [[/127\.0\.0\.1\/x.*are done:.*no/s, "y"]]);
+    assert.match(text, /"action":"accept"/);
   });
 
   Deno.test(`a server that may not ask does not reach the terminal of pml call, ${kind}`, async () => {
     await using ws = await withFull(kind, { deny: [`${kind}:@elicitation`] });
-    const said = await called(ws, `${kind}:ask_name`, []);
-    assert.doesNotMatch(said, /Answer it/);
-    assert.match(said, /Cannot run ".*:@elicitation": a deny rule matches/);
+    const text = await called(ws, `${kind}:ask_name`, []);
+    assert.doesNotMatch(text, /Answer it/);
+    assert.match(text, /Cannot run ".*:@elicitation": a deny rule matches/);
   });
 }
 
@@ -80,8 +80,8 @@ Deno.test("pml call asks for each field of a form until its value is valid", asy
     [/more \(string, .*\): $/, ""],
   ];
   const command = [...denoCommand("tests/kit/form_asker.ts"), JSON.stringify(schema)] as const;
-  const ran = await runPmlOnTerminal(ws, [], { command, typed });
-  const said = JSON.parse(/answer: (.*?)\r?$/m.exec(ran.stdout)?.[1] ?? "null");
+  const result = await runPmlOnTerminal(ws, [], { command, typed });
+  const said = JSON.parse(/answer: (.*?)\r?$/m.exec(result.stdout)?.[1] ?? "null");
   assert.deepEqual(said, {
     action: "accept",
     content: { name: "Ada", age: 36, size: "M", ok: true, colours: ["red", "blue"] },
@@ -101,7 +101,7 @@ Deno.test("pml call asks for fields whose labels are odd values", async () => {
   };
   await using ws = await makeWorkspace();
   const schema = JSON.stringify({ type: "object", properties });
-  const ran = await runPmlOnTerminal(ws, [], {
+  const result = await runPmlOnTerminal(ws, [], {
     command: [...denoCommand("tests/kit/form_asker.ts"), schema],
     typed: [
       [ANSWER, "y"],
@@ -109,7 +109,7 @@ Deno.test("pml call asks for fields whose labels are odd values", async () => {
       [/b \(.* S, .*\): $/, "S"],
     ],
   });
-  assert.match(ran.stdout, /answer: .*"a":"x","b":"S"/);
+  assert.match(result.stdout, /answer: .*"a":"x","b":"S"/);
 });
 
 Deno.test("pml call --save writes images as they are and replaces no file", async () => {
@@ -117,10 +117,10 @@ Deno.test("pml call --save writes images as they are and replaces no file", asyn
   await using ws = await makeWorkspace({ files: { "a.txt": "hello", "there.png": "mine" } });
   await Deno.writeFile(ws.file("in.png"), bytes);
   const call = ["call", "filesystem:read_media_file", "path=in.png", "--save"];
-  const ran = await runPml(ws, [...call, "out.png"]);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, [...call, "out.png"]);
+  assert.equal(result.code, 0, result.stderr);
   assert.deepEqual(await Deno.readFile(ws.file("out.png")), bytes);
-  assert.match(ran.stderr, /^Saved out\.png: 3000 bytes$/m);
+  assert.match(result.stderr, /^Saved out\.png: 3000 bytes$/m);
   const there = await runPml(ws, [...call, "there.png"]);
   assertError(there, { code: "USAGE", exit: 2 });
   assert.equal(await Deno.readTextFile(ws.file("there.png")), "mine");

@@ -113,8 +113,8 @@ Deno.test("a plan that worked is saved and called with other arguments", async (
     plan,
     save_as: { name: "my:plan", parameters: { city: "Paris" } },
   });
-  const said = JSON.stringify(message).replaceAll('\\"', '"');
-  assert.match(said, /"saved":"my:plan"/, said);
+  const text = JSON.stringify(message).replaceAll('\\"', '"');
+  assert.match(text, /"saved":"my:plan"/, text);
   assert.match(asked[0] ?? "", /\|.*"\$ref": "\$params#\/city"/);
   const { result } = await pml.callTool("call", {
     tool: "my:plan",

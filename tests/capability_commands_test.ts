@@ -35,8 +35,8 @@ async function workspace(permissions: object = { allow: ["weather:get"] }): Prom
 }
 
 async function saved(ws: Workspace, words: readonly string[] = SAVE): Promise<void> {
-  const ran = await runPmlOnTerminal(ws, words, { typed: [[/Save exactly this\?/, "y"]] });
-  assert.equal(ran.code, 0, ran.stdout);
+  const result = await runPmlOnTerminal(ws, words, { typed: [[/Save exactly this\?/, "y"]] });
+  assert.equal(result.code, 0, result.stdout);
 }
 
 /** Returns the file of a capability. */
@@ -51,13 +51,13 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   const refused = await runPml(ws, SAVE);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /APPROVAL_REQUIRED.*there is no terminal/s);
-  const ran = await runPmlOnTerminal(ws, SAVE, { typed: [[/Save exactly this\?/, "y"]] });
+  const result = await runPmlOnTerminal(ws, SAVE, { typed: [[/Save exactly this\?/, "y"]] });
   assert.match(
-    ran.stdout,
+    result.stdout,
     /\| const said = await mcp\.weather\.get\(\{ city: args\.city, days: 3 \}\)/,
   );
-  assert.match(ran.stdout, /It calls weather:get, which runs now/);
-  assert.match(ran.stdout, /Saved: call it as my:weather/);
+  assert.match(result.stdout, /It calls weather:get, which runs now/);
+  assert.match(result.stdout, /Saved: call it as my:weather/);
   if (Deno.build.os !== "windows") {
     const { mode } = await stat(await fileOf(ws));
     assert.equal(mode & 0o777, 0o600);
@@ -70,8 +70,8 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
     "runs",
     ["weather:get"],
   ]);
-  const shown = await runPml(ws, ["capability", "show", "my:weather"]);
-  assert.match(shown.stdout, /my:weather \[code, runs\][\s\S]*args\.city/);
+  const output = await runPml(ws, ["capability", "show", "my:weather"]);
+  assert.match(output.stdout, /my:weather \[code, runs\][\s\S]*args\.city/);
   const call = await runPml(ws, ["call", "my:weather", "city=Rome", "--json"]);
   assert.match(call.stdout, /Rome for 3/, call.stderr);
   const why = await runPml(ws, ["why", "my:weather"]);
@@ -108,8 +108,8 @@ Deno.test("pml capability save takes a plan, and refuses what could not run", as
     "--parameter",
     "city=Paris",
   ]);
-  const ran = await runPml(ws, ["call", "my:plan", "city=Rome"]);
-  assert.match(ran.stdout, /"city": ?"Rome"/, ran.stderr);
+  const result = await runPml(ws, ["call", "my:plan", "city=Rome"]);
+  assert.match(result.stdout, /"city": ?"Rome"/, result.stderr);
   const cases: [string[], RegExp][] = [
     [["--plan", "cycle.json"], /BAD_ARGUMENTS/],
     [["--plan", "odd.json"], /BAD_ARGUMENTS/],
@@ -136,8 +136,8 @@ Deno.test("pml capability moves to another machine by export and import", async 
   await writeFile(join(other.path, "weather.json"), exported.stdout);
   const words = ["capability", "import", "weather.json"];
   assert.match((await runPml(other, words)).stderr, /APPROVAL_REQUIRED/);
-  const ran = await runPmlOnTerminal(other, words, { typed: [[/Save exactly this\?/, "y"]] });
-  assert.match(ran.stdout, /\| const said = await/);
+  const result = await runPmlOnTerminal(other, words, { typed: [[/Save exactly this\?/, "y"]] });
+  assert.match(result.stdout, /\| const said = await/);
   assert.match((await runPml(other, ["call", "my:weather", "city=Rome"])).stdout, /Rome for 3/);
   const changed = { ...whole, code: whole.code.replace("sun", "rain") };
   await writeFile(join(other.path, "weather.json"), JSON.stringify(changed));
@@ -152,10 +152,10 @@ Deno.test("a capability that was changed outside of PML does not run, and the er
   const file = await fileOf(ws);
   const before = await readFile(file, "utf8");
   await writeFile(file, before.replace("weather.get", "weather.warn"));
-  const ran = await runPml(ws, ["call", "my:weather", "city=Rome"]);
-  assert.notEqual(ran.code, 0);
-  assert.match(ran.stderr, /INTEGRITY_MISMATCH.*its file was changed/s);
-  assert.match(ran.stderr, /pml capability delete my:weather/);
+  const result = await runPml(ws, ["call", "my:weather", "city=Rome"]);
+  assert.notEqual(result.code, 0);
+  assert.match(result.stderr, /INTEGRITY_MISMATCH.*its file was changed/s);
+  assert.match(result.stderr, /pml capability delete my:weather/);
   const list = await runPml(ws, ["capability", "list"]);
   assert.match(list.stdout, /my:weather \[\]?\s*[\s\S]*INTEGRITY_MISMATCH/);
   // The index contains the approved hash, which no longer matches the file.
@@ -192,10 +192,10 @@ Deno.test("a changed tool makes a capability stale: PML reports it, and asks bef
   const refused = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.notEqual(refused.code, 0);
   assert.match(refused.stderr, /APPROVAL_STALE/);
-  const asked = await runPmlOnTerminal(ws, ["call", "my:weather", "city=Rome"], {
+  const result = await runPmlOnTerminal(ws, ["call", "my:weather", "city=Rome"], {
     typed: [[/and its mood[\s\S]*May it run\?/, "Yes"]],
   });
-  assert.match(asked.stdout, /Rome for 3/);
+  assert.match(result.stdout, /Rome for 3/);
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stdout, /Oslo for 3/);
   // If a tool is gone, the call fails with the name of the tool.
   await writeFile(join(ws.path, "weather.js"), WEATHER.replaceAll("get", "fetch"));
@@ -225,7 +225,7 @@ Deno.test("a server hides the capabilities of its name, and PML reports it", asy
   const list = await runPml(ws, ["capability", "list"]);
   assertGolden("capability/list with a hidden name", list.stdout);
   assert.match(list.stdout, /hidden: "my" /);
-  const ran = await runPml(ws, ["call", "my:weather", "city=Rome"]);
-  assert.match(ran.stderr, /UNKNOWN_TOOL/);
-  assert.match(ran.stderr, /NAME_CONFLICT/);
+  const result = await runPml(ws, ["call", "my:weather", "city=Rome"]);
+  assert.match(result.stderr, /UNKNOWN_TOOL/);
+  assert.match(result.stderr, /NAME_CONFLICT/);
 });

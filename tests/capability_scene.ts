@@ -55,7 +55,7 @@ export async function capabilityScene(
     readonly typed?: boolean;
   } = {},
 ): Promise<CapabilityScene> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const { answers = () => picked("Yes"), canAsk = true, permissions, servers, ...rest } = options;
   const scene = await makeScene({
     era,
@@ -73,7 +73,7 @@ export async function capabilityScene(
     },
     ...(canAsk && {
       answer: async (_method, params) => {
-        asked.push(String(params.message));
+        requests.push(String(params.message));
         // A user takes longer to read than a client without a user takes to answer.
         await new Promise((resolve) => setTimeout(resolve, READING_MS));
         return answers(String(params.message));
@@ -82,7 +82,7 @@ export async function capabilityScene(
   });
   return {
     ...scene,
-    asked,
+    asked: requests,
     [Symbol.asyncDispose]: async () => {
       // PML finishes its writes into its home before it ends.
       await scene.pml.close().catch(() => {}); // closed already

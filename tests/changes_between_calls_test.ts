@@ -110,8 +110,8 @@ Deno.test("capabilities and names that a client declares in a request apply to t
     config: { toolsets: { chosen: ["s:other"] }, client_toolsets: { small: "chosen" } },
   });
   const { pml, ledger } = scene;
-  const call = (said: string, value: object) => {
-    const _meta = { [`io.modelcontextprotocol/${said}`]: value };
+  const call = (text: string, value: object) => {
+    const _meta = { [`io.modelcontextprotocol/${text}`]: value };
     return pml.request("tools/call", { name: "s__run", arguments: {}, _meta });
   };
   assert.equal(textOf(await scene.call()), "done");
@@ -211,8 +211,8 @@ Deno.test("after a key changes, the next call uses another process", async () =>
 Deno.test("a workspace file that is no longer trusted runs nothing", async () => {
   const prepare = async (ws: Workspace) => {
     const typed = [[/Trust exactly this\?.*\[N\] no/s, "y"]] as const;
-    const ran = await runPmlOnTerminal(ws, ["trust"], { typed });
-    assert.equal(ran.code, 0, ran.stdout);
+    const result = await runPmlOnTerminal(ws, ["trust"], { typed });
+    assert.equal(result.code, 0, result.stdout);
   };
   await using scene = await scriptScene("2025-11-25", { trusted: false, prepare });
   const { ws, call, ledger } = scene;

@@ -97,10 +97,10 @@ Deno.test("pml check finds no error in a good module that imports types of PML",
   await using ws = await makeWorkspace({
     files: { "weather.ts": GOOD, "city.ts": "export interface City { readonly name: string }\n" },
   });
-  const ran = await runPml(ws, ["check", "weather.ts"]);
-  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
-  assertGolden("check/a good module", ran.stdout, { BYTES: `${GOOD.length}` });
-  assert.equal(ran.stderr, "");
+  const result = await runPml(ws, ["check", "weather.ts"]);
+  assert.equal(result.code, 0, result.stdout + result.stderr);
+  assertGolden("check/a good module", result.stdout, { BYTES: `${GOOD.length}` });
+  assert.equal(result.stderr, "");
   const json = await runPml(ws, ["check", "--json", "--no-types", ws.file("weather.ts")]);
   const { file, ok, checks, tools, permissions } = JSON.parse(json.stdout);
   assert.deepEqual([file, ok, checks.length], [ws.file("weather.ts"), true, 10]);
@@ -117,11 +117,11 @@ Deno.test("pml check reports each error of a module in a line, and continues", a
   const files = [...Object.entries(BAD), ...Object.entries(ODD)];
   await using ws = await makeWorkspace({ files: Object.fromEntries(files) });
   for (const [name] of files) {
-    const ran = await runPml(ws, ["check", "--no-types", name]);
-    assert.equal(ran.code, name in BAD ? 1 : 0, name + ran.stdout + ran.stderr);
-    assertGolden(`check/${name}`, ran.stdout);
-    assert.equal(/^FAIL/m.test(ran.stdout), name in BAD);
-    assert.equal(ran.stderr, "", name);
+    const result = await runPml(ws, ["check", "--no-types", name]);
+    assert.equal(result.code, name in BAD ? 1 : 0, name + result.stdout + result.stderr);
+    assertGolden(`check/${name}`, result.stdout);
+    assert.equal(/^FAIL/m.test(result.stdout), name in BAD);
+    assert.equal(result.stderr, "", name);
   }
 });
 
@@ -132,10 +132,10 @@ Deno.test("pml check reports a file that cannot be read, and one that is too lar
   await writeFiles(ws.home, { "config.yaml": "limits:\n  module_bytes: 1024\n" });
   const reports: string[] = [];
   for (const file of ["none.ts", ".", "latin.ts", "large.ts"]) {
-    const ran = await runPml(ws, ["check", file]);
-    assert.equal(ran.code, 1);
-    assert.match(ran.stdout, /^FAIL file: /m);
-    reports.push(ran.stdout);
+    const result = await runPml(ws, ["check", file]);
+    assert.equal(result.code, 1);
+    assert.match(result.stdout, /^FAIL file: /m);
+    reports.push(result.stdout);
   }
   assertGolden("check/files that cannot be read", reports.join(""));
   for (const args of [["check"], ["check", "a", "b"], ["check", "--nonsense", "a"]]) {
@@ -202,11 +202,11 @@ Deno.test("a module cannot harm pml check while it loads", async () => {
     ["outside.ts", 1, /^FAIL load: Cannot read ".*\/outside\/canary\.txt": /m],
   ];
   for (const [file, code, line] of table) {
-    const ran = await runPml(ws, ["check", "--no-types", file]);
-    assert.equal(ran.code, code, ran.stdout);
-    assert.match(ran.stdout, line);
-    assert.doesNotMatch(ran.stdout + ran.stderr, /loud|secret|canary-/);
-    assert.equal(ran.stderr, "");
+    const result = await runPml(ws, ["check", "--no-types", file]);
+    assert.equal(result.code, code, result.stdout);
+    assert.match(result.stdout, line);
+    assert.doesNotMatch(result.stdout + result.stderr, /loud|secret|canary-/);
+    assert.equal(result.stderr, "");
   }
   await ws.assertCanaries();
   await new ProcWatch(ws.tag).assertNothingLeft();

@@ -8,8 +8,8 @@ const YAML = "# mine\nmcpServers:\n  dead: { command: no-such-program-here }\n";
 Deno.test("pml config without a terminal shows the configuration and the names of presets, and writes nothing", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await Deno.writeTextFile(`${ws.home}/config.yaml`, YAML);
-  const shown = await runPml(ws, ["config", "show", "--json"]);
-  const { values, tokens, warnings } = JSON.parse(shown.stdout);
+  const result = await runPml(ws, ["config", "show", "--json"]);
+  const { values, tokens, warnings } = JSON.parse(result.stdout);
   assert.equal(values["gateway.tools_exposure"].from, "default");
   assert.equal(tokens.estimated, true);
   assert.deepEqual(warnings, []);
@@ -55,7 +55,7 @@ Deno.test("pml config --wizard measures, recommends and writes, also if one serv
   });
   assert.notEqual(off.code, 0);
   assert.match(await Deno.readTextFile(`${ws.home}/config.yaml`), /tools_exposure: semantic/);
-  const ran = await runPmlOnTerminal(ws, ["config", "--wizard"], {
+  const result = await runPmlOnTerminal(ws, ["config", "--wizard"], {
     typed: [
       ["Which client", "netscape"],
       ["Which client", "cursor"],
@@ -63,11 +63,11 @@ Deno.test("pml config --wizard measures, recommends and writes, also if one serv
       ['Type "write"', "write"],
     ],
   });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /filesystem: \d+ tools/);
-  assert.match(ran.stdout, /dead: failed: .*no-such-program-here/);
+  assert.equal(result.code, 0, result.stdout);
+  assert.match(result.stdout, /filesystem: \d+ tools/);
+  assert.match(result.stdout, /dead: failed: .*no-such-program-here/);
   assert.match(
-    ran.stdout,
+    result.stdout,
     /preset .*meta_only: .*[\d,]+ tools of 1\d servers/,
   );
   const text = await Deno.readTextFile(`${ws.home}/config.yaml`);
@@ -97,9 +97,9 @@ Deno.test("pml config set writes only what keeps the whole file valid", async ()
     [["", "1"], "USAGE", /key and a value/],
   ];
   for (const [args, code, said] of wrong) {
-    const ran = await runPml(ws, ["config", "set", ...args]);
-    assertError(ran, { code, exit: 2 });
-    assert.match(ran.stderr, said);
+    const result = await runPml(ws, ["config", "set", ...args]);
+    assertError(result, { code, exit: 2 });
+    assert.match(result.stderr, said);
     assert.equal(await Deno.readTextFile(path), text);
   }
   const piped = await runPml(ws, ["config", "set", "memory", "false"]);

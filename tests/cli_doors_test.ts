@@ -10,20 +10,20 @@ import { makeWorkspace } from "./kit/workspace.ts";
 Deno.test("pml ends quietly when the reader closes its output", async () => {
   await using ws = await greeting();
   const line = [...pmlCommand(), "tools"].join(" ");
-  const ran = await runPml(ws, ["-c", `${line} | true; echo " $\{PIPESTATUS[0]}"`], {
+  const result = await runPml(ws, ["-c", `${line} | true; echo " $\{PIPESTATUS[0]}"`], {
     command: ["bash"],
   });
-  assert.match(ran.stdout, /^ 0\n$/);
-  assert.equal(ran.stderr, "");
+  assert.match(result.stdout, /^ 0\n$/);
+  assert.equal(result.stderr, "");
 });
 
 Deno.test("pml reports that its output cannot be written", { ignore: !hasFull() }, async () => {
   await using ws = await makeWorkspace();
   for (const json of ["", "--json"]) {
     const line = `${pmlCommand().join(" ")} tools ${json} > /dev/full`;
-    const ran = await runPml(ws, ["-c", line], { command: ["bash"] });
-    assert.equal(ran.code, 2);
-    assert.match(ran.stderr, /error: USAGE: Cannot write to stdout: .+/);
+    const result = await runPml(ws, ["-c", line], { command: ["bash"] });
+    assert.equal(result.code, 2);
+    assert.match(result.stderr, /error: USAGE: Cannot write to stdout: .+/);
   }
 });
 
@@ -114,9 +114,9 @@ Deno.test("the library opens the same gateway", async () => {
   const source = `data:text/typescript;base64,${Buffer.from(program).toString("base64")}`;
   const config = new URL("../deno.json", import.meta.url).pathname;
   const command = [Deno.execPath(), "run", "-A", "--config", config] as const;
-  const ran = await runPml(ws, [source], { command });
-  assert.equal(ran.code, 0, ran.stderr);
-  const said = JSON.parse(ran.stdout);
+  const result = await runPml(ws, [source], { command });
+  assert.equal(result.code, 0, result.stderr);
+  const said = JSON.parse(result.stdout);
   assert.equal(said.content[0].text, "hello hello you");
   assert.equal(said.first, "greeter:greet");
   assert.ok(said.tools.includes("filesystem:read_file"));

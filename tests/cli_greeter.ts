@@ -60,12 +60,12 @@ export function greeting(options: { readonly trusted?: boolean } = {}): Promise<
 
 /** Asserts that a command failed with a code, and wrote to stderr only. */
 export function assertError(
-  ran: CommandResult,
+  result: CommandResult,
   wanted: { readonly code: string; readonly exit: number },
 ): void {
-  assert.match(ran.stderr, new RegExp(`^error: ${wanted.code}: .+\n  .+`, "m"));
-  assert.equal(ran.code, wanted.exit, ran.stderr);
-  assert.equal(ran.stdout, "");
+  assert.match(result.stderr, new RegExp(`^error: ${wanted.code}: .+\n  .+`, "m"));
+  assert.equal(result.code, wanted.exit, result.stderr);
+  assert.equal(result.stdout, "");
 }
 
 /** Writes a file of a workspace. */

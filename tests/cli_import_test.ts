@@ -16,16 +16,16 @@ async function house(
 }
 
 async function plan(ws: Workspace, ...args: string[]) {
-  const ran = await runPml(ws, ["import", "--json", ...args]);
-  assertNoKey(ran);
-  assert.equal(ran.code, 0, ran.stderr);
-  const { take, skip, into } = JSON.parse(ran.stdout);
+  const result = await runPml(ws, ["import", "--json", ...args]);
+  assertNoKey(result);
+  assert.equal(result.code, 0, result.stderr);
+  const { take, skip, into } = JSON.parse(result.stdout);
   type Each = { name: string; definition: unknown; why: string };
   return {
     into,
     take: Object.fromEntries(take.map((each: Each) => [each.name, each.definition])),
     skip: Object.fromEntries(skip.map((each: Each) => [each.name, each.why])),
-    json: JSON.parse(ran.stdout),
+    json: JSON.parse(result.stdout),
   };
 }
 
@@ -167,16 +167,16 @@ Deno.test("pml import without arguments lists the servers of clients, and import
   await using ws = await house({
     files: { ".mcp.json": '{"mcpServers":{"here":{"command":"x"}}}' },
   });
-  const ran = await runPml(ws, ["import"]);
-  assertNoKey(ran);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, ["import"]);
+  assertNoKey(result);
+  assert.equal(result.code, 0, result.stderr);
   for (const name of ["everywhere", "here", "GitHub", "perplexity", "linear", "surf", "gem"]) {
-    assert.match(ran.stdout, new RegExp(`^  take "${name}"`, "m"));
+    assert.match(result.stdout, new RegExp(`^  take "${name}"`, "m"));
   }
-  assert.doesNotMatch(ran.stdout, /foreign/);
-  assert.match(ran.stdout, /take "GitHub" as "github": runs the command \["docker"/);
+  assert.doesNotMatch(result.stdout, /foreign/);
+  assert.match(result.stdout, /take "GitHub" as "github": runs the command \["docker"/);
   assert.match(
-    ran.stdout,
+    result.stdout,
     /GITHUB_TOKEN, .* in .*claude_desktop_config\.json, mcpServers\.GitHub\.args\[2\]/,
   );
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
@@ -188,9 +188,9 @@ Deno.test("pml import writes the servers into the user's configuration once, and
   const before = "# mine\nlimits:\n    call_ms: 1000   # short\n";
   await Deno.writeTextFile(path, before);
   for (const client of ["claude-desktop", "cursor", "codex", "vscode", "gemini", "windsurf"]) {
-    const ran = await take(ws, client);
-    assert.equal(ran.code, 0, ran.stdout);
-    assertNoKey(ran);
+    const result = await take(ws, client);
+    assert.equal(result.code, 0, result.stdout);
+    assertNoKey(result);
   }
   const after = await Deno.readTextFile(path);
   assert.match(after, /^# mine\nlimits:\n +call_ms: 1000 # short\n/);
@@ -212,11 +212,11 @@ Deno.test("pml import writes the servers into the user's configuration once, and
 
 Deno.test("pml import recognizes keys by the value of their variable, and does not use that name for another value", async () => {
   await using ws = await house();
-  const ran = await runPml(ws, ["import", "--json", "claude-desktop"], {
+  const result = await runPml(ws, ["import", "--json", "claude-desktop"], {
     env: { GITHUB_TOKEN: KEYS.other },
   });
-  assertNoKey(ran);
-  const [first, second] = JSON.parse(ran.stdout).take;
+  assertNoKey(result);
+  const [first, second] = JSON.parse(result.stdout).take;
   assert.deepEqual(first.variables.map(({ name }: { name: string }) => name), [
     "GITHUB_GITHUB_TOKEN",
   ]);
@@ -268,10 +268,10 @@ Deno.test("pml import reads no client file that is a link, or is outside through
       /it lies elsewhere/,
     ]] as const
   ) {
-    const ran = await runPml(ws, ["import", "--dry-run", client]);
-    assert.equal(ran.code, 1);
-    assert.match(ran.stdout, why);
-    assert.doesNotMatch(ran.stdout, /take/);
+    const result = await runPml(ws, ["import", "--dry-run", client]);
+    assert.equal(result.code, 1);
+    assert.match(result.stdout, why);
+    assert.doesNotMatch(result.stdout, /take/);
   }
 });
 
@@ -279,8 +279,8 @@ Deno.test("pml import --workspace keeps the trust of a trusted file, and trusts 
   await using ws = await house();
   const path = ws.file(".pml.json");
   const isTrusted = async () => JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted;
-  const made = await take(ws, "--workspace", "windsurf");
-  assert.equal(made.code, 0, made.stdout);
+  const result = await take(ws, "--workspace", "windsurf");
+  assert.equal(result.code, 0, result.stdout);
   assert.equal(await isTrusted(), true);
   // The state after a process was killed while it wrote the file.
   await Deno.writeTextFile(`${path}.0123456789abcdef.pml-tmp`, "half");
@@ -336,14 +336,14 @@ Deno.test("an imported server starts with the variables that its arguments name"
 
 Deno.test("pml import offers to store the keys of the client's file, and shows none of them", async () => {
   await using ws = await house();
-  const ran = await runPmlOnTerminal(ws, ["import", "cursor"], {
+  const result = await runPmlOnTerminal(ws, ["import", "cursor"], {
     typed: [
       [/Import .*\?.*\[N\] no/s, "y"],
       [/Keep [A-Z_, ]+ for PML, .*\? \[y\] yes {2}\[N\] no/, "y"],
     ],
   });
-  assert.equal(ran.code, 0, ran.stdout);
-  assertNoKey(ran);
+  assert.equal(result.code, 0, result.stdout);
+  assertNoKey(result);
   const kept = await Deno.readTextFile(join(ws.home, "keys.env"));
   assert.ok(Object.values(KEYS).some((key) => kept.includes(key)), "it keeps what stood there");
   assertClean(await Deno.readTextFile(join(ws.home, "config.yaml")), "config.yaml");
@@ -354,6 +354,6 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
     ).map(({ name }: { name: string }) => name);
   assert.ok(of("the key file").length > 0);
   // The user must set keys in the middle of a text, and keys without a known value.
-  const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(ran.stdout) ?? [];
+  const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(result.stdout) ?? [];
   assert.deepEqual(left.split(", ").sort(), of(undefined).sort());
 });

@@ -78,11 +78,11 @@ Deno.test("pml learn tries a server with its grants, shows the denied access, an
     /^It starts\. No tool was tried\..*\n.*\.pml\.json\n-.*\n\+.*"confine": true/s,
   );
   const kept = ws.file("kept.txt");
-  const ran = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
+  const result = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
     ms: MS,
   });
-  assert.equal(ran.code, 1);
-  const { tried, missing, grants, failures } = JSON.parse(ran.stdout);
+  assert.equal(result.code, 1);
+  const { tried, missing, grants, failures } = JSON.parse(result.stdout);
   assert.deepEqual([tried, missing, grants], [[], { read: [secret] }, {}]);
   assert.match(failures[0], /Requires read access/);
   assert.doesNotMatch(failures[0], /\\u\{a\}/);
@@ -97,10 +97,10 @@ Deno.test("pml learn on a terminal asks before it tries more, and before it writ
   const { ws, secret } = at;
   const typed = [[/denied.*\?.*\[y\]/s, "yes"], [/Write this into .*\[y\]/s, "yes"]] as const;
   const args = ["learn", "tiny", ...reading(secret), "tiny:tell", '{"keep": "made.txt"}'];
-  const ran = await runPmlOnTerminal(ws, args, { typed, ms: MS });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /Trying "tiny", confined to .*with no grant/);
-  assert.match(ran.stdout, /Trying "tiny", confined to .*with the grants: read .*known\.txt/);
+  const result = await runPmlOnTerminal(ws, args, { typed, ms: MS });
+  assert.equal(result.code, 0, result.stdout);
+  assert.match(result.stdout, /Trying "tiny", confined to .*with no grant/);
+  assert.match(result.stdout, /Trying "tiny", confined to .*with the grants: read .*known\.txt/);
   const text = await Deno.readTextFile(ws.file(".pml.json"));
   assert.match(text, /\/\/ mine/);
   const said = JSON.parse(text.replace("// mine", ""));
@@ -123,8 +123,8 @@ Deno.test("pml learn grants no more after a no, and writes nothing", async () =>
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   const kept = ws.file("kept.txt");
   const args = ["learn", "tiny", ...reading(secret, { keep: kept })];
-  const ran = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*\[y\]/s, "no"]], ms: MS });
-  assert.equal(ran.code, 1, ran.stdout);
+  const result = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*\[y\]/s, "no"]], ms: MS });
+  assert.equal(result.code, 1, result.stdout);
   await assert.rejects(Deno.stat(kept));
   const off = await runPmlOnTerminal(ws, ["learn", "tiny"], {
     typed: [[/Write this into .*\[y\]/s, "no"]],
@@ -147,16 +147,16 @@ Deno.test("pml learn starts nothing that is untrusted, no module, and no tool of
 Deno.test("pml learn shows denied access without which a server works, and does not propose it", async () => {
   await using at = await house();
   const call = ["tiny:tell", JSON.stringify({ without: at.secret })];
-  const ran = await runPml(at.ws, ["learn", "tiny", ...call], { ms: MS });
-  assert.equal(ran.code, 0, ran.stderr);
-  assert.match(ran.stdout, /It worked without:\n {2}read .*known\.txt/);
-  assert.doesNotMatch(ran.stdout, /\+.*grants/);
+  const result = await runPml(at.ws, ["learn", "tiny", ...call], { ms: MS });
+  assert.equal(result.code, 0, result.stderr);
+  assert.match(result.stdout, /It worked without:\n {2}read .*known\.txt/);
+  assert.doesNotMatch(result.stdout, /\+.*grants/);
 });
 
 Deno.test("pml learn calls no tool that the rules deny", async () => {
   await using at = await house({ deny: ["tiny:tell"] });
-  const ran = await runPml(at.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
-  assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
+  const result = await runPml(at.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
+  assertError(result, { code: "PERMISSION_DENIED", exit: 1 });
 });
 
 Deno.test("pml learn writes grants for a server of config.yaml into that file, and for no other server of that name", async () => {
@@ -167,11 +167,11 @@ Deno.test("pml learn writes grants for a server of config.yaml into that file, a
   await writeFile(path, `permissions:\n  allow: [ "mine:*" ]\n${server}`);
   const [tool = "", args = ""] = reading(secret);
   const learned = ["learn", "mine", tool.replace("tiny", "mine"), args];
-  const ran = await runPmlOnTerminal(ws, learned, {
+  const result = await runPmlOnTerminal(ws, learned, {
     typed: [[/denied.*\?.*\[y\]/s, "yes"], [/Write this into .*config\.yaml\?.*\[N\] no/s, "yes"]],
     ms: MS,
   });
-  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal(result.code, 0, result.stdout);
   const text = await Deno.readTextFile(path);
   assert.match(text, /# mine/);
   assert.match(text, /confine: true/);
@@ -201,8 +201,8 @@ Deno.test("pml learn tries a data folder by its variable, and writes it after a 
     /Write this into .*\[y\]/s,
     "yes",
   ]] as const;
-  const ran = await runPmlOnTerminal(at.ws, ["learn", "tiny", "tiny:tell"], { typed, ms: MS });
-  assert.equal(ran.code, 0, ran.stdout);
+  const result = await runPmlOnTerminal(at.ws, ["learn", "tiny", "tiny:tell"], { typed, ms: MS });
+  assert.equal(result.code, 0, result.stdout);
   const said = JSON.parse(
     (await Deno.readTextFile(at.ws.file(".pml.json"))).replace("// mine", ""),
   );

@@ -55,9 +55,9 @@ Deno.test("pml tools fails with a named server, names it and repeats its message
     assert.equal(code, 1);
     assert.ok(stderr.startsWith(`error: UPSTREAM_DOWN: ${message}`), stderr);
     assert.match(stderr, /printed: no licence here/);
-    const asked = await runPml(ws, ["tools", ...more, "--json", "dead"]);
-    assert.equal(asked.code, 1);
-    const { error } = JSON.parse(asked.stdout);
+    const result = await runPml(ws, ["tools", ...more, "--json", "dead"]);
+    assert.equal(result.code, 1);
+    const { error } = JSON.parse(result.stdout);
     assert.ok(error.message.startsWith(message), error.message);
   }
   const all = await runPml(ws, ["tools", "--refresh"]);

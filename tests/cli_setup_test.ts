@@ -56,8 +56,8 @@ Deno.test("pml init writes nothing where .mcp.json cannot be edited", async () =
   ];
   for (const [what, make] of wrong) {
     await make();
-    const ran = await runPml(ws, ["init", "--yes"]);
-    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+    const result = await runPml(ws, ["init", "--yes"]);
+    assertError(result, { code: "CONFIG_INVALID", exit: 2 });
     const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
     assert.deepEqual(names, [".mcp.json"], what);
     await Deno.remove(ws.file(".mcp.json"));
@@ -72,15 +72,15 @@ Deno.test("pml init --yes trusts no existing file, and replaces no other server 
     pml: PML,
     trusted: false,
   });
-  const ran = await runPml(ws, ["init", "--yes"]);
-  assert.equal(ran.code, 0);
-  assert.match(ran.stdout, /another server "pml": .*evil/);
-  assert.match(ran.stdout, /not trusted/);
+  const result = await runPml(ws, ["init", "--yes"]);
+  assert.equal(result.code, 0);
+  assert.match(result.stdout, /another server "pml": .*evil/);
+  assert.match(result.stdout, /not trusted/);
   assert.match(
-    ran.stderr,
+    result.stderr,
     /`pml stdio`/,
   );
-  assert.doesNotMatch(ran.stderr, /^claude-code: start/m);
+  assert.doesNotMatch(result.stderr, /^claude-code: start/m);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });
@@ -95,11 +95,11 @@ Deno.test("pml init asks once for the key of the cloud and continues without it 
   const again = await runPmlOnTerminal(ws, ["init"]);
   assert.equal(again.code, 0, again.stdout);
   assert.doesNotMatch(again.stdout, /API_KEY/);
-  const ran = await runPmlOnTerminal(ws, ["key", "set"], {
+  const result = await runPmlOnTerminal(ws, ["key", "set"], {
     typed: [["PML_API_KEY", `x\x7f${key}`]],
   });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.ok(!ran.stdout.includes(key), "the key is on the screen");
+  assert.equal(result.code, 0, result.stdout);
+  assert.ok(!result.stdout.includes(key), "the key is on the screen");
   const path = `${ws.home}/api_key`;
   assert.equal(await Deno.readTextFile(path), `${key}\n`);
   assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
@@ -129,11 +129,11 @@ Deno.test("pml init stores the key of the cloud that is typed, or with --key rea
     for (const text of Object.values(await listing(ws))) assert.ok(!text.includes(key));
   }
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" }, env: { PML_API_KEY: key } });
-  const known = await runPmlOnTerminal(ws, ["init"], {
+  const result = await runPmlOnTerminal(ws, ["init"], {
     typed: [[/Add PML.*no/, "y"], [/unasked\?.*no/, "n"]],
   });
-  assert.equal(known.code, 0, known.stdout);
-  assert.doesNotMatch(known.stdout, /API_KEY/);
+  assert.equal(result.code, 0, result.stdout);
+  assert.doesNotMatch(result.stdout, /API_KEY/);
   await using dry = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   assert.equal((await runPml(dry, ["init", "--key", "--dry-run"], { stdin: key })).code, 0);
   await assert.rejects(Deno.stat(`${dry.home}/api_key`), Deno.errors.NotFound);
@@ -174,10 +174,10 @@ Deno.test("pml doctor reports an unusable PML home, and writes nothing into it",
   const file = `${ws.root}/a file`;
   await Deno.writeTextFile(file, "");
   for (const PML_HOME of [file, `${file}/below`]) {
-    const ran = await runPml(ws, ["doctor"], { env: { PML_HOME } });
-    assert.equal(ran.code, 1, PML_HOME);
-    assert.match(ran.stdout, /^FAIL home: Cannot use /m);
-    assert.doesNotMatch(ran.stdout, /bug in PML/);
+    const result = await runPml(ws, ["doctor"], { env: { PML_HOME } });
+    assert.equal(result.code, 1, PML_HOME);
+    assert.match(result.stdout, /^FAIL home: Cannot use /m);
+    assert.doesNotMatch(result.stdout, /bug in PML/);
   }
   const inside = await runPml(ws, ["doctor"], { env: { PML_HOME: ws.file("inside") } });
   assert.match(inside.stdout, /^warn configuration: Ignored PML_HOME: /m);

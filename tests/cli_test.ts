@@ -58,10 +58,10 @@ Deno.test("pml refuses unknown commands and options with exit code 2, and names 
     ["stdio", "more"],
   ];
   for (const args of wrong) {
-    const ran = await runPml(ws, args);
-    assert.match(ran.stderr, /^error: USAGE: Cannot .+: .+\n {2}.+/m, args.join(" "));
-    assert.equal(ran.code, 2, args.join(" "));
-    assert.equal(ran.stdout, "", args.join(" "));
+    const result = await runPml(ws, args);
+    assert.match(result.stderr, /^error: USAGE: Cannot .+: .+\n {2}.+/m, args.join(" "));
+    assert.equal(result.code, 2, args.join(" "));
+    assert.equal(result.stdout, "", args.join(" "));
   }
   const json = await runPml(ws, ["tools", "nonsense", "--json"]);
   assert.equal(JSON.parse(json.stdout).error.code, "USAGE");
@@ -170,18 +170,25 @@ Deno.test("pml call shows a question in full where it is too long for a client",
   await using ws = await makeWorkspace();
   const content = `${"long ".repeat(1_500)}end of it`;
   const write = ["call", "filesystem:write_file", "path=new.txt", `content=${content}`];
-  const ran = await runPmlOnTerminal(ws, write, { typed: [["Approve exactly this call?", "y"]] });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.ok(ran.stdout.includes("end of it"));
+  const result = await runPmlOnTerminal(ws, write, {
+    typed: [["Approve exactly this call?", "y"]],
+  });
+  assert.equal(result.code, 0, result.stdout);
+  assert.ok(result.stdout.includes("end of it"));
   assert.equal(await Deno.readTextFile(ws.file("new.txt")), content);
 });
 
 Deno.test("pml call ends at Ctrl-C, and leaves no process", async () => {
   await using ws = await greeting();
-  const ran = await runPmlOnTerminal(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
+  const result = await runPmlOnTerminal(ws, [
+    "call",
+    "filesystem:write_file",
+    "path=a",
+    "content=b",
+  ], {
     typed: [[/May it run.*no/, "\x03"]],
   });
-  assert.equal(ran.code, 130, ran.stdout);
+  assert.equal(result.code, 130, result.stdout);
   await new ProcWatch(ws.tag).assertNothingLeft();
 });
 
@@ -201,10 +208,10 @@ Deno.test("pml call escapes control characters on a terminal, and passes every b
   await using ws = await makeWorkspace({ files: { "a.txt": text } });
   const read = ["call", "filesystem:read_file", "path=a.txt"];
   assert.equal((await runPml(ws, read)).stdout, text);
-  const shown = await runPmlOnTerminal(ws, read);
-  assert.ok(shown.stdout.includes("\\u{1b}[31mred\\u{202e}\r"), JSON.stringify(shown.stdout));
-  assert.ok(!shown.stdout.includes("\x1b[31m"));
-  assert.match(shown.stdout, /next\tcolumn/);
+  const result = await runPmlOnTerminal(ws, read);
+  assert.ok(result.stdout.includes("\\u{1b}[31mred\\u{202e}\r"), JSON.stringify(result.stdout));
+  assert.ok(!result.stdout.includes("\x1b[31m"));
+  assert.match(result.stdout, /next\tcolumn/);
 });
 
 Deno.test("pml trust needs a terminal, shows everything, and trusts exactly that content", async () => {
@@ -251,8 +258,8 @@ Deno.test("pml tools shows servers and decisions, and the reason why a server is
 
 Deno.test("pml search and pml why answer a user and a script", async () => {
   await using ws = await greeting();
-  const found = await runPml(ws, ["search", "greet", "somebody", "--limit", "1"]);
-  assert.match(found.stdout, /^greeter:greet +runs +\[private, 100%\] Greet somebody\n$/);
+  const result = await runPml(ws, ["search", "greet", "somebody", "--limit", "1"]);
+  assert.match(result.stdout, /^greeter:greet +runs +\[private, 100%\] Greet somebody\n$/);
   const json = JSON.parse((await runPml(ws, ["search", "remove file", "--json"])).stdout);
   assert.ok(json.hits.every(({ id }: { id: string }) => id !== "filesystem:remove_file"));
   const nothing = await runPml(ws, ["search", "zzzzqqq"]);

@@ -147,10 +147,10 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
     const before = await textsOf(clients);
     const others = clients.map((client) => serversIn(pathOf(client), OWN[client].slice(1)));
     const set = ["init", "--client", clients.join(","), "--user", "--yes", ...more];
-    const ran = await runPml(ws, set, { env });
-    assert.equal(ran.code, 0, ran.stderr);
+    const result = await runPml(ws, set, { env });
+    assert.equal(result.code, 0, result.stderr);
     assert.equal(
-      ran.stdout.match(/PML was added; .*\.backup(?:\.1)?$/gm)?.length,
+      result.stdout.match(/PML was added; .*\.backup(?:\.1)?$/gm)?.length,
       clients.length,
     );
     const after = await textsOf(clients);
@@ -189,8 +189,8 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
 Deno.test("pml init --client creates the files of a project, and --undo removes them", async () => {
   await using ws = await house();
   const names = Object.keys(SHARED);
-  const ran = await runPml(ws, ["init", "--client", names.join(","), "--yes"]);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, ["init", "--client", names.join(","), "--yes"]);
+  assert.equal(result.code, 0, result.stderr);
   for (const [client, file] of Object.entries(SHARED)) {
     const [, ...at] = OWN[client as ClientName];
     const { pml } = await serversIn(ws.file(file), at);
@@ -229,21 +229,23 @@ Deno.test("the command of a client's entry starts PML", async () => {
       clientInfo: { name: "codex", version: "1" },
     },
   };
-  const ran = await runPml(ws, args, {
+  const result = await runPml(ws, args, {
     command: [program],
     stdin: `${JSON.stringify(hello)}\n`,
   });
-  assert.equal(JSON.parse(ran.stdout.split("\n")[0] ?? "").result.serverInfo.name, "pml");
+  assert.equal(JSON.parse(result.stdout.split("\n")[0] ?? "").result.serverInfo.name, "pml");
 });
 
 Deno.test("pml init --client without names adds all installed clients; --dry-run changes nothing and shows no key", async () => {
   await using ws = await house();
-  const ran = await runPml(ws, ["init", "--client", "--user", "--dry-run"]);
-  assert.equal(ran.code, 0, ran.stderr);
-  assert.match(ran.stderr, /^Nothing was changed/m);
-  for (const [file] of Object.values(OWN)) assert.ok(ran.stdout.includes(file), file);
-  for (const key of Object.values(KEYS)) assert.ok(!(ran.stdout + ran.stderr).includes(key), key);
-  assert.match(ran.stdout, /^ {2}\+ .*"pml"/m);
+  const result = await runPml(ws, ["init", "--client", "--user", "--dry-run"]);
+  assert.equal(result.code, 0, result.stderr);
+  assert.match(result.stderr, /^Nothing was changed/m);
+  for (const [file] of Object.values(OWN)) assert.ok(result.stdout.includes(file), file);
+  for (const key of Object.values(KEYS)) {
+    assert.ok(!(result.stdout + result.stderr).includes(key), key);
+  }
+  assert.match(result.stdout, /^ {2}\+ .*"pml"/m);
   await assert.rejects(Deno.stat(ws.file(".pml.json")), Deno.errors.NotFound);
   await using bare = await makeWorkspace({ files: { "package.json": "{}" } });
   const none = await runPml(bare, ["init", "--client", "--yes"]);
@@ -288,9 +290,9 @@ Deno.test("pml init --client writes nothing into a file that it cannot edit, and
     const file = SHARED[client] ?? "";
     await using ws = await makeWorkspace({ files: { "package.json": "{}", [file]: text } });
     // A valid file of another client stays as it is, too.
-    const ran = await runPml(ws, ["init", "--client", `gemini,${client}`, "--yes"]);
-    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
-    assert.match(ran.stderr, why);
+    const result = await runPml(ws, ["init", "--client", `gemini,${client}`, "--yes"]);
+    assertError(result, { code: "CONFIG_INVALID", exit: 2 });
+    assert.match(result.stderr, why);
     assert.equal(await Deno.readTextFile(ws.file(file)), text);
     await assert.rejects(Deno.stat(ws.file(".gemini")), Deno.errors.NotFound);
   }
@@ -311,10 +313,10 @@ Deno.test("pml init --undo restores nothing if one file was changed since, and n
   await runPml(ws, ["init", "--client", "cursor,zed", "--yes"]);
   const text = (await Deno.readTextFile(ws.file(".zed/settings.json"))) + "\n";
   await Deno.writeTextFile(ws.file(".zed/settings.json"), text);
-  const ran = await runPml(ws, ["init", "--undo", "--yes"]);
-  assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
-  assertGolden("init/undo after a change", ran.stderr);
-  assert.match(ran.stderr, /\.zed\/settings\.json": .*changed/);
+  const result = await runPml(ws, ["init", "--undo", "--yes"]);
+  assertError(result, { code: "CONFIG_INVALID", exit: 2 });
+  assertGolden("init/undo after a change", result.stderr);
+  assert.match(result.stderr, /\.zed\/settings\.json": .*changed/);
   await Deno.stat(ws.file(".cursor/mcp.json"));
   const one = await runPml(ws, ["init", "--undo", "--client", "cursor", "--yes"]);
   assert.equal(one.code, 0, one.stderr);
@@ -390,14 +392,14 @@ Deno.test("pml init makes Cline wait for longer than PML lets a call run", async
 
 Deno.test("pml init prints the next step for each client that it connected", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
-  const ran = await runPml(ws, ["init", "--client", CLIENTS.join(","), "--yes"]);
-  assert.equal(ran.code, 0, ran.stderr);
-  for (const client of CLIENTS) assert.match(ran.stderr, new RegExp(`^${client}: `, "m"));
-  assert.match(ran.stderr, /^claude-code: .* approve the server pml.*--allowedTools mcp__pml/m);
+  const result = await runPml(ws, ["init", "--client", CLIENTS.join(","), "--yes"]);
+  assert.equal(result.code, 0, result.stderr);
+  for (const client of CLIENTS) assert.match(result.stderr, new RegExp(`^${client}: `, "m"));
+  assert.match(result.stderr, /^claude-code: .* approve the server pml.*--allowedTools mcp__pml/m);
   const other = '{"mcpServers": {"pml": {"command": "./other"}}}';
   await Deno.writeTextFile(ws.file(".mcp.json"), other);
-  const left = await runPml(ws, ["init", "--yes"]);
-  assert.doesNotMatch(left.stderr, /^claude-code: start/m);
+  const output = await runPml(ws, ["init", "--yes"]);
+  assert.doesNotMatch(output.stderr, /^claude-code: start/m);
 });
 
 Deno.test("pml init creates Continue's file, keeps the content of an existing one, and --undo restores it", async () => {
@@ -417,8 +419,8 @@ Deno.test("pml init creates Continue's file, keeps the content of an existing on
   ];
   for (const text of texts) {
     await writeFiles(dirname(path), { "config.yaml": text });
-    const ran = await runPml(ws, set);
-    assert.equal(ran.code, 0, ran.stderr);
+    const result = await runPml(ws, set);
+    assert.equal(result.code, 0, result.stderr);
     const after = await Deno.readTextFile(path);
     assert.equal(parseYaml(after).mcpServers.at(-1).name, "pml", text);
     for (const word of text.match(/[a-z]+/g) ?? []) assert.ok(after.includes(word), word);

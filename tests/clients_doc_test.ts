@@ -67,9 +67,9 @@ Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP"
 
 Deno.test("docs/clients.md shows each tested client at its current version", () => {
   const [, table = ""] = /<!-- clients -->([^]*)<!-- \/clients -->/.exec(PAGE) ?? [];
-  const shown = [...table.matchAll(/^\| (\S.*? \d[\w.]+) +\|/gm)].map(([, client]) => client);
+  const lines = [...table.matchAll(/^\| (\S.*? \d[\w.]+) +\|/gm)].map(([, client]) => client);
   // `deno task clients --write` writes the table.
-  assert.deepEqual(shown, REAL_CLIENTS.map(({ title, version }) => `${title} ${version}`));
+  assert.deepEqual(lines, REAL_CLIENTS.map(({ title, version }) => `${title} ${version}`));
 });
 
 Deno.test("the table of README.md has the entry of each client", () => {

@@ -19,37 +19,37 @@ export async function signInThere({ folder, node }: FoundClients): Promise<void>
   await Deno.copyFile(repoFile("tests/clients/oauth_server.mjs"), script);
   const server = new Deno.Command(node, { args: [script], stdout: "piped", stderr: "null" })
     .spawn();
-  let told = "";
+  let output = "";
   const telling = server.stdout.pipeThrough(new TextDecoderStream()).pipeTo(
-    new WritableStream({ write: (text) => void (told += text) }),
+    new WritableStream({ write: (text) => void (output += text) }),
   );
-  const count = (event: string) => told.split("\n").filter((one) => one === event).length;
+  const count = (event: string) => output.split("\n").filter((one) => one === event).length;
   try {
-    await until(() => told.includes("/mcp\n"));
+    await until(() => output.includes("/mcp\n"));
     await using ws = await makeWorkspace({
       trusted: true,
       pml: {
         version: 1,
         permissions: { allow: ["far:*"] },
-        mcpServers: { far: { type: "http", url: told.trim() } },
+        mcpServers: { far: { type: "http", url: output.trim() } },
       },
     });
     const signedIn = await signIn(ws, "far");
-    assert.equal(signedIn.code, 0, signedIn.stderr + told);
+    assert.equal(signedIn.code, 0, signedIn.stderr + output);
     assert.equal(count("registration_create.success"), 1, "it registered itself");
     for (const refreshes of [1, 2]) {
       await new Promise((resolve) => setTimeout(resolve, 1_200)); // after the token has expired
       const { code, stdout, stderr } = await runPml(ws, ["call", "far:who"]);
-      assert.equal(code, 0, stderr + told);
+      assert.equal(code, 0, stderr + output);
       assert.match(stdout, /account a/);
-      assert.ok(count("refresh_token.consumed") >= refreshes, told);
+      assert.ok(count("refresh_token.consumed") >= refreshes, output);
     }
     assert.equal(count("registration_create.success"), 1);
     assert.equal(count("grant.revoked"), 0, "no refresh token was used twice");
     const out = await runPml(ws, ["logout", "far"]);
-    assert.match(out.stdout, /^far: signed out, token revoked/, told);
-    assert.ok(count("refresh_token.destroyed") > 0, told);
-    assert.doesNotMatch(told, /^! /m);
+    assert.match(out.stdout, /^far: signed out, token revoked/, output);
+    assert.ok(count("refresh_token.destroyed") > 0, output);
+    assert.doesNotMatch(output, /^! /m);
   } finally {
     server.kill("SIGKILL");
     await Promise.all([telling, server.status]);

@@ -35,8 +35,8 @@ Deno.test("rules decide about the cloud's own tools, whose calls go to the hub a
     env: { PML_API_KEY: KEY, PML_REGISTRIES: registry.url },
   });
   const { pml } = scene;
-  const found = await call(pml, "pml:search_tools", { query: "weather" });
-  assert.equal(textOf(found), "pml__search_tools ran");
+  const message = await call(pml, "pml:search_tools", { query: "weather" });
+  assert.equal(textOf(message), "pml__search_tools ran");
   assert.equal(hub.calls[0]?.headers.authorization, `Bearer ${KEY}`);
   assert.equal(toldCode(await call(pml, "pml:publish")), "PERMISSION_DENIED");
   assert.equal(toldCode(await call(pml, "pml:related")), "APPROVAL_REQUIRED");

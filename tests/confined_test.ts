@@ -147,16 +147,16 @@ Deno.test("pml learn names the variable that sets a server's folder, and the val
   await using one = await house(KEEPS, { confine: false });
   await one.tell(); // installs the package
   const args = ["learn", "--json", "tiny", "tiny:tell", '{"add": "a"}'];
-  const ran = await runPml(one.ws, args, { ms: MS });
-  const { env, tried, failures } = JSON.parse(ran.stdout);
-  assert.deepEqual(env, { MEMORY_FILE_PATH: "${dataFolder}/memory.jsonl" }, ran.stdout);
+  const result = await runPml(one.ws, args, { ms: MS });
+  const { env, tried, failures } = JSON.parse(result.stdout);
+  assert.deepEqual(env, { MEMORY_FILE_PATH: "${dataFolder}/memory.jsonl" }, result.stdout);
   assert.deepEqual(tried, []);
   assert.match(
     failures[0],
     / \$\{dataFolder\}/,
   );
-  const said = await runPml(one.ws, args.filter((arg) => arg !== "--json"), { ms: MS });
-  assert.match(said.stdout, /"env": \{"MEMORY_FILE_PATH":"\$\{dataFolder\}\/memory\.jsonl"\}/);
+  const output = await runPml(one.ws, args.filter((arg) => arg !== "--json"), { ms: MS });
+  assert.match(output.stdout, /"env": \{"MEMORY_FILE_PATH":"\$\{dataFolder\}\/memory\.jsonl"\}/);
   // Calls that were tried prove nothing about others.
   const reading = await runPml(one.ws, ["learn", "tiny", "tiny:tell"], { ms: MS });
   assert.equal(reading.code, 0, reading.stderr);

@@ -7,7 +7,7 @@ Deno.test("each step of the README's demo has the expected result", async () => 
     args: ["run", "-A", "--config", repoFile("deno.json"), repoFile("tools/demo.ts")],
     cwd: repoFile(""),
   }).output();
-  const said = new TextDecoder().decode(stdout);
-  assert.equal(code, 0, said + new TextDecoder().decode(stderr));
-  assert.match(said, /10\. execute_code[^]*the expected result/);
+  const text = new TextDecoder().decode(stdout);
+  assert.equal(code, 0, text + new TextDecoder().decode(stderr));
+  assert.match(text, /10\. execute_code[^]*the expected result/);
 });

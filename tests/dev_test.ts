@@ -13,9 +13,9 @@ const say = (version: number) =>
 Deno.test("pml dev reads calls from a pipe, writes one line of JSON for each event, and ends with the pipe", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   const stdin = `today city="New York"\n\nweather:today {"city": "Oslo"}\ntoday`;
-  const ran = await runPml(ws, ["dev", "--json", "--no-types", "weather.ts"], { stdin });
-  assert.equal(ran.code, 0, ran.stdout + ran.stderr);
-  const events: DevEvent[] = ran.stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const result = await runPml(ws, ["dev", "--json", "--no-types", "weather.ts"], { stdin });
+  assert.equal(result.code, 0, result.stdout + result.stderr);
+  const events: DevEvent[] = result.stdout.trim().split("\n").map((line) => JSON.parse(line));
   assert.deepEqual(events.map(({ event }) => event), [
     "check",
     ...Array.from({ length: 4 }, () => ["log", "call"]).flat(),
@@ -108,8 +108,8 @@ Deno.test("pml dev prints the exact grant that is missing, and the grant works a
     grants: { weather: { env: ["TOWN"] } },
   });
   assert.deepEqual(told.network?.ask, { net: ["example.com"] });
-  const shown = await runPml(ws, ["dev", "--no-types", "weather.ts"], { stdin: "variable", env });
-  const [, pasted = ""] = /then run `pml trust`:\n(\{[\s\S]*?^\})$/m.exec(shown.stdout) ?? [];
+  const result = await runPml(ws, ["dev", "--no-types", "weather.ts"], { stdin: "variable", env });
+  const [, pasted = ""] = /then run `pml trust`:\n(\{[\s\S]*?^\})$/m.exec(result.stdout) ?? [];
   assert.deepEqual(JSON.parse(pasted), told.variable?.config);
 
   await using dev = new Dev(ws, ["--no-types"], { env });
@@ -247,7 +247,7 @@ Deno.test("Ctrl-C ends pml dev within a second, during a call and at rest, and l
 
 Deno.test("on a terminal pml dev has a prompt, Enter repeats the last call, and Ctrl-C ends it", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
-  const ran = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
+  const result = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
     typed: [
       [/✔ weather: today \(\d+ ms\)[^]*> $/, "today city=Oslo"],
       [/v1 Oslo[^]*✔ today \(\d+ ms\)[^]*> $/, ""],
@@ -257,7 +257,7 @@ Deno.test("on a terminal pml dev has a prompt, Enter repeats the last call, and 
       [/✘ weather\.ts:8:11: Expression expected[^]*Fix the syntax error[^]*> $/, "\x03"],
     ],
   });
-  assert.equal(ran.code, 130, ran.stdout);
+  assert.equal(result.code, 130, result.stdout);
   await new ProcWatch(ws.tag).assertNothingLeft();
 });
 
@@ -267,7 +267,7 @@ Deno.test("on a terminal changed code of a module of the configuration asks befo
     pml: { private_mcps: { weather: { type: "deno", path: "./weather.ts" } } },
     trusted: false,
   });
-  const ran = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
+  const result = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
     typed: [
       [/changed code asks you first[^]*> $/, "today city=Oslo"],
       [/May it run.*no/, "y"],
@@ -279,8 +279,8 @@ Deno.test("on a terminal changed code of a module of the configuration asks befo
       [/APPROVAL_DECLINED[^]*> $/, "\x03"],
     ],
   });
-  assert.equal(ran.code, 130, ran.stdout);
-  assert.doesNotMatch(ran.stdout, /v2 Oslo/);
+  assert.equal(result.code, 130, result.stdout);
+  assert.doesNotMatch(result.stdout, /v2 Oslo/);
 });
 
 Deno.test("no other command loads the modules of pml dev", async () => {

@@ -39,13 +39,13 @@ Deno.test("the example of each exported function and class runs", async () => {
     if (has) examples.add(filename);
   }
   const options = ["--doc", "-A", "--no-check", "--config", pathOf("../deno.json"), "--no-lock"];
-  const ran = await runPml(ws, ["test", ...options, ...examples], {
+  const result = await runPml(ws, ["test", ...options, ...examples], {
     command: DENO,
     ms: 300_000,
   });
-  assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
-  const [, passed] = /^ok \| (\d+) passed/m.exec(ran.stdout) ?? [];
-  assert.ok(Number(passed) >= 45, ran.stdout);
+  assert.equal(result.code, 0, `${result.stdout}${result.stderr}`);
+  const [, passed] = /^ok \| (\d+) passed/m.exec(result.stdout) ?? [];
+  assert.ok(Number(passed) >= 45, result.stdout);
 });
 
 function pathOf(path: string): string {

@@ -207,10 +207,10 @@ Deno.test("every command in the text of a page exists", async () => {
   }
   assert.ok(count > 100, `${count} commands were found`);
   assert.deepEqual(wrong, []);
-  const known = Object.values(COMMANDS).flat().map(({ usage }) => usage.split(" ", 1)[0]);
+  const names = Object.values(COMMANDS).flat().map(({ usage }) => usage.split(" ", 1)[0]);
   const [, table = ""] = /^## Commands\n([^]*?)\n## /m.exec(PAGES["README.md"] ?? "") ?? [];
   const named = [...table.matchAll(/^\|.*$/gm)].flatMap(([row]) => [...row.matchAll(/`(\w+)`/g)]);
-  assert.deepEqual(named.map(([, name]) => name).filter((name) => !known.includes(name)), []);
+  assert.deepEqual(named.map(([, name]) => name).filter((name) => !names.includes(name)), []);
 });
 
 Deno.test("PML reads every list of rules on a page", () => {

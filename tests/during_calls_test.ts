@@ -155,13 +155,13 @@ for (const era of ERAS) {
   });
 
   Deno.test(`sampling asks the user before the model, on ${era}`, async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const model = { role: "assistant", model: "m", content: { type: "text", text: "it" } };
     await using scene = await scriptScene(era, {
       rules: { allow: ["s:run"] },
       capabilities: { elicitation: { form: {} }, sampling: {} },
       answer: (method) => {
-        asked.push(method);
+        requests.push(method);
         return method === "sampling/createMessage"
           ? model
           : { action: "accept", content: { answer: "Yes" } };
@@ -173,7 +173,7 @@ for (const era of ERAS) {
       steps: [{ ask: { method: "sampling/createMessage", params } }],
     });
     assert.match(textOf(answer), /"text":"it"/);
-    assert.deepEqual(asked, ["elicitation/create", "sampling/createMessage"]);
+    assert.deepEqual(requests, ["elicitation/create", "sampling/createMessage"]);
   });
 
   Deno.test(`a client that leaves during a question leaves nothing behind, on ${era}`, async () => {
@@ -208,10 +208,10 @@ for (const era of ERAS) {
     assert.deepEqual(bare(await call({ silent: true })), bare(late));
     await until(async () => (await ledger()).filter((line) => line === "cancelled").length === 2);
     await warmUp(scene);
-    const asked = era === "2025-11-25"
+    const request = era === "2025-11-25"
       ? await scene.call({ steps: [WHO] })
       : await pml.callTool("s__run", { steps: [WHO] });
-    assert.match(textOf(asked), /accept/);
+    assert.match(textOf(request), /accept/);
     await until(async () => !(await endsOf(ws)).includes(undefined));
     assert.equal((await endsOf(ws)).filter((end) => end === "TIMED_OUT").length, 2);
   });

@@ -145,8 +145,8 @@ for (const { on, ...way } of EACH_WAY) {
     });
     const progress = pml.stdout.split("\n").find((line) => line.includes("notifications/progress"));
     assert.ok(progress?.includes(PROGRESS), progress);
-    const said = textOf(await pml.callTool("schema", { tools: ["s:echo"] }));
-    assert.ok(said.includes(BIG) && said.includes("1.0"), said);
+    const text = textOf(await pml.callTool("schema", { tools: ["s:echo"] }));
+    assert.ok(text.includes(BIG) && text.includes("1.0"), text);
   });
 }
 

@@ -33,12 +33,12 @@ Deno.test("a hint about a terminal repeats the command as it was typed, quoted f
     [["token", "new", "ci"], "pml token new ci` yourself on a terminal\n"],
   ];
   for (const [args, hint] of table) {
-    const ran = await runPml(ws, args);
-    assertError(ran, { code: "APPROVAL_REQUIRED", exit: 1 });
-    assert.ok(ran.stderr.includes(`Run \`${hint}`), ran.stderr);
+    const result = await runPml(ws, args);
+    assertError(result, { code: "APPROVAL_REQUIRED", exit: 1 });
+    assert.ok(result.stderr.includes(`Run \`${hint}`), result.stderr);
   }
-  const shown = await runPml(ws, ["deny", rule, "--json"]);
-  const { list, rule: written, diff } = JSON.parse(shown.stdout);
+  const output = await runPml(ws, ["deny", rule, "--json"]);
+  const { list, rule: written, diff } = JSON.parse(output.stdout);
   assert.deepEqual([list, written], ["deny", rule]);
   assert.match(diff, /^\+ +- "?filesystem:write_file/m);
 });
@@ -99,9 +99,9 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["call weather:today", /No server here/],
   ];
   for (const [line, says] of table) {
-    const ran = await runPml(ws, line.split(" "));
-    assert.notEqual(ran.code, 0, line);
-    assert.match(ran.stderr, says, line);
+    const result = await runPml(ws, line.split(" "));
+    assert.notEqual(result.code, 0, line);
+    assert.match(result.stderr, says, line);
   }
   const none = await runPml(ws, ["memory", "show", "filesystem:read_file"]);
   assert.match(none.stderr, /Nothing is remembered of filesystem:read_file yet/);
@@ -114,8 +114,8 @@ Deno.test("pml trust after pml init in a project marks only new facts", async ()
       "tool.ts": "export const __meta__ = { name: 'tool', tools: {} };\n",
     },
   });
-  const made = await runPml(ws, ["init", "--yes"]);
-  assert.doesNotMatch(made.stderr, /info/);
+  const result = await runPml(ws, ["init", "--yes"]);
+  assert.doesNotMatch(result.stderr, /info/);
   const path = ws.file(".pml.json");
   const file = JSON.parse(await Deno.readTextFile(path));
   file.private_mcps = { tool: { type: "deno", path: "./tool.ts" } };
@@ -146,9 +146,9 @@ Deno.test("an error about a missing key contains the command that stores it", as
   await using ws = await makeWorkspace({
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp", headers: { X: "${FAR_KEY}" } } } },
   });
-  const ran = await runPml(ws, ["tools", "far"]);
-  assertError(ran, { code: "KEY_MISSING", exit: 1 });
-  assert.match(ran.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
+  const result = await runPml(ws, ["tools", "far"]);
+  assertError(result, { code: "KEY_MISSING", exit: 1 });
+  assert.match(result.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
 });
 
 Deno.test("pml add offers no sign-in at a server that supports none", async () => {
@@ -157,11 +157,15 @@ Deno.test("pml add offers no sign-in at a server that supports none", async () =
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   try {
     const { port } = server.address() as AddressInfo;
-    const ran = await runPmlOnTerminal(ws, ["add", "far", "--url", `http://127.0.0.1:${port}/`], {
-      typed: [[/Add far.*\[N\] no/, "y"]],
-    });
-    assert.match(ran.stdout, /LOGIN_REQUIRED.*Give it a key/s);
-    assert.doesNotMatch(ran.stdout, /You must sign in/);
+    const result = await runPmlOnTerminal(
+      ws,
+      ["add", "far", "--url", `http://127.0.0.1:${port}/`],
+      {
+        typed: [[/Add far.*\[N\] no/, "y"]],
+      },
+    );
+    assert.match(result.stdout, /LOGIN_REQUIRED.*Give it a key/s);
+    assert.doesNotMatch(result.stdout, /You must sign in/);
   } finally {
     server.close();
   }
@@ -171,8 +175,8 @@ Deno.test("pml works where its home is a file, and names the project as the fold
   await using ws = await makeWorkspace(IN_PROJECT);
   await rm(ws.home, { recursive: true });
   await writeFile(ws.home, "");
-  const ran = await runPml(ws, []);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, []);
+  assert.equal(result.code, 0, result.stderr);
   await rm(ws.home);
   const top = await runPml(ws, [], { cwd: "/" });
   assert.match(top.stdout, /pml init +# in your project: /);
@@ -186,8 +190,8 @@ Deno.test({
     const mount = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
     const own = process.getuid?.() === 0 ? "-m" : "-rm";
     const command = ["unshare", own, "sh", "-c", mount, "sh", ws.path, ...pmlCommand()] as const;
-    const ran = await runPml(ws, ["init", "--yes"], { command });
-    assert.match(ran.stderr, /Make its folder writable/);
+    const result = await runPml(ws, ["init", "--yes"], { command });
+    assert.match(result.stderr, /Make its folder writable/);
   },
 });
 
@@ -198,6 +202,10 @@ Deno.test("pml outdated ends with 1 where it could not ask", async () => {
     "mcpServers:\n  far: { command: npx, args: [-y, some-package] }\n",
   );
   const env = { PATH: dirname(ws.path) };
-  const ran = await runPml(ws, ["outdated"], { env });
-  assert.deepEqual([ran.code, /"npm" is not on PATH/.test(ran.stdout)], [1, true], ran.stdout);
+  const result = await runPml(ws, ["outdated"], { env });
+  assert.deepEqual(
+    [result.code, /"npm" is not on PATH/.test(result.stdout)],
+    [1, true],
+    result.stdout,
+  );
 });

@@ -102,10 +102,10 @@ Deno.test("a client that declares roots and never lists them delays its calls fo
 
 Deno.test("a command in / uses PML's own folder and reports it; init requires a project", async () => {
   await using ws = await makeWorkspace();
-  const ran = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
+  const result = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
     cwd: "/",
   });
-  assert.match(ran.stderr, /warning: "\/" is no project/);
+  assert.match(result.stderr, /warning: "\/" is no project/);
   const doctor = await runPml(ws, ["doctor"], { cwd: "/" });
   assert.match(doctor.stdout, /^ok {3}workspace: .*\/pml-workspace, PML's own folder$/m);
   assert.match(doctor.stdout, /^warn configuration: "\/" is no project/m);
@@ -127,8 +127,8 @@ Deno.test({
     await using ws = await makeWorkspace();
     const home = dirname(ws.home);
     const command = pmlOfAccount(ws);
-    const ran = await runPml(ws, ["doctor"], { cwd: home, command });
-    assert.match(ran.stdout, /^ok {3}workspace: .*\/home\/pml-workspace, PML's own folder$/m);
+    const result = await runPml(ws, ["doctor"], { cwd: home, command });
+    assert.match(result.stdout, /^ok {3}workspace: .*\/home\/pml-workspace, PML's own folder$/m);
   },
 });
 
@@ -244,10 +244,10 @@ Deno.test("warnings distinguish rules that match nothing, a replaced built-in, p
 
 Deno.test("doctor asks each registry, and warns about an unreachable one with the reason", async () => {
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
-  const ran = await runPml(ws, ["doctor"]);
-  assert.equal(ran.code, 0);
+  const result = await runPml(ws, ["doctor"]);
+  assert.equal(result.code, 0);
   assert.match(
-    ran.stdout,
+    result.stdout,
     /^warn registry http:\/\/127\.0\.0\.1:9\/mcp: Cannot reach the registry/m,
   );
 });

@@ -113,9 +113,9 @@ Deno.test("shared caches store no answer of a hub that requires keys, and a brow
       method: "GET",
       headers: { accept: "text/html", ...authorization !== undefined && { authorization } },
     });
-  const asked = await browser();
-  assert.equal(asked.status, 401);
-  assert.match(asked.headers.get("www-authenticate") ?? "", /^Basic realm=/);
+  const reply = await browser();
+  assert.equal(reply.status, 401);
+  assert.match(reply.headers.get("www-authenticate") ?? "", /^Basic realm=/);
   const page = await browser(basic(client.key));
   assert.equal(page.status, 200);
   assert.match(page.body, /&quot;cloud&quot;: \{&quot;url&quot;/);
@@ -157,8 +157,8 @@ Deno.test("revoking a client's key ends only that client's open streams to serve
     ...{ proxy_to: `${hub.url}/proxy/far`, url: `${cloud.url}/far`, headers: {} },
     ...{ tools: [{ name: "go" }], env_required: [], warnings: [], routing: "cloud" },
   };
-  const told = await put(hub.url, publisher.key, { manifest });
-  assert.equal(told.status, 201, JSON.stringify(told.body));
+  const reply = await put(hub.url, publisher.key, { manifest });
+  assert.equal(reply.status, 201, JSON.stringify(reply.body));
   cloud.script = () =>
     new Response(
       new ReadableStream({ start: (at) => at.enqueue(new TextEncoder().encode(": open\n\n")) }),

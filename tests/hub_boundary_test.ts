@@ -72,9 +72,9 @@ Deno.test("nothing of a call that runs here reaches the hub, and a yanked versio
   });
   await pml.open();
   assert.match(textOf(await pml.callTool("search", { query: "greets" })), /hello:greet/);
-  const asked = await questionOf(pml, GREET);
+  const question = await questionOf(pml, GREET);
   await read();
-  assert.equal(textOf(await asked.answer(picked("Yes"))), "hello argument-canary-4711");
+  assert.equal(textOf(await question.answer(picked("Yes"))), "hello argument-canary-4711");
   // Finding and approving it sent its name, and nothing of the call.
   assert.ok(kept.connections > 0 && kept.text.includes("/mcp/hello"));
   assert.ok(!kept.text.includes("canary"), kept.text);
@@ -94,7 +94,7 @@ Deno.test("nothing of a call that runs here reaches the hub, and a yanked versio
     env: { PML_REGISTRIES: between.url },
     pml: { version: 1, permissions: { allow: ["*"] } },
   });
-  const found = await runPml(other, ["search", "greets"]);
-  assert.ok(!found.stdout.includes("hello:greet"), found.stdout);
+  const result = await runPml(other, ["search", "greets"]);
+  assert.ok(!result.stdout.includes("hello:greet"), result.stdout);
   assert.ok(!kept.text.includes("canary"));
 });

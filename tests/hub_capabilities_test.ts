@@ -49,30 +49,30 @@ async function publisher(): Promise<Workspace> {
     ["text:copy", "--plan", "copy.json"],
   ];
   for (const words of saved) {
-    const ran = await runPmlOnTerminal(ws, ["capability", "save", ...words], {
+    const result = await runPmlOnTerminal(ws, ["capability", "save", ...words], {
       typed: [[/Save exactly this\?/, "y"]],
     });
-    assert.equal(ran.code, 0, ran.stdout);
+    assert.equal(result.code, 0, result.stdout);
   }
   return ws;
 }
 
 async function published(ws: Workspace, hub: TestHub, name: string) {
   const { key } = await hub.key("acme");
-  const ran = await runPml(ws, ["publish", name, "--to", hub.url, "--yes"], {
+  const result = await runPml(ws, ["publish", name, "--to", hub.url, "--yes"], {
     env: { PML_HUB_KEY: key },
   });
-  assert.equal(ran.code, 0, ran.stderr);
-  return ran.stdout;
+  assert.equal(result.code, 0, result.stderr);
+  return result.stdout;
 }
 
 /** Publishes both, and checks the hub's entries of them. */
 async function offered(hub: TestHub, author: Workspace) {
-  const shown = await published(author, hub, "text:words@1.0.0");
-  assert.match(shown, /^text:words@1\.0\.0 {2}capability\n {2}code {3}\d+ bytes, sha256-/);
-  assert.match(shown, /\n {2}calls {2}filesystem:read_file, filesystem:list_directory\n/);
+  const text = await published(author, hub, "text:words@1.0.0");
+  assert.match(text, /^text:words@1\.0\.0 {2}capability\n {2}code {3}\d+ bytes, sha256-/);
+  assert.match(text, /\n {2}calls {2}filesystem:read_file, filesystem:list_directory\n/);
   assert.match(
-    shown,
+    text,
     /\n {2}\| const text = await mcp\.filesystem\.read_file\(\{ path: args\.path/,
   );
   await published(author, hub, "text:copy@1.0.0");
@@ -170,8 +170,8 @@ Deno.test("an export in a folder is served and imported like one published by it
   await Deno.mkdir(author.file("served"));
   for (const name of ["words", "copy"]) {
     await published(author, hub, `text:${name}@1.0.0`);
-    const ran = await runPml(author, ["capability", "export", `text:${name}`]);
-    await Deno.writeTextFile(author.file(`served/text__${name}@1.0.0.json`), ran.stdout);
+    const result = await runPml(author, ["capability", "export", `text:${name}`]);
+    await Deno.writeTextFile(author.file(`served/text__${name}@1.0.0.json`), result.stdout);
   }
   const wanted = await answers(hub.serving.port);
   const serve = ["registry", "serve", "--port", "0", "--json", "served"];
@@ -278,13 +278,13 @@ Deno.test("the question about a capability of a hub shows its code, escaped, and
   await read();
   await answer(picked("No"));
   // Code that is too long for a client's question is approved where all of it is shown.
-  const said = await called(pml, "acme:long");
-  assert.match(said, /pml approve/);
+  const output = await called(pml, "acme:long");
+  assert.match(output, /pml approve/);
   assert.equal((await pml.close()).code, 0);
-  const ran = await runPmlOnTerminal(ws, ["call", "acme:long"], {
+  const result = await runPmlOnTerminal(ws, ["call", "acme:long"], {
     typed: [[/\| "the end"\];[\s\S]*Approve exactly this call\?/, "y"]],
   });
-  assert.match(ran.stdout, /"the end"\s*\]/);
+  assert.match(result.stdout, /"the end"\s*\]/);
 });
 
 Deno.test("a capability of a hub reaches no internal tool, and a capability of the user does", async () => {
@@ -309,7 +309,7 @@ Deno.test("a capability of a hub reaches no internal tool, and a capability of t
       `"version":1`,
     ];
     const code = `{${parts.join(",")}}`;
-    const made = await put(hub.url, key, {
+    const reply = await put(hub.url, key, {
       code,
       manifest: {
         ...{ fqdn: `evil:${action}`, type: "capability", version: "1.0.0", tools: [action] },
@@ -319,7 +319,7 @@ Deno.test("a capability of a hub reaches no internal tool, and a capability of t
         },
       },
     });
-    assert.equal(made.status, 201, JSON.stringify(made.body));
+    assert.equal(reply.status, 201, JSON.stringify(reply.body));
   }
   await using ws = await makeWorkspace({
     files: { "weather.js": WEATHER },
@@ -332,9 +332,9 @@ Deno.test("a capability of a hub reaches no internal tool, and a capability of t
   });
   await using pml = await agreeing(ws);
   for (const tool of ["evil:open", "evil:plan"]) {
-    const said = await called(pml, tool);
-    assert.match(said, /UNKNOWN_TOOL|Cannot find the tool/, said);
-    assert.doesNotMatch(said, /gold/);
+    const text = await called(pml, tool);
+    assert.match(text, /UNKNOWN_TOOL|Cannot find the tool/, text);
+    assert.doesNotMatch(text, /gold/);
   }
 });
 
@@ -385,9 +385,9 @@ Deno.test("import() of Deno loads a published capability as a module", async () 
     // Deno adds the modules of the hub to the lock file.
     const lock = ["--lock", ws.file("deno.lock")];
     const args = ["run", "-A", "--quiet", "--config", config, ...lock, ws.file(file)];
-    const ran = await runPml(ws, args, { command: [Deno.execPath()] });
-    assert.equal(ran.code, 0, ran.stderr);
-    return ran.stdout;
+    const result = await runPml(ws, args, { command: [Deno.execPath()] });
+    assert.equal(result.code, 0, result.stderr);
+    return result.stdout;
   };
   assert.match(await run("example.ts"), /words: 3, files: true/);
   const { result, seen, refused, isSame, meta } = JSON.parse(await run("use.ts"));

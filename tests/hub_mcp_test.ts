@@ -90,8 +90,8 @@ Deno.test("PML calls a hub's own tools", async () => {
   });
   await using pml = new RawStdio(ws, { era: "2026-07-28" });
   await pml.open();
-  const found = await call(pml, "pml:search_tools", { query: "forecast" });
-  assert.match(textOf(found), /^weather:forecast \(1\.2\.0\): Tells the weather/);
+  const message = await call(pml, "pml:search_tools", { query: "forecast" });
+  assert.match(textOf(message), /^weather:forecast \(1\.2\.0\): Tells the weather/);
   assert.equal((await pml.close()).code, 0);
   const { stderr } = await hub.serving.end();
   assert.ok(!stderr.includes("account-key"), stderr);

@@ -67,14 +67,14 @@ Deno.test("a user finds an entry by the keyboard, and sees its code, permissions
   await page.loading(() =>
     page.value("document.querySelector('main a[href=\"/entry/hello\"]').click()")
   );
-  const shown = await text(page);
-  assert.ok(shown.includes(`"registries": ["${hub.url}"]`), shown);
+  const output = await text(page);
+  assert.ok(output.includes(`"registries": ["${hub.url}"]`), output);
   for (
     const wanted of ["pml call hello:greet", "GREETING", `${fresh.manifest.integrity}`, "acme"]
   ) {
-    assert.ok(shown.includes(wanted), `${wanted} is missing: ${shown}`);
+    assert.ok(output.includes(wanted), `${wanted} is missing: ${output}`);
   }
-  assert.match(shown, /Not signed/);
+  assert.match(output, /Not signed/);
   const code = String(await page.value("document.querySelector('pre.code').innerText"));
   assert.equal(code.replace(/\n\n/g, "\n").trim(), String(fresh.code).trim());
   await assertAccessible(page);

@@ -51,12 +51,12 @@ Deno.test("a module of a hub is found, approved and run, and asks again about a 
     assert.match(found, /greeter:greet\(who\?: string\).* \[registry, asks, \d+%\]/, found);
     const capability = textOf(await pml.callTool("search", { query: "text in capitals" }));
     assert.match(capability, /text:shout/, capability);
-    const asked = await questionOf(pml, CALL);
-    assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
-    assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
-    assert.match(asked.text, new RegExp(`registry "${url}"`));
+    const question = await questionOf(pml, CALL);
+    assert.match(question.text, /Yes lets PML use "greeter" in this workspace/);
+    assert.match(question.text, /its code: sha256-[0-9a-f]{64}/);
+    assert.match(question.text, new RegExp(`registry "${url}"`));
     await read();
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "hello Ada");
+    assert.equal(textOf(await question.answer(picked("Yes"))), "hello Ada");
     assert.equal((await pml.close()).code, 0);
   }
   const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
@@ -73,10 +73,10 @@ Deno.test("a module of a hub is found, approved and run, and asks again about a 
       capabilities: { elicitation: {} },
     });
     await pml.open();
-    const asked = await questionOf(pml, CALL);
-    assert.match(asked.text, /version: was "1\.2\.0", is "1\.3\.0"/);
+    const question = await questionOf(pml, CALL);
+    assert.match(question.text, /version: was "1\.2\.0", is "1\.3\.0"/);
     await read();
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "good day Ada");
+    assert.equal(textOf(await question.answer(picked("Yes"))), "good day Ada");
     assert.equal((await pml.close()).code, 0);
   }
   // An approved module runs without the hub.

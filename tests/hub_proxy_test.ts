@@ -50,8 +50,8 @@ async function opened(
 ): Promise<TestHub> {
   const hub = await startHub({ args: ["--upstream", `127.0.0.1:${cloud.port}`], ...options });
   const { key } = await hub.key("acme");
-  const told = await put(hub.url, key, behind(hub, `${cloud.url}/tavily`));
-  assert.equal(told.status, 201, JSON.stringify(told.body));
+  const reply = await put(hub.url, key, behind(hub, `${cloud.url}/tavily`));
+  assert.equal(reply.status, 201, JSON.stringify(reply.body));
   return hub;
 }
 
@@ -99,8 +99,8 @@ Deno.test("keys of an approved version never go to the address of a newer one (G
   );
   const { key } = await hub.key("acme");
   const publish = async (version: string, url: string) => {
-    const told = await put(hub.url, key, behind(hub, url, { version }));
-    assert.equal(told.status, 201, JSON.stringify(told.body));
+    const reply = await put(hub.url, key, behind(hub, url, { version }));
+    assert.equal(reply.status, 201, JSON.stringify(reply.body));
   };
   await publish("1.0.0", `${cloud.url}/tavily`);
   await using ws = await makeWorkspace({
@@ -372,13 +372,13 @@ Deno.test("no client learns the whole address of a server, and no entry leads to
     const { manifest } = behind(hub, url, { fqdn: "other", proxy_to, version });
     assert.equal((await put(hub.url, key, { manifest })).status, 201);
     const headers = { "x-pml-key-tavily_api_key": SECRET };
-    const told = await sendRequest(`${proxy_to}@${version}`, {
+    const reply = await sendRequest(`${proxy_to}@${version}`, {
       method: "POST",
       body: CALL,
       headers,
     });
-    assert.equal(told.status, 502, url);
-    assert.match(told.body.error.message, /cannot be reached/);
+    assert.equal(reply.status, 502, url);
+    assert.match(reply.body.error.message, /cannot be reached/);
   }
   assert.deepEqual(hidden.received, []);
   assert.deepEqual(cloud.received, []);

@@ -41,9 +41,9 @@ async function publisher(hub: TestHub, env: Readonly<Record<string, string>> = {
   const { key } = await hub.key("acme");
   return async (file: string, ...more: readonly string[]) => {
     const args = ["publish", file, "--to", hub.url, "--yes", ...more];
-    const ran = await runPml(hub.ws, args, { command: HUB, env: { PML_HUB_KEY: key, ...env } });
-    assert.ok(!`${ran.stdout}${ran.stderr}`.includes(key), "the key is shown");
-    return ran;
+    const result = await runPml(hub.ws, args, { command: HUB, env: { PML_HUB_KEY: key, ...env } });
+    assert.ok(!`${result.stdout}${result.stderr}`.includes(key), "the key is shown");
+    return result;
   };
 }
 
@@ -127,19 +127,19 @@ Deno.test("a file without imports is published byte for byte, once, and a client
   const call = { name: "call", arguments: { tool: "words:count", arguments: { text: "a b c" } } };
   const found = textOf(await pml.callTool("search", { query: "count words" }));
   assert.match(found, /words:count/, found);
-  const asked = await questionOf(pml, call);
-  assert.match(asked.text, new RegExp(`its code: ${again.integrity}`));
+  const question = await questionOf(pml, call);
+  assert.match(question.text, new RegExp(`its code: ${again.integrity}`));
   await read();
-  assert.equal(textOf(await asked.answer(picked("Yes"))), "3");
+  assert.equal(textOf(await question.answer(picked("Yes"))), "3");
 });
 
 Deno.test("pml-hub reports a published version also if its tag is refused", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
   const publish = await publisher(hub);
-  const shown = await publish("words.ts", "--tag", "1.0.0");
-  assert.equal(shown.code, 1, shown.stderr);
-  assert.match(shown.stdout, /\nPublished words@1\.0\.0 at /);
+  const result = await publish("words.ts", "--tag", "1.0.0");
+  assert.equal(result.code, 1, result.stderr);
+  assert.match(result.stdout, /\nPublished words@1\.0\.0 at /);
   const { code, stdout } = await publish("words.ts", "--tag", "1.0.0", "--json");
   assert.deepEqual([code, JSON.parse(stdout).state], [1, "public"]);
 });
@@ -162,9 +162,9 @@ export const count = ({ text }: { text: Text }) => split(text).length;
   const hashes = [];
   for (const folder of ["a", "b"]) {
     if (folder === "b") await Deno.rename(hub.ws.file("a"), hub.ws.file("b"));
-    const ran = await publish(`${folder}/words.ts`, "--json");
-    assert.equal(ran.code, 0, ran.stderr);
-    const said = JSON.parse(ran.stdout);
+    const result = await publish(`${folder}/words.ts`, "--json");
+    assert.equal(result.code, 0, result.stderr);
+    const said = JSON.parse(result.stdout);
     assert.deepEqual(said.files, ["words.ts", "lib/split.ts", "lib/deep/split.js"]);
     hashes.push(said.integrity);
   }
@@ -241,12 +241,12 @@ Deno.test("a file of another host is bundled if it has the hash in deno.lock", a
   await using hub = await spawnHub();
   const tls = { cert: OTHER_CERTIFICATE, key: OTHER_KEY };
   const split = 'export const split = (text: string) => text.split(" ");\n';
-  let sent = split;
+  let body = split;
   using host = await served((request, response) => {
     if (request.url === "/moved.ts") {
       return void response.writeHead(302, { location: "/split.ts" }).end();
     }
-    response.end(sent);
+    response.end(body);
   }, tls);
   const url = `https://127.0.0.1:${host.port}/split.ts`;
   const hash = createHash("sha256").update(split).digest("hex");
@@ -256,13 +256,13 @@ Deno.test("a file of another host is bundled if it has the hash in deno.lock", a
   await Deno.writeTextFile(hub.ws.file("ca.pem"), OTHER_AUTHORITY);
   const publish = await publisher(hub, { DENO_CERT: hub.ws.file("ca.pem") });
   await write(hub, { "words.ts": code(url), "deno.lock": lock({ remote: { [url]: hash } }) });
-  const ran = await publish("words.ts", "--json");
-  assert.equal(ran.code, 0, ran.stderr);
-  assert.deepEqual(JSON.parse(ran.stdout).files, ["words.ts", url]);
-  sent = `${split}// changed`;
+  const result = await publish("words.ts", "--json");
+  assert.equal(result.code, 0, result.stderr);
+  assert.deepEqual(JSON.parse(result.stdout).files, ["words.ts", url]);
+  body = `${split}// changed`;
   const changed = await publish("words.ts");
   assert.match(changed.stderr, /split\.ts" has another hash than deno\.lock says/);
-  sent = split;
+  body = split;
   const moved = url.replace("split", "moved");
   await write(hub, { "words.ts": code(moved), "deno.lock": lock({ remote: { [moved]: hash } }) });
   assert.match((await publish("words.ts")).stderr, /moved\.ts" cannot be loaded/);

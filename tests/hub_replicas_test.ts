@@ -72,9 +72,9 @@ Deno.test("systemd accepts the unit of systemd", async () => {
   const { code, stderr } = await new Deno.Command("systemd-analyze", {
     args: ["verify", "--man=no", "--recursive-errors=no", path],
   }).output();
-  const said = new TextDecoder().decode(stderr).split("\n").filter((line) =>
+  const lines = new TextDecoder().decode(stderr).split("\n").filter((line) =>
     line.includes("pml-hub")
   );
   await Deno.remove(folder, { recursive: true });
-  assert.deepEqual([code, said], [0, []]);
+  assert.deepEqual([code, lines], [0, []]);
 });

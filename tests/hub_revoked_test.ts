@@ -44,11 +44,11 @@ async function opened(ws: Workspace): Promise<RawStdio> {
 /** Calls the tool for the first time, and answers yes. */
 async function used(ws: Workspace): Promise<string> {
   await using pml = await opened(ws);
-  const asked = await questionOf(pml, CALL);
+  const question = await questionOf(pml, CALL);
   await read();
-  const said = textOf(await asked.answer(picked("Yes")));
+  const text = textOf(await question.answer(picked("Yes")));
   assert.equal((await pml.close()).code, 0);
-  return said;
+  return text;
 }
 
 Deno.test("a revoked key publishes nothing, and new users do not find a yanked version", async () => {
@@ -88,9 +88,9 @@ Deno.test("code that was changed in the file of a hub never runs (RG1)", async (
     assert.equal(db.prepare("UPDATE blobs SET bytes = ?").run(evil).changes, 1);
   }
   await using ws = await workspaceOf(hub.url);
-  const said = await used(ws);
-  assert.match(said, /INTEGRITY_MISMATCH|REGISTRY_BAD_RESPONSE/);
-  assert.doesNotMatch(said, /evil/);
+  const text = await used(ws);
+  assert.match(text, /INTEGRITY_MISMATCH|REGISTRY_BAD_RESPONSE/);
+  assert.doesNotMatch(text, /evil/);
 });
 
 Deno.test("entries signed with another key than the pinned one are not used", async () => {

@@ -99,8 +99,8 @@ Deno.test("organisations own their namespaces, and names that look like others a
   const alike = ["weathr", "vveather", "filesytem", "git", "she1l", "sq-lite:x", "git.x.y"];
   for (const name of alike) assert.deepEqual(await by(other, name), [403, "look_alike"], name);
   assert.deepEqual(await by(other, "com.maps"), [403, "forbidden"]);
-  const given = await hub.run("give", "com.acme.other", "other");
-  assertGolden("hub/a name for an owner", given.stdout);
+  const result = await hub.run("give", "com.acme.other", "other");
+  assertGolden("hub/a name for an owner", result.stdout);
   assert.deepEqual(await by(other, "com.acme.other"), [201, undefined]);
   const owners = await hub.run("owners");
   assert.equal(owners.stdout, "com.acme  acme\ncom.acme.other  other\nfs  acme\nweather  acme\n");
@@ -150,11 +150,11 @@ Deno.test("offers that clients could not use are refused with the reason, and no
     [{ manifest: { ...good, type: "http", url: "https://u:p@evil.example/" } }, /url is/],
   ];
   for (const [body, why] of bad) {
-    const told = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
-    assert.deepEqual([told.status, told.body.error], [400, "invalid_entry"], `${why}`);
-    assert.match(told.body.message, /^Cannot publish "weather@1\.0\.0": /);
-    assert.match(told.body.message, why);
-    assert.ok(told.body.message.length < 700);
+    const reply = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
+    assert.deepEqual([reply.status, reply.body.error], [400, "invalid_entry"], `${why}`);
+    assert.match(reply.body.message, /^Cannot publish "weather@1\.0\.0": /);
+    assert.match(reply.body.message, why);
+    assert.ok(reply.body.message.length < 700);
   }
   assert.equal((await get(`${url}/weather`)).status, 404);
   assertGolden("hub/no names", (await hub.run("owners")).stdout);
@@ -180,12 +180,12 @@ Deno.test("invalid names, other types and offers over the size limit are refused
     "pml@1.0.0",
   ];
   for (const name of [...names, "con@1.0.0", "__proto__@1.0.0", "a%2Fb@1.0.0", "%ff@1.0.0"]) {
-    const told = await sendRequest(`${url}/${name}`, {
+    const reply = await sendRequest(`${url}/${name}`, {
       method: "PUT",
       key,
       body: { manifest: good },
     });
-    assert.deepEqual([told.status, told.body.error], [400, "invalid_entry"], name);
+    assert.deepEqual([reply.status, reply.body.error], [400, "invalid_entry"], name);
   }
   const plain = {
     method: "PUT",
@@ -198,9 +198,9 @@ Deno.test("invalid names, other types and offers over the size limit are refused
   const huge = "x".repeat(8_000_001);
   const long = { manifest: { ...good, description: "x".repeat(1_000_001) } };
   for (const body of [large, huge, long]) {
-    const told = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
+    const reply = await sendRequest(`${url}/weather@1.0.0`, { method: "PUT", key, body });
     const wanted = [413, "too_large"];
-    assert.deepEqual([told.status, told.body.error], wanted, told.body.message);
+    assert.deepEqual([reply.status, reply.body.error], wanted, reply.body.message);
   }
   assert.equal((await get(`${url}/weather`)).status, 404);
 });
@@ -259,8 +259,8 @@ Deno.test("with --moderated no content is readable before the operator has appro
   const { url } = hub;
   const { key } = await hub.key("acme");
   const offer = moduleOffer("hello", "1.0.0");
-  const told = await put(url, key, offer);
-  assert.deepEqual([told.status, told.body.state], [201, "waiting"]);
+  const reply = await put(url, key, offer);
+  assert.deepEqual([reply.status, reply.body.state], [201, "waiting"]);
   assert.equal((await get(`${url}/hello@1.0.0`)).status, 404);
   assert.deepEqual((await get(url)).body.items, []);
   assert.equal((await put(url, key, moduleOffer("hello", "1.0.0", "evil"))).status, 409);

@@ -165,8 +165,8 @@ Deno.test("pml doctor names a server that does not answer a running PML", async 
   await note("slow", Deno.pid);
   await note("gone", 999_999_999);
   const { stdout } = await runPml(ws, ["doctor"]);
-  const said = `has not answered the PML of process ${Deno.pid} since 1970-01-01T00:00:00.000Z`;
-  assert.ok(stdout.includes(`warn server slow: ${said}`), stdout);
+  const text = `has not answered the PML of process ${Deno.pid} since 1970-01-01T00:00:00.000Z`;
+  assert.ok(stdout.includes(`warn server slow: ${text}`), stdout);
   assert.ok(!stdout.includes("gone"));
   assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), [
     `slow-${Deno.pid}.json`,

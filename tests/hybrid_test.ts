@@ -20,10 +20,10 @@ async function house(model?: string): Promise<Workspace> {
   assert.ok(typeof here !== "string");
   await here.install(ws.home);
   if (model !== undefined) {
-    const said = `search:\n  model: ${
+    const text = `search:\n  model: ${
       JSON.stringify(model)
     }\ngateway:\n  tools_exposure: semantic\n`;
-    await writeFiles(ws.home, { "config.yaml": said });
+    await writeFiles(ws.home, { "config.yaml": text });
   }
   return ws;
 }
@@ -98,8 +98,8 @@ Deno.test({
     const written = await readFile(join(ws.home, "config.yaml"), "utf8");
     assert.equal(written, `${config}search:\n  model: ${folder}\n`);
 
-    const found = await runPml(ws, ["search", "--json", "look into a document"]);
-    assert.equal(JSON.parse(found.stdout).mode, "hybrid");
+    const result = await runPml(ws, ["search", "--json", "look into a document"]);
+    assert.equal(JSON.parse(result.stdout).mode, "hybrid");
 
     // Another model than the pinned one needs the user, even with --yes.
     const settings = join(folder, "config.json");
@@ -139,10 +139,10 @@ Deno.test("pml search install-model reports problems of a folder, or that it is 
     [`model/${ONNX}`]: "x",
     "config.yaml": `search:\n  model: ${JSON.stringify(join(ws.home, "model"))}\n`,
   });
-  const found = await runPml(ws, ["search", "read", "a", "file"]);
-  assert.match(found.stdout, /^filesystem:/);
-  assert.match(found.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
-  assert.ok(!found.stderr.includes("Installing"), found.stderr);
+  const result = await runPml(ws, ["search", "read", "a", "file"]);
+  assert.match(result.stdout, /^filesystem:/);
+  assert.match(result.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
+  assert.ok(!result.stderr.includes("Installing"), result.stderr);
   // If the settings of npm cannot be read, installing fails before it uses the network.
   const env = { NPM_CONFIG_USERCONFIG: join(ws.home, "none") };
   await using pml = new RawStdio(ws, { env });

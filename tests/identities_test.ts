@@ -156,13 +156,13 @@ Deno.test("a server without a usable tool is missing for an identity", async () 
   await using client = await connectHttp({ url, token: TOKENS.bot }, { era: "2025-11-25" });
   const { contents } = await client.client.readResource({ uri: "pml://servers" });
   const found = await client.client.callTool({ name: "search", arguments: { query: "run" } });
-  const told = JSON.stringify([
+  const text = JSON.stringify([
     ...[client.client.getInstructions(), contents, found, await client.client.listTools()],
     ...[await call(client, "hidden:run"), await call(client, "off:run", {})],
   ]);
-  assert.match(told, /filesystem/);
-  assert.doesNotMatch(told, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
-  assert.doesNotMatch(told, /\.pml\.json/);
+  assert.match(text, /filesystem/);
+  assert.doesNotMatch(text, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
+  assert.doesNotMatch(text, /\.pml\.json/);
   assert.equal(await Deno.readTextFile(ws.file("ledger")), "", "nothing was started for it");
   // Servers without a rule are listed, and their calls wait for the user; denied servers are not
   // listed.

@@ -81,9 +81,9 @@ async function assertServes(
 
 /** Asserts that no package of PML is missing. */
 async function assertComplete(ws: Workspace, { command, env }: Installed): Promise<void> {
-  const ran = await runPml(ws, ["install", "--offline-ready", "--json"], { command, env });
-  assert.equal(ran.code, 0, ran.stderr);
-  const { ready, failed } = JSON.parse(ran.stdout);
+  const result = await runPml(ws, ["install", "--offline-ready", "--json"], { command, env });
+  assert.equal(result.code, 0, result.stderr);
+  const { ready, failed } = JSON.parse(result.stdout);
   assert.ok(ready.some(({ name }: { readonly name: string }) => name === "tldts"));
   assert.deepEqual(failed, []);
 }
@@ -96,11 +96,11 @@ async function assertNamesPackage(ws: Workspace, { command, env }: Installed): P
   }
   // The user's file is YAML.
   await writeFile(join(ws.home, "config.yaml"), "limits:\n  children: 4\n");
-  const ran = await runPml(ws, ["list"], { command, env });
-  assert.equal(ran.code, 1, ran.stderr);
-  assert.match(ran.stderr, /error: UPSTREAM_DOWN: Cannot load the package "yaml/);
-  assert.match(ran.stderr, /pml install --offline-ready/);
-  assert.doesNotMatch(ran.stderr, /BUG/);
+  const result = await runPml(ws, ["list"], { command, env });
+  assert.equal(result.code, 1, result.stderr);
+  assert.match(result.stderr, /error: UPSTREAM_DOWN: Cannot load the package "yaml/);
+  assert.match(result.stderr, /pml install --offline-ready/);
+  assert.doesNotMatch(result.stderr, /BUG/);
 }
 
 Deno.test("pml installs with the documented command, and then works offline in a hostile folder", async (t) => {
@@ -115,8 +115,8 @@ Deno.test("pml installs with the documented command, and then works offline in a
 
   await t.step("it prints its version", async () => {
     const { version } = JSON.parse(await readFile(repoFile("deno.json"), "utf8"));
-    const ran = await runPml(ws, ["--version"], { command, env });
-    assert.deepEqual({ ...ran, stdout: ran.stdout.trim() }, {
+    const result = await runPml(ws, ["--version"], { command, env });
+    assert.deepEqual({ ...result, stdout: result.stdout.trim() }, {
       code: 0,
       stdout: version,
       stderr: "",
@@ -125,9 +125,9 @@ Deno.test("pml installs with the documented command, and then works offline in a
 
   await t.step("it calls a built-in tool", async () => {
     const args = ["call", "filesystem:read_file", "path=README.md"];
-    const ran = await runPml(ws, args, { command, env });
-    assert.equal(ran.code, 0, ran.stderr);
-    assert.match(ran.stdout, /Hello from the workspace/);
+    const result = await runPml(ws, args, { command, env });
+    assert.equal(result.code, 0, result.stderr);
+    assert.match(result.stdout, /Hello from the workspace/);
   });
 
   for (const era of ERAS) {
@@ -140,8 +140,8 @@ Deno.test("pml installs with the documented command, and then works offline in a
     using person = new Person(ws.home);
     await person.signIn(serverOf("notes", notes.url));
     server.options.expiresIn = 3_600;
-    const ran = await runPml(ws, ["call", "notes:link"], { command, env });
-    assert.equal(ran.code, 0, ran.stderr);
+    const result = await runPml(ws, ["call", "notes:link"], { command, env });
+    assert.equal(result.code, 0, result.stderr);
     assert.ok(server.tokens.refreshes > 0);
     server.assertClean();
   });

@@ -64,22 +64,22 @@ Deno.test("a signal ends any command within a second while it installs, with all
         stdout: "null",
         stderr: "piped",
       }).spawn();
-      let said = "";
+      let text = "";
       const reading = (async () => {
         const decoder = new TextDecoder();
-        for await (const piece of child.stderr) said += decoder.decode(piece);
+        for await (const piece of child.stderr) text += decoder.decode(piece);
       })();
       const watch = new ProcWatch(ws.tag);
-      await until(() => said.includes("Installing slow-pkg"));
+      await until(() => text.includes("Installing slow-pkg"));
       await watch.remember(child.pid);
       const since = performance.now();
       child.kill(signal);
       const { code } = await within(child.status, { ms: 30_000, what: () => args.join(" ") });
       const took = performance.now() - since;
       await reading;
-      assert.equal(code, signal === "SIGINT" ? 130 : 143, `${args.join(" ")}: ${said}`);
+      assert.equal(code, signal === "SIGINT" ? 130 : 143, `${args.join(" ")}: ${text}`);
       times.push(took);
-      assert.equal(said.split("Installing slow-pkg").length, 2, `twice: ${said}`);
+      assert.equal(text.split("Installing slow-pkg").length, 2, `twice: ${text}`);
       await watch.assertNothingLeft();
     }
     // Another process on a busy machine may delay one of them.
@@ -90,9 +90,9 @@ Deno.test("a signal ends any command within a second while it installs, with all
 Deno.test("piped lists name the command that installs; on a terminal they wait for it", async () => {
   await using ws = await stuck();
   for (const args of [["tools"], ["search", "slow"]]) {
-    const ran = await runPml(ws, args);
-    assert.equal(ran.code, 0, ran.stderr);
-    assert.match(ran.stderr, /Not ready yet: slow\. `pml tools --refresh` installs and waits/);
+    const result = await runPml(ws, args);
+    assert.equal(result.code, 0, result.stderr);
+    assert.match(result.stderr, /Not ready yet: slow\. `pml tools --refresh` installs and waits/);
     const waits = await runPmlOnTerminal(ws, args, {
       typed: [[/Installing slow-pkg/, ""], [/^/, "\x03"]],
     });
@@ -115,13 +115,13 @@ Deno.test("a command tries to install a missing package once, and reports npm's 
   const bin = ws.env.PATH?.split(":")[0] ?? "";
   await writeFile(join(bin, "npm"), NPM_404);
   for (const args of [["call", "slow:go", "a=1"], ["tools", "slow"], ["doctor"]]) {
-    const ran = await runPml(ws, args);
-    assert.equal(ran.code, 1);
+    const result = await runPml(ws, args);
+    assert.equal(result.code, 1);
     assert.match(
-      ran.stdout + ran.stderr,
+      result.stdout + result.stderr,
       /Cannot install "slow-pkg": `npm install` ended with 1: 404 Not Found/,
     );
-    assert.equal(ran.stderr.split("info  Installing").length, 2, ran.stderr);
+    assert.equal(result.stderr.split("info  Installing").length, 2, result.stderr);
   }
   const { stdout } = await runPml(ws, ["tools", "--refresh"]);
   assert.match(stdout, /^slow .*failed: .*404 Not Found/m);
@@ -166,8 +166,8 @@ Deno.test("the output of a server that ended is reported with the failure, and s
       },
     },
   });
-  const ran = await runPml(ws, ["tools", "boom"]);
-  assert.match(ran.stderr, /Cannot reach "boom": .*exit code 125: docker: no daemon/);
+  const result = await runPml(ws, ["tools", "boom"]);
+  assert.match(result.stderr, /Cannot reach "boom": .*exit code 125: docker: no daemon/);
   await runPml(ws, ["tools", "boom"]);
   const { stdout } = await runPml(ws, ["logs", "boom"]);
   assert.equal(stdout.split("docker: no daemon").length, 3, "both runs are kept");
@@ -212,8 +212,8 @@ Deno.test("pml install --offline-ready installs the packages of all servers, and
   assert.equal(failed[0].code, "UPSTREAM_DOWN");
   assert.match(failed[0].message, /Cannot install "nope": .*404/);
   const asked = npm.asked.length;
-  const ran = await runPml(ws, ["call", "tiny:tell"]);
-  assert.match(ran.stdout, /it ran/, ran.stderr);
+  const result = await runPml(ws, ["call", "tiny:tell"]);
+  assert.match(result.stdout, /it ran/, result.stderr);
   assert.equal(npm.asked.length, asked, "installed again");
 });
 

@@ -83,8 +83,8 @@ Deno.test("tokens of a sign-in are in the keyring only, also after a refresh, un
   assert.equal((await signIn(ws, "far", { command, env })).code, 0);
   await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
   assert.equal((await inKeyring()).length, 3);
-  const shown: string[] = JSON.parse((await run(["uninstall", "--json"])).stdout).keyring;
-  assert.equal(shown.filter((name) => /^(?:SOME_KEY|sign-in-\w{32})$/.test(name)).length, 3);
+  const lines: string[] = JSON.parse((await run(["uninstall", "--json"])).stdout).keyring;
+  assert.equal(lines.filter((name) => /^(?:SOME_KEY|sign-in-\w{32})$/.test(name)).length, 3);
   const typed = [["for good?", "y"]] as const;
   const gone = await runPmlOnTerminal(ws, ["uninstall"], { command, env, typed });
   assert.match(gone.stdout, /^In the keyring: SOME_KEY, sign-in-\w+, sign-in-\w+\r?$/m);

@@ -40,9 +40,9 @@ Deno.test("pml key set stores a key in the keyring of the session, and a server 
   const run = (args: readonly string[], stdin = "") => runPml(ws, args, { ...options, stdin });
   // A copy in the file, as before there was a keyring.
   await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "of-the-file\n" });
-  const kept = await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
-  assert.equal(kept.code, 0, kept.stderr);
-  assert.equal(kept.stdout, "The keyring stores SOME_KEY\n");
+  const result = await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
+  assert.equal(result.code, 0, result.stderr);
+  assert.equal(result.stdout, "The keyring stores SOME_KEY\n");
   for (const name of await readdir(ws.home, { recursive: true, withFileTypes: true })) {
     if (!name.isFile()) continue;
     const text = await readFile(join(name.parentPath, name.name), "utf8");
@@ -115,10 +115,13 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   const bad = await runPmlOnTerminal(ws, [...from, join(ws.root, "nothing")], { env, typed });
   assert.equal(bad.code, 1);
   assert.match(bad.stdout, /KEY_MISSING: Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
-  const ran = await runPmlOnTerminal(ws, [...from, secret], { env, typed });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /OTHER_KEY comes from .*manager \(14 characters\); PML stores no copy/);
-  assert.doesNotMatch(ran.stdout, /of-the-manager/);
+  const result = await runPmlOnTerminal(ws, [...from, secret], { env, typed });
+  assert.equal(result.code, 0, result.stdout);
+  assert.match(
+    result.stdout,
+    /OTHER_KEY comes from .*manager \(14 characters\); PML stores no copy/,
+  );
+  assert.doesNotMatch(result.stdout, /of-the-manager/);
   await until(async () => {
     await call(pml, "far:t");
     return far.came.at(-1)?.headers.get("x-other") === "of-the-manager";

@@ -30,9 +30,9 @@ Deno.test("a stored key reaches the server that names it, after the environment 
   };
   assert.equal(await sent(), "of-dotenv");
   const secret = 'kept "1" \\ two';
-  const kept = await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: `${secret}\n` });
-  assert.equal(kept.code, 0, kept.stderr);
-  assert.doesNotMatch(kept.stdout + kept.stderr, /kept "1"/);
+  const result = await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: `${secret}\n` });
+  assert.equal(result.code, 0, result.stderr);
+  assert.doesNotMatch(result.stdout + result.stderr, /kept "1"/);
   const path = `${ws.home}/keys.env`;
   assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
   assert.equal(await sent(), secret);
@@ -70,11 +70,11 @@ Deno.test("pml key keeps a file with lines that it cannot read, and makes none t
 
 Deno.test("pml key set on a terminal shows nothing, and refuses invalid names and values", async () => {
   await using ws = await makeWorkspace();
-  const ran = await runPmlOnTerminal(ws, ["key", "set", "TOKEN_A"], {
+  const result = await runPmlOnTerminal(ws, ["key", "set", "TOKEN_A"], {
     typed: [["The value of TOKEN_A", "seen-by-nobody"]],
   });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.doesNotMatch(ran.stdout, /seen-by-nobody/);
+  assert.equal(result.code, 0, result.stdout);
+  assert.doesNotMatch(result.stdout, /seen-by-nobody/);
   const bad: readonly (readonly [readonly string[], string, RegExp])[] = [
     [["set", "NODE_OPTIONS"], "x", /changes how programs run/],
     [["set", "PML_TRUST"], "x", /PML's own/],

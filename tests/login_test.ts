@@ -324,10 +324,10 @@ Deno.test("pml import keeps servers that require a sign-in, and their settings f
   assert.match(stdout, /left out: "authServerMetadataUrl"/);
   assert.match(stdout, /it needs CURSOR_CLIENT_SECRET, which is not set/);
   assert.ok(!stdout.includes(secret));
-  const ran = await runPmlOnTerminal(ws, ["import", "clients.json"], {
+  const result = await runPmlOnTerminal(ws, ["import", "clients.json"], {
     typed: [[/Import .*\[N\] no/, "y"], [/Keep CURSOR_CLIENT_SECRET .*\[N\] no/, "n"]],
   });
-  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal(result.code, 0, result.stdout);
   const written = await readFile(join(ws.home, "config.yaml"), "utf8");
   assert.ok(!written.includes(secret));
   const { take } = JSON.parse((await runPml(ws, ["import", "clients.json", "--json"])).stdout);
@@ -345,6 +345,6 @@ Deno.test("pml import keeps servers that require a sign-in, and their settings f
     scopes: ["read"],
   });
   assert.equal(mcpServers.older.type, "sse");
-  const found = await runPml(ws, ["tools", "--json"], { command: pmlCommand() });
-  assert.equal(found.code, 0, found.stderr);
+  const output = await runPml(ws, ["tools", "--json"], { command: pmlCommand() });
+  assert.equal(output.code, 0, output.stderr);
 });

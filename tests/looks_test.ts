@@ -40,20 +40,20 @@ Deno.test("pml without arguments shows the state and proposes the next step", as
   await Deno.writeTextFile(file, text);
   assert.equal((await runPml(ws, ["call", "shell:exec", "command=ls"])).code, 1);
   assert.equal(await nextOf(), "pml approve");
-  const told = (await runPml(ws, [])).stdout;
-  assert.match(told, /^ {2}clients +claude-code$/m);
-  assert.match(told, /^ {2}waiting +1 call$/m);
+  const output = (await runPml(ws, [])).stdout;
+  assert.match(output, /^ {2}clients +claude-code$/m);
+  assert.match(output, /^ {2}waiting +1 call$/m);
   await Deno.writeTextFile(ws.file(".pml.json"), "{");
   assert.equal(await nextOf(), "pml doctor");
 });
 
 Deno.test("colours and signs appear on a terminal only, and NO_COLOR turns them off", async () => {
   await using ws = await greeting();
-  const shown = await runPmlOnTerminal(ws, ["doctor"], COLOURED);
-  assert.ok(shown.stdout.includes(`${ESCAPE}32m✔${ESCAPE}39m home: `), shown.stdout);
-  assert.doesNotMatch(shown.stdout, /^ok {3}/m);
-  const found = await runPmlOnTerminal(ws, ["search", "greet"], COLOURED);
-  assert.ok(found.stdout.includes(` ${ESCAPE}32mruns${ESCAPE}39m`), found.stdout);
+  const result = await runPmlOnTerminal(ws, ["doctor"], COLOURED);
+  assert.ok(result.stdout.includes(`${ESCAPE}32m✔${ESCAPE}39m home: `), result.stdout);
+  assert.doesNotMatch(result.stdout, /^ok {3}/m);
+  const output = await runPmlOnTerminal(ws, ["search", "greet"], COLOURED);
+  assert.ok(output.stdout.includes(` ${ESCAPE}32mruns${ESCAPE}39m`), output.stdout);
   const failed = await runPmlOnTerminal(ws, ["tools", "nothing"], COLOURED);
   assert.ok(failed.stdout.includes(`${ESCAPE}31merror: USAGE:${ESCAPE}39m`), failed.stdout);
   const asked = await runPmlOnTerminal(ws, ["call", "shell:exec", "command=ls"], {
@@ -72,8 +72,8 @@ Deno.test("colours and signs appear on a terminal only, and NO_COLOR turns them 
 Deno.test("a tool's text reaches a terminal without its control characters", async () => {
   await using ws = await makeWorkspace({ files: { "odd.txt": "a\u001b[31mred\u001b[2Kb" } });
   const read = ["call", "filesystem:read_file", "path=odd.txt"];
-  const shown = await runPmlOnTerminal(ws, read, COLOURED);
-  assert.ok(shown.stdout.includes("a\\u{1b}[31mred\\u{1b}[2Kb"), shown.stdout);
+  const result = await runPmlOnTerminal(ws, read, COLOURED);
+  assert.ok(result.stdout.includes("a\\u{1b}[31mred\\u{1b}[2Kb"), result.stdout);
 });
 
 Deno.test("progress is one line on a terminal, and a line each elsewhere", async () => {
@@ -90,9 +90,9 @@ Deno.test("progress is one line on a terminal, and a line each elsewhere", async
     env: { NPM_CONFIG_USERCONFIG: npm.settings },
   });
   const ms = 120_000;
-  const shown = await runPmlOnTerminal(ws, ["call", "tiny:tell"], { ...COLOURED, ms });
-  const redrawn = shown.stdout.split(`\r${ESCAPE}K… `).slice(1);
-  assert.ok(redrawn.length > 0, shown.stdout);
+  const result = await runPmlOnTerminal(ws, ["call", "tiny:tell"], { ...COLOURED, ms });
+  const redrawn = result.stdout.split(`\r${ESCAPE}K… `).slice(1);
+  assert.ok(redrawn.length > 0, result.stdout);
   for (const line of redrawn) assert.match(line, /^Install[^\n]*\r/);
   const plain = await runPmlOnTerminal(ws, ["call", "other:tell"], { ms });
   assert.match(plain.stdout, /^… Install[^\r\n]*\r?\n/m);
@@ -104,12 +104,12 @@ Deno.test("lists and reports wrap between words at the width of the terminal, an
   for (const args of [["tools", "filesystem"], ["doctor"]]) {
     const piped = await runPml(ws, args);
     assert.ok(piped.stdout.split("\n").some(({ length }) => length > 60), args.join(" "));
-    const shown = await runPmlOnTerminal(ws, args, { command });
-    const long = shown.stdout.split(/\r?\n/).filter((line) => line.length > 60);
+    const result = await runPmlOnTerminal(ws, args, { command });
+    const long = result.stdout.split(/\r?\n/).filter((line) => line.length > 60);
     assert.ok(long.every((line) => /^ *\S{40,}$|\S{50,}/.test(line)), long.join("\n"));
     const words = (text: string) =>
       text.replace(/✔|✘|→|!|^(?:ok {2}|warn|FAIL) /gm, " ").split(/\s+/);
-    const kept = new Set(words(shown.stdout));
+    const kept = new Set(words(result.stdout));
     const lost = words(piped.stdout).filter((word) => !kept.has(word));
     assert.deepEqual(lost.filter((word) => !/\d/.test(word)), [], "no word is lost");
   }
@@ -126,8 +126,8 @@ Deno.test("questions and errors wrap between words, commands do not, and no othe
   });
   const command = ["sh", "-c", 'stty cols 50; exec "$@"', "sh", ...pmlCommand()] as const;
   const linesOf = async (args: readonly string[], asks: RegExp) => {
-    const shown = await runPmlOnTerminal(ws, args, { command, typed: [[asks, "n"]] });
-    const lines = shown.stdout.split(/\r?\n/);
+    const result = await runPmlOnTerminal(ws, args, { command, typed: [[asks, "n"]] });
+    const lines = result.stdout.split(/\r?\n/);
     const long = lines.filter((line) => line.length > 50);
     // A hash, a path and a command are one word each.
     assert.ok(long.every((line) => /`.*`|\S{36,}/.test(line)), long.join("\n"));

@@ -56,8 +56,8 @@ Deno.test("a result of a module that does not match its outputSchema is refused"
   await using at = await scene();
   const { ws, pml } = at;
   for (const n of [2, 3]) {
-    const told = textOf(await call(pml, "strict:count", { n }));
-    assert.match(told, /^OUTPUT_INVALID: .*does not match outputSchema/, `${n}`);
+    const text = textOf(await call(pml, "strict:count", { n }));
+    assert.match(text, /^OUTPUT_INVALID: .*does not match outputSchema/, `${n}`);
   }
   await endWell(ws, pml);
 });

@@ -34,13 +34,13 @@ async function run(ws: Workspace, line: string): Promise<string> {
   const [program, ...args] = [...line.matchAll(/'([^']*)'|(\S+)/g)]
     .map(([, quoted, plain]) => quoted ?? plain ?? "");
   const offline = args[0] === "test" ? ["--no-check", "--no-lock"] : [];
-  const ran = program === "pml"
+  const result = program === "pml"
     ? await runPml(ws, args)
     : await runPml(ws, [...args.slice(0, 1), ...offline, ...args.slice(1)], {
       command: [Deno.execPath()],
     });
-  assert.equal(ran.code, 0, `${line}\n${ran.stdout}${ran.stderr}`);
-  return ran.stdout;
+  assert.equal(result.code, 0, `${line}\n${result.stdout}${result.stderr}`);
+  return result.stdout;
 }
 
 Deno.test("docs/modules.md: the tests cover each kind of code block", () => {
@@ -53,13 +53,13 @@ Deno.test("docs/modules.md: the tests cover each kind of code block", () => {
 
 Deno.test("docs/modules.md: every command runs, and prints the output on the page", async () => {
   await using ws = await open();
-  let shown = "";
+  let output = "";
   for (const { language, text } of BLOCKS) {
-    if (language === "text") assert.equal(shown, text);
+    if (language === "text") assert.equal(output, text);
     if (language !== "sh") continue;
-    for (const line of text.trim().split("\n")) shown = await run(ws, line);
+    for (const line of text.trim().split("\n")) output = await run(ws, line);
   }
-  const called = JSON.parse(shown);
+  const called = JSON.parse(output);
   assert.deepEqual(called.structuredContent, { files: 1, words: 3 });
   // The short form in a comment, which the page does not run.
   await run(ws, "pml check hello.js");

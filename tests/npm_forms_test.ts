@@ -90,11 +90,11 @@ Deno.test("PML reads every form of a command as npm does", async () => {
     const url = form.includes("@acme") ? npm.url : away.url;
     const before = away.asked.length;
     const [command = "", ...words] = wordsOf(form, url);
-    const ran = await new Deno.Command(command, { args: words, env, clearEnv: true, cwd: root })
+    const result = await new Deno.Command(command, { args: words, env, clearEnv: true, cwd: root })
       .output();
-    const said = new TextDecoder().decode(ran.stdout);
-    assert.ok(ran.success, `${form}: ${new TextDecoder().decode(ran.stderr)}`);
-    assert.deepEqual(JSON.parse(said), [name, args, options, a], `npm: ${form}`);
+    const text = new TextDecoder().decode(result.stdout);
+    assert.ok(result.success, `${form}: ${new TextDecoder().decode(result.stderr)}`);
+    assert.deepEqual(JSON.parse(text), [name, args, options, a], `npm: ${form}`);
     const isAway = url === away.url && form.includes("registry");
     if (isAway) assert.ok(away.asked.length > before, `${form} asks that registry`);
 

@@ -118,8 +118,8 @@ export async function assertNowhere(
     const found = secrets.find((secret) => text.includes(secret));
     if (found !== undefined && !path.includes("/sign_ins/")) throw new Error(`${path}: ${found}`);
   }
-  const said = `${pml?.stderr ?? ""}${pml?.stdout ?? ""}`;
-  const found = secrets.find((secret) => said.includes(secret));
+  const output = `${pml?.stderr ?? ""}${pml?.stdout ?? ""}`;
+  const found = secrets.find((secret) => output.includes(secret));
   if (found !== undefined) throw new Error(`PML wrote ${found}`);
 }
 

@@ -101,12 +101,12 @@ Deno.test("a sign-in that the server revoked is over, and PML sends nothing more
   for (const family of server.tokens.families) family.isRevoked = true;
   const since = Date.now();
   for (let round = 0; round < 2; round++) {
-    const ran = await runPml(ws, CALL);
+    const result = await runPml(ws, CALL);
     assert.match(
-      ran.stderr,
+      result.stderr,
       /LOGIN_REQUIRED: Cannot use "notes": your sign-in has expired or ended/,
     );
-    assert.match(ran.stderr, /Run: pml login notes/);
+    assert.match(result.stderr, /Run: pml login notes/);
   }
   assert.equal(server.to("/token").length, 2);
   const [{ isRenewed, until = 0 } = assert.fail()] = await person.signIns.all();
@@ -183,8 +183,8 @@ Deno.test("no token goes to another origin: neither after a redirect nor to anot
   await person.signIn(serverOf("notes", mcp.url));
   mcp.options.script = () =>
     new Response(null, { status: 307, headers: { location: `${sink.url}/mcp` } });
-  const ran = await runPml(ws, CALL);
-  assert.match(ran.stderr, /redirects.*follows no redirect/);
+  const result = await runPml(ws, CALL);
+  assert.match(result.stderr, /redirects.*follows no redirect/);
   assert.deepEqual(sink.received, []);
   assert.equal((await runPml(ws, ["call", "other:link"])).code, 0);
   assert.ok(other.asked.every(({ headers }) => headers.authorization === undefined));
@@ -203,8 +203,8 @@ Deno.test("a definition with an Authorization header uses that, and no sign-in",
   await using ws = await signedWorkspace({ notes: { url: mcp.url, headers } });
   using person = new Person(ws.home);
   await person.signIn(serverOf("notes", mcp.url));
-  const ran = await runPml(ws, CALL);
-  assert.match(ran.stderr, /LOGIN_REQUIRED: .*"notes": .* 401/);
+  const result = await runPml(ws, CALL);
+  assert.match(result.stderr, /LOGIN_REQUIRED: .*"notes": .* 401/);
   assert.deepEqual([...new Set(mcp.tokens)], [undefined, "of-the-person"]);
 });
 
@@ -216,8 +216,8 @@ Deno.test("a server without OAuth that requires a key is reported with a hint ab
       ),
   });
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
-  const ran = await runPml(ws, CALL);
-  assert.match(ran.stderr, / 401\n {2}Give it a key/);
+  const result = await runPml(ws, CALL);
+  assert.match(result.stderr, / 401\n {2}Give it a key/);
   const login = await runPml(ws, ["login", "--no-browser", "notes"]);
   assert.match(login.stderr, /"http:.*" .*client registration/);
 });
@@ -229,8 +229,8 @@ Deno.test("a refusal of the signed-in account suggests another sign-in, and not 
   using person = new Person(ws.home);
   await person.signIn(serverOf("notes", mcp.url));
   mcp.options.script = () => new Response("no", { status: 403 });
-  const ran = await runPml(ws, CALL);
-  assert.match(ran.stderr, / 403\n {2}Your account.*pml login notes/);
+  const result = await runPml(ws, CALL);
+  assert.match(result.stderr, / 403\n {2}Your account.*pml login notes/);
 });
 
 Deno.test("a call that needs more scopes fails with a hint, and the next sign-in asks for them", async () => {
@@ -281,8 +281,8 @@ Deno.test("a refresh under way continues while PML ends at once", async () => {
   goOn.resolve();
   server.options.after = undefined;
   await until(async () => (await person.signIns.all())[0]?.until !== undefined);
-  const ran = await runPml(ws, CALL);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, CALL);
+  assert.equal(result.code, 0, result.stderr);
   assert.equal(server.tokens.refreshes, 1);
   server.assertClean();
 });
@@ -301,8 +301,8 @@ Deno.test("a client of the configuration authenticates with the secret of a vari
   const filled = { ...oauth, client_secret: client.secret };
   await person.signIn(serverOf("notes", mcp.url, filled));
   server.options.expiresIn = 3_600;
-  const ran = await runPml(ws, CALL, { env: { CLIENT_SECRET: client.secret } });
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, CALL, { env: { CLIENT_SECRET: client.secret } });
+  assert.equal(result.code, 0, result.stderr);
   assert.equal(server.tokens.refreshes, 1);
   const without = await runPml(ws, CALL);
   assert.match(without.stderr, /KEY_MISSING.*CLIENT_SECRET/);

@@ -252,10 +252,10 @@ Deno.test("a tool with any name is listed under one that clients accept, and cal
 Deno.test("`pml tools SERVER:TOOL` shows a schema as its server wrote it", async () => {
   await using ws = await sceneryOf([...tools, { name: "own", inputSchema: ofA({}), verdict: "x" }]);
   for (const name of ["ahead", "remote", "draft_03"]) {
-    const told = await runPml(ws, ["tools", `older:${name}`, "--json"]);
-    assert.equal(told.code, 0, told.stderr);
-    assert.deepEqual(JSON.parse(told.stdout).inputSchema, FORMS[name]?.[0]);
+    const result = await runPml(ws, ["tools", `older:${name}`, "--json"]);
+    assert.equal(result.code, 0, result.stderr);
+    assert.deepEqual(JSON.parse(result.stdout).inputSchema, FORMS[name]?.[0]);
   }
-  const told = await runPml(ws, ["tools", "older:own", "--json"]);
-  assert.equal(JSON.parse(told.stdout).verdict, "runs");
+  const output = await runPml(ws, ["tools", "older:own", "--json"]);
+  assert.equal(JSON.parse(output.stdout).verdict, "runs");
 });

@@ -78,7 +78,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
 Deno.test("a client that cannot open pages gets the address as text", async () => {
   await using scene = await scriptScene("2025-11-25");
   for (const ask of [scene.call, scene.callWithMeta]) {
-    const told = textOf(await ask(PAGE));
-    assert.match(told, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
+    const text = textOf(await ask(PAGE));
+    assert.match(text, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
   }
 });

@@ -43,10 +43,10 @@ for (const era of ERAS) {
     const prompts = await listed(pml, "prompts/list", { key: "prompts", least: 2 });
     assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
     // A cursor that refers to its own page is requested once more, and no further.
-    const asked = (await ledgerOf(ws, "legacy")).filter((line) =>
+    const requests = (await ledgerOf(ws, "legacy")).filter((line) =>
       line.startsWith("resources/list")
     );
-    assert.equal(asked.length, 2);
+    assert.equal(requests.length, 2);
   });
 
   Deno.test(`a resource is read by its prefixed URI, and by its own where one server has it, on ${era}`, async () => {
@@ -112,11 +112,11 @@ for (const era of ERAS) {
         { type: "ref/prompt", name: `${kind}__greet` },
         { type: "ref/resource", uri: `pml://${kind}/test://item/{id}` },
       ];
-      const said = await Promise.all(refs.map(async (ref) => {
+      const lines = await Promise.all(refs.map(async (ref) => {
         const { result } = await pml.request("completion/complete", { ref, argument });
         return (result?.completion?.values as unknown as string[])[0];
       }));
-      assert.deepEqual(said.map((one) => JSON.parse(one ?? "")), [
+      assert.deepEqual(lines.map((one) => JSON.parse(one ?? "")), [
         { type: "ref/prompt", name: "greet" },
         { type: "ref/resource", uri: "test://item/{id}" },
       ]);

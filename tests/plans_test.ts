@@ -87,7 +87,7 @@ for (const era of ERAS) {
   Deno.test(`a plan asks once for all known calls, and for the rest while others run, on ${era}`, async () => {
     await using at = await scene({ era, trusted: false, capabilities: CAN_ASK });
     const { ws, pml } = at;
-    const asked = await questionOf(
+    const approval = await questionOf(
       pml,
       planOf(
         { id: "name", tool: "steps:sleep", arguments: { ms: 1, then: "late.txt" } },
@@ -99,13 +99,13 @@ for (const era of ERAS) {
     );
     // One question for the trust in the file, with the calls that need it, and for the calls that
     // ask.
-    assert.match(asked.text, /these 4 calls[^]*PML trusts the workspace file[^]*now\.txt/);
-    assert.match(asked.text, /server "steps": a module[^]*runs unasked: steps:\*/);
-    assert.doesNotMatch(asked.text, /"path": "late/);
-    assert.deepEqual(asked.replies, ["Yes", "No"]);
+    assert.match(approval.text, /these 4 calls[^]*PML trusts the workspace file[^]*now\.txt/);
+    assert.match(approval.text, /server "steps": a module[^]*runs unasked: steps:\*/);
+    assert.doesNotMatch(approval.text, /"path": "late/);
+    assert.deepEqual(approval.replies, ["Yes", "No"]);
     assert.equal(ofKind(await journalOf(ws), "start").length, 0, "something ran before the yes");
     const before = pml.messages.length;
-    const first = asked.answer(picked("Yes"));
+    const first = approval.answer(picked("Yes"));
     const lateText = (message: Message) => {
       const [one] = Object.values(message.result?.inputRequests ?? {});
       const { message: text } = (message.params ?? one?.params ?? {}) as { message?: string };
@@ -120,7 +120,7 @@ for (const era of ERAS) {
     const question = pml.messages.slice(before).find(isLate);
     assert.ok(question !== undefined);
     assert.match(lateText(question), /may this tool run\?/);
-    const answer = await replied(pml, { question, first, call: asked });
+    const answer = await replied(pml, { question, first, call: approval });
     const { done: states } = told(answer);
     assert.deepEqual(Object.keys(states ?? {}).sort(), ["after", "late", "name", "now", "read"]);
     assert.equal(await readFile(ws.file("late.txt"), "utf8"), "made");
@@ -175,9 +175,9 @@ Deno.test("all errors of a plan are reported at once, before anything runs", asy
 Deno.test("a No to a plan runs none of its calls", async () => {
   await using at = await scene({ era: "2026-07-28", capabilities: CAN_ASK });
   const { ws, pml } = at;
-  const asked = await questionOf(pml, planOf(sleep("a"), write("w", "made.txt")));
+  const question = await questionOf(pml, planOf(sleep("a"), write("w", "made.txt")));
   await read();
-  assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.equal(codeOf(await question.answer(picked("No"))), "APPROVAL_DECLINED");
   assert.equal(ofKind(await journalOf(ws), "start").length, 0);
   const alone = await answerOf(
     pml,

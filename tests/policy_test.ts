@@ -81,9 +81,9 @@ Deno.test("a policy applies to each entry point", async () => {
   for (const [door, use] of Object.entries<EntryPoint>(ENTRY_POINTS)) {
     if (door === "cli") continue;
     for (const [tool, { args, code }] of Object.entries(JUDGED)) {
-      const said = await use(scene, tool, args);
+      const text = await use(scene, tool, args);
       const isUnseen = door === LOOP && code === "PERMISSION_DENIED";
-      assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${tool}`);
+      assert.equal(text, isUnseen ? NOT_OFFERED : code, `${door}: ${tool}`);
     }
   }
   await assert.rejects(Deno.stat(scene.ws.file("planted")));

@@ -69,14 +69,14 @@ Deno.test("a registry's capability is found, approved once and called", async ()
   const found = textOf(await pml.callTool("search", { query: "read a JSON file" }));
   assert.match(found, /^fs:read_json\(.*\[registry.*, asks/m);
   assert.doesNotMatch(found, /fs:other/);
-  const shown = textOf(await pml.callTool("schema", { tools: ["fs:read_json"] }));
-  assert.match(shown, /Read a JSON file into an object/);
-  const asked = await questionOf(pml, calling("fs:read_json", { path: "a.json" }));
-  assert.match(asked.text, /Yes lets PML use "fs:read_json" in this workspace/);
-  assert.match(asked.text, /capability of a registry/);
-  assert.match(asked.text, /its code: sha256-/);
+  const text = textOf(await pml.callTool("schema", { tools: ["fs:read_json"] }));
+  assert.match(text, /Read a JSON file into an object/);
+  const question = await questionOf(pml, calling("fs:read_json", { path: "a.json" }));
+  assert.match(question.text, /Yes lets PML use "fs:read_json" in this workspace/);
+  assert.match(question.text, /capability of a registry/);
+  assert.match(question.text, /its code: sha256-/);
   await read();
-  const { result } = await asked.answer(picked("Yes"));
+  const { result } = await question.answer(picked("Yes"));
   assert.deepEqual(result?.structuredContent, { read_json: "a.json" });
   // The approval covers this capability, and none of the other entries.
   const again = await answerOf(pml, calling("fs:read_json", { path: "b.json" }));
@@ -102,8 +102,8 @@ Deno.test("a registry's capability is found, approved once and called", async ()
   assert.doesNotMatch(whole, /fs:other/);
   assert.equal((await pml.close()).code, 0);
   // Another start reuses the approval.
-  const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
-  assert.match(ran.stdout, /e\.json/, ran.stderr);
+  const output = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
+  assert.match(output.stdout, /e\.json/, output.stderr);
   const check = await runPml(ws, ["lock", "--check"]);
   assert.equal(check.code, 0, check.stdout + check.stderr);
 });
@@ -179,9 +179,9 @@ Deno.test("a capability that was published later is found by its name, and no re
     for (const tool of ["fs:secret_word", "fs:secret_word_2"]) {
       assert.match(await called(pml, tool), /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
     }
-    const said = await called(pml, "fs:count", { path: "y" });
-    if (isOld) assert.match(said, /"count":"y"/);
-    else assert.match(said, /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
+    const text = await called(pml, "fs:count", { path: "y" });
+    if (isOld) assert.match(text, /"count":"y"/);
+    else assert.match(text, /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
     const paths = registry.paths.slice(asked);
     assert.equal(paths.filter((path) => /^\/mcp\?/.test(path)).length, 1, `${paths}`);
     assert.ok(paths.every((path) => !path.includes("secret")), `${paths}`);

@@ -95,9 +95,9 @@ Deno.test("a changed module asks with the difference, and then runs while its re
     await pml.open();
     const { text, answer } = await questionOf(pml, called("clock:tell"));
     await read();
-    const said = textOf(await answer(picked("Yes")));
+    const output = textOf(await answer(picked("Yes")));
     assert.equal((await pml.close()).code, 0);
-    return { text, said };
+    return { text, said: output };
   };
   assert.equal((await use()).said, "late");
   const newer = MODULE.replace("1.0.0", "1.1.0").replace('"late"', '"later"');

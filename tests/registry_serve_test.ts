@@ -89,9 +89,9 @@ Deno.test("Registries finds its runnable servers in a served folder and in an of
     user,
     { cache: new Cache(workspace.home, user.log) },
   );
-  const found = await registries.find("greeter", { signal });
-  assert.match(found?.vouched ?? "", /^signed/);
-  const code = found && await registries.code(found, { signal });
+  const entry = await registries.find("greeter", { signal });
+  assert.match(entry?.vouched ?? "", /^signed/);
+  const code = entry && await registries.code(entry, { signal });
   assert.equal(new TextDecoder().decode(code), GREETER);
   const serena = (await registries.find("serena", { signal }))?.manifest;
   assert.deepEqual([serena?.kind, serena?.tools[0]?.name], ["stdio", "analyze"]);

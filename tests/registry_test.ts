@@ -12,7 +12,7 @@ import { FullHttp } from "./kit/full_http.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-function greeter(said: string, version = "1.0.0"): string {
+function greeter(text: string, version = "1.0.0"): string {
   return `export const __meta__ = {
     name: "greeter", version: "${version}", description: "Says hello",
     permissions: { read: ["."] },
@@ -23,7 +23,7 @@ function greeter(said: string, version = "1.0.0"): string {
       },
     },
   };
-  export function greet({ name }) { return "${said} " + name; }`;
+  export function greet({ name }) { return "${text} " + name; }`;
 }
 
 const GREET = { name: "greeter__greet", arguments: { name: "Ada" } };
@@ -54,15 +54,15 @@ Deno.test("a module of a registry is found and approved at its first call, and a
       /greeter:greet\(name\?: string\).* \[registry, asks, \d+%\]\n {2}\w/,
       found,
     );
-    const asked = await questionOf(pml, CALL);
-    assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
-    assert.match(asked.text, /in the sandbox/);
-    assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
-    assert.match(asked.text, new RegExp(`registry "${registry.url}"`));
-    assert.match(asked.text, /reads the workspace/);
+    const question = await questionOf(pml, CALL);
+    assert.match(question.text, /Yes lets PML use "greeter" in this workspace/);
+    assert.match(question.text, /in the sandbox/);
+    assert.match(question.text, /its code: sha256-[0-9a-f]{64}/);
+    assert.match(question.text, new RegExp(`registry "${registry.url}"`));
+    assert.match(question.text, /reads the workspace/);
     assert.ok(!registry.paths.some((path) => path.includes("@1.0.0")), "code before the yes");
     await read();
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "Hello Ada");
+    assert.equal(textOf(await question.answer(picked("Yes"))), "Hello Ada");
     assert.equal(textOf(await answerOf(pml, GREET)), "Hello Ada");
     const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
     assert.equal(lock.servers.greeter.source, registry.url);
@@ -82,12 +82,12 @@ Deno.test("a module of a registry is found and approved at its first call, and a
   {
     await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: { elicitation: {} } });
     await pml.open();
-    const asked = await questionOf(pml, CALL);
-    assert.match(asked.text, /"greeter" has changed since/);
-    assert.match(asked.text, /version: was "1\.0\.0", is "1\.1\.0"/);
-    assert.match(asked.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
+    const question = await questionOf(pml, CALL);
+    assert.match(question.text, /"greeter" has changed since/);
+    assert.match(question.text, /version: was "1\.0\.0", is "1\.1\.0"/);
+    assert.match(question.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
     await read();
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "Bonjour Ada");
+    assert.equal(textOf(await question.answer(picked("Yes"))), "Bonjour Ada");
     assert.equal((await pml.close()).code, 0);
   }
 });
@@ -169,9 +169,9 @@ Deno.test("pml lock --check asks the registry for the current versions, and comp
   assert.equal(without.code, 1);
   assert.equal(without.stdout, changed.stdout);
   for (const name of ["greeter", "other"]) {
-    const told = without.stderr.split("\n").filter((line) => line.includes(`"${name}"`));
-    assert.equal(told.length, 1, without.stderr);
-    assert.match(told[0] ?? "", /its registry: Cannot reach/);
+    const messages = without.stderr.split("\n").filter((line) => line.includes(`"${name}"`));
+    assert.equal(messages.length, 1, without.stderr);
+    assert.match(messages[0] ?? "", /its registry: Cannot reach/);
   }
   // Without cached data a comparison must not report that nothing differs.
   const env = { PML_HOME: join(ws.root, "bare"), PML_TRUST: ws.path };
@@ -250,8 +250,8 @@ Deno.test("servers of every kind come from a registry, each with one complete qu
   const command = /runs the command \["npx","-y","tiny@1\.0\.0","--flag"\] with your rights/;
   const install = await asked(client, "tiny:tell", [command, /TINY_KEY/, /author warns: .*\.tiny/]);
   assert.equal(npm.asked.length, 0, "installed before the yes");
-  const told = textOf(await install.answer(picked("Yes")));
-  assert.equal(told, JSON.stringify(["tiny-key-canary", "--flag"]));
+  const text = textOf(await install.answer(picked("Yes")));
+  assert.equal(text, JSON.stringify(["tiny-key-canary", "--flag"]));
   const open = await asked(client, "everything:@tools", [new RegExp(far.url)]);
   assert.match(textOf(await open.answer(picked("Yes"))), /everything:/);
   const cloudy = await asked(client, "sky:look", [
@@ -313,14 +313,14 @@ Deno.test("pml lock update asks about each server, and keeps the pin without a y
     assert.equal((await runPml(ws, ["call", tool, "name=Ada"])).code, 0);
   }
   registry.publish(await entries("1.1.0"));
-  const ran = await runPmlOnTerminal(ws, ["lock", "update"], {
+  const result = await runPmlOnTerminal(ws, ["lock", "update"], {
     typed: [
       [/Type "pin" .* exactly this of "greeter"; Enter leaves it out: /, ""],
       [/Type "pin" .* exactly this of "other"; Enter leaves it out: /, "pin"],
     ],
   });
-  assert.equal(ran.code, 1, ran.stdout);
-  assert.match(ran.stdout, /Pinned: other\r?\nNot pinned: greeter/);
+  assert.equal(result.code, 1, result.stdout);
+  assert.match(result.stdout, /Pinned: other\r?\nNot pinned: greeter/);
   const check = await runPml(ws, ["lock", "--check"]);
   assert.equal(check.code, 1);
   assert.match(check.stdout, /^greeter: version: was "1\.0\.0", is "1\.1\.0"/m);

@@ -78,11 +78,11 @@ Deno.test("each request has one answer where the stream of another process break
     eventOf({ jsonrpc: "2.0", id: 7, result }),
     eventOf({ result, jsonrpc: "2.0", id: 8 }),
   ];
-  const told = eventOf({ jsonrpc: "2.0", method: "notifications/message", params: {} });
+  const text = eventOf({ jsonrpc: "2.0", method: "notifications/message", params: {} });
   const [seven, eight] = [{ ...CALL, id: 7 }, { ...CALL, id: 8 }];
   const cases: readonly (readonly [string[], object, readonly (readonly [number, boolean])[]])[] = [
-    [[told, first], seven, [[7, false]]],
-    [[told], seven, [[7, true]]],
+    [[text, first], seven, [[7, false]]],
+    [[text], seven, [[7, true]]],
     [[first, second.slice(0, 50_000)], [seven, eight], [[7, false], [8, true]]],
     [[first.slice(0, 9), first.slice(9)], [seven, eight], [[7, false], [8, true]]],
     [[first + second], [seven, eight], [[7, false], [8, false]]],
@@ -101,9 +101,9 @@ Deno.test("an answered request has no second answer where PML ends before the st
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   const file = join(ws.home, "replicas", name);
   await using two = await servePml(ws, [], PRELOAD);
-  const said = eventOf({ result: {}, jsonrpc: "2.0", id: 7 });
+  const text = eventOf({ result: {}, jsonrpc: "2.0", id: 7 });
   const over = new AbortController();
-  const other = breaking(file, [said], over.signal);
+  const other = breaking(file, [text], over.signal);
   await writeFile(file, JSON.stringify({ address: `127.0.0.1:${other.addr.port}` }));
   const response = await post(two, file, { ...CALL, id: 7 });
   two.kill("SIGTERM");

@@ -16,16 +16,16 @@ const EVENTS = { headers: { "content-type": "text/event-stream" } };
 
 /** Starts a server with an open stream of events that begins like this; a `POST` to it fails. */
 function streaming(begins: string, status: number) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
-    asked.push(`${request.method} ${new URL(request.url).pathname}`);
+    requests.push(`${request.method} ${new URL(request.url).pathname}`);
     if (request.method !== "GET") return new Response("<h1>no</h1>", { status });
     const body = new ReadableStream({
       start: (stream) => stream.enqueue(new TextEncoder().encode(begins)),
     });
     return new Response(body, EVENTS);
   });
-  return { asked, server, url: `http://127.0.0.1:${server.addr.port}/sse` };
+  return { asked: requests, server, url: `http://127.0.0.1:${server.addr.port}/sse` };
 }
 
 Deno.test("the error of an address that accepts no message contains its status", async () => {
@@ -62,8 +62,8 @@ Deno.test("the error of an address that accepts no message contains its status",
       new RegExp(`status ${status}\nCheck `),
     );
   }
-  const shown = await runPml(ws, ["tools", "older"]);
-  assert.match(shown.stderr, /the status 404/);
+  const result = await runPml(ws, ["tools", "older"]);
+  assert.match(result.stderr, /the status 404/);
   // If the definition names the type, that type is tried first.
   assert.deepEqual(typed.asked.slice(0, 2), ["GET /sse", "POST /messages"]);
   assert.deepEqual(older.asked.slice(0, 4), [

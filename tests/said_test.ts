@@ -80,9 +80,9 @@ Deno.test("the error of a list of tools contains the server's name and its messa
   assert.doesNotMatch(found, /BUG|report it|u\{a\}/);
   // The second line of the message does not look like a line of PML.
   assert.match(found, /\nolder failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
-  const told = await runPml(ws, ["tools", "older"]);
+  const output = await runPml(ws, ["tools", "older"]);
   assert.match(
-    told.stderr,
+    output.stderr,
     /^error: UPSTREAM_PROTOCOL: Cannot read tools\/list of "older": .*boom\n/,
   );
   const all = await runPml(ws, ["tools"]);
@@ -95,7 +95,7 @@ Deno.test("the error of a list of tools contains the server's name and its messa
     direct.stderr,
     /^error: UPSTREAM_PROTOCOL: Cannot read .*boom\nsecond line\\u\{1b\}/,
   );
-  assert.doesNotMatch(told.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
+  assert.doesNotMatch(output.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
 });
 
 Deno.test("errors of other lists and requests name their server", async () => {
@@ -120,12 +120,12 @@ Deno.test("errors of other lists and requests name their server", async () => {
   );
   assert.equal((await listed(pml, "prompts/list", { key: "prompts" })).length, 0);
   const lost = await pml.request("resources/read", { uri: "test://nobody" });
-  const wanted = await pml.request("prompts/get", { name: "nobody" });
+  const message = await pml.request("prompts/get", { name: "nobody" });
   for (const name of names) {
     const broken = new RegExp(`resources/list of "${name}": it answered .*boom\nsecond line`);
     assert.match(lost.error?.message ?? "", broken);
     const other = new RegExp(`prompts/list of "${name}": it answered .*boom\nsecond line`);
-    assert.match(wanted.error?.message ?? "", other);
+    assert.match(message.error?.message ?? "", other);
     const ref = { type: "ref/prompt", name: `${name}__p` };
     const argument = { name: "a", value: "b" };
     const asked = [

@@ -16,7 +16,7 @@ const ALLOWED = { allow: KINDS.map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
 
 Deno.test("calls by a model pass the same checks as other calls, and the user is asked", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
   const lists = {
     uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
@@ -27,7 +27,7 @@ Deno.test("calls by a model pass the same checks as other calls, and the user is
       ...{ era: "2026-07-28", provider, rules: ALLOWED },
       settings: { allowed_tool_patterns: ["filesystem:*"] },
       answer: (_, params) => {
-        asked.push(String(params.message));
+        requests.push(String(params.message));
         return YES;
       },
     });
@@ -42,8 +42,8 @@ Deno.test("calls by a model pass the same checks as other calls, and the user is
     const results = provider.bodies.slice(1).map(({ messages }) => messages.at(-1).content[0]);
     assert.equal(results[0].content[0].text, "good\n");
     // Reading is allowed; writing asks.
-    assert.match(asked.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
-    assert.equal(asked.length, 0);
+    assert.match(requests.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
+    assert.equal(requests.length, 0);
     assert.equal(await readFile(ws.file("n.txt"), "utf8"), "n");
     const lines = (await journalOf(ws)).filter(({ kind, via }) =>
       kind === "start" && via === "sampling"

@@ -196,8 +196,8 @@ Deno.test("a module asks a model by host.sample", async () => {
   await using client = await samplingScene({
     ...{ era: "2026-07-28", capabilities: ALL_ABLE, rules: ALLOWED, answer: model },
   });
-  const said = await call(client.pml, "writer:ask");
-  assert.deepEqual(said.result?.structuredContent, { said: "of c", model: "c" });
+  const response = await call(client.pml, "writer:ask");
+  assert.deepEqual(response.result?.structuredContent, { said: "of c", model: "c" });
   await using none = await samplingScene({ era: "2026-07-28", rules: ALLOWED });
   const { code, message } = Object(
     (await call(none.pml, "writer:ask")).result?.structuredContent,
@@ -233,9 +233,9 @@ Deno.test("errors name the settings that sampling needs", async () => {
   await using keyless = await samplingScene({ provider, rules: ALLOWED, hasKey: false });
   await using none = await samplingScene({ rules: ALLOWED });
   for (const kind of KINDS) {
-    const said = textOf(await call(keyless.pml, `${kind}:sample`));
+    const text = textOf(await call(keyless.pml, `${kind}:sample`));
     assert.match(
-      said,
+      text,
       /anthropic requires ANTHROPIC_API_KEY[^]*where you start pml/,
     );
     const { result } = await call(none.pml, `${kind}:sample`);
@@ -252,10 +252,10 @@ Deno.test("errors name the settings that sampling needs", async () => {
   assert.match(doctor.stdout, /FAIL sampling: m-1 of anthropic needs ANTHROPIC_API_KEY/);
   assert.equal(provider.received.length, 0);
   // The hint's command works, also for a running PML.
-  const kept = await runPml(planted.ws, ["key", "set", "ANTHROPIC_API_KEY", "--stdin"], {
+  const output = await runPml(planted.ws, ["key", "set", "ANTHROPIC_API_KEY", "--stdin"], {
     stdin: KEY,
   });
-  assert.equal(kept.code, 0, kept.stderr);
+  assert.equal(output.code, 0, output.stderr);
   assert.match(textOf(await call(planted.pml, "legacy:sample")), /it is/);
   assert.match((await runPml(planted.ws, ["doctor"])).stdout, /ok +sampling: m-1 of anthropic/);
 });
@@ -264,13 +264,13 @@ Deno.test("the command line samples after a question on a terminal, or by a rule
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using ws = await samplingWorkspace({ provider, rules: { allow: ["legacy:@sampling"] } });
   const env = keyed({});
-  const ran = await runPml(ws, ["call", "legacy:sample", "--json"], { env });
-  assert.equal(ran.code, 0, ran.stderr);
-  assert.match(ran.stdout, /it is/);
+  const result = await runPml(ws, ["call", "legacy:sample", "--json"], { env });
+  assert.equal(result.code, 0, result.stderr);
+  assert.match(result.stdout, /it is/);
   // Without a terminal, the request waits for an approval.
-  const left = await runPml(ws, ["call", "modern:sample"], { env });
-  assert.notEqual(left.code, 0);
-  assert.match(left.stdout + left.stderr, /pml approve/);
+  const output = await runPml(ws, ["call", "modern:sample"], { env });
+  assert.notEqual(output.code, 0);
+  assert.match(output.stdout + output.stderr, /pml approve/);
   assert.equal(provider.received.length, 1);
   const asked = await runPmlOnTerminal(ws, ["call", "modern:sample"], {
     env,

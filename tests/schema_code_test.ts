@@ -88,12 +88,12 @@ Deno.test("a module with zod schemas is published to a hub, found there and run"
   await pml.open();
   const found = textOf(await pml.callTool("search", { query: "tells the weather" }));
   assert.match(found, /weather:forecast\(city: string, days\?: number, at\?: string\)/);
-  const asked = await questionOf(pml, {
+  const question = await questionOf(pml, {
     name: "call",
     arguments: { tool: "weather:forecast", arguments: { city: "Oslo" } },
   });
   await read();
-  const answer = await asked.answer(picked("Yes"));
+  const answer = await question.answer(picked("Yes"));
   assert.deepEqual(answer.result?.structuredContent, { text: "Oslo 3" });
   assert.equal((await pml.close()).code, 0);
 });

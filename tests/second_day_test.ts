@@ -121,8 +121,8 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
     ["learn fra", /Cannot try "fra": .*no such server\n/],
   ];
   for (const [line, says] of table) {
-    const ran = await runPml(ws, line.split(" "));
-    assert.equal(ran.code, 2, line);
-    assert.match(ran.stderr, says, line);
+    const result = await runPml(ws, line.split(" "));
+    assert.equal(result.code, 2, line);
+    assert.match(result.stderr, says, line);
   }
 });

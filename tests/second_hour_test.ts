@@ -74,9 +74,9 @@ Deno.test("pml add takes a name with a package of npm, and suggests the command 
     ["npm:", /it is no package\n.*Write npm:NAME/],
   ];
   for (const [line, says] of table) {
-    const ran = await runPml(ws, ["add", ...line.split(" ")]);
-    assertError(ran, { code: "USAGE", exit: 2 });
-    assert.match(ran.stderr, says);
+    const result = await runPml(ws, ["add", ...line.split(" ")]);
+    assertError(result, { code: "USAGE", exit: 2 });
+    assert.match(result.stderr, says);
   }
 });
 
@@ -101,9 +101,9 @@ Deno.test("a hint refers to the typed command: no tool without a name, and no un
     ["tools lost", /Install it, .*absolute path\n/],
   ];
   for (const [line, says] of table) {
-    const ran = await runPml(ws, line.split(" "));
-    assert.notEqual(ran.code, 0, line);
-    assert.match(ran.stderr, says, line);
+    const result = await runPml(ws, line.split(" "));
+    assert.notEqual(result.code, 0, line);
+    assert.match(result.stderr, says, line);
   }
 });
 
@@ -114,11 +114,11 @@ Deno.test("the error of a mistyped capability names the nearest saved one", asyn
   });
   assert.equal(saved.code, 0, saved.stdout);
   for (const words of ["show my:cty", "rename my:cty my:town"]) {
-    const ran = await (words.startsWith("show") ? runPml : runPmlOnTerminal)(ws, [
+    const result = await (words.startsWith("show") ? runPml : runPmlOnTerminal)(ws, [
       "capability",
       ...words.split(" "),
     ]);
-    assert.match(ran.stdout + ran.stderr, /Did you mean "my:city"\?/, words);
+    assert.match(result.stdout + result.stderr, /Did you mean "my:city"\?/, words);
   }
 });
 
@@ -144,13 +144,13 @@ Deno.test("numbers of one have a singular noun: call, byte, tool", async () => {
 
 Deno.test("pml tools SERVER:TOOL shows types in full, and like all help fits a narrow screen", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
-  const shown = await runPml(ws, ["tools", "box:put"]);
-  assert.match(shown.stdout, /things\? +Array<\{ .*colour: string; lastOne: boolean \}>$/m);
+  const result = await runPml(ws, ["tools", "box:put"]);
+  assert.match(result.stdout, /things\? +Array<\{ .*colour: string; lastOne: boolean \}>$/m);
   for (const words of ["tools box:put", "help", "--help", "check box.js"]) {
-    const ran = await runPmlOnTerminal(ws, words.split(" "), { command: NARROW });
-    assert.equal(ran.code, 0, ran.stdout);
+    const output = await runPmlOnTerminal(ws, words.split(" "), { command: NARROW });
+    assert.equal(output.code, 0, output.stdout);
     // deno-lint-ignore no-control-regex
-    const lines = ran.stdout.replace(/\x1b\[[\d;]*[a-zA-Z]/g, "").split(/\r?\n/);
+    const lines = output.stdout.replace(/\x1b\[[\d;]*[a-zA-Z]/g, "").split(/\r?\n/);
     // The path of a file cannot be broken, and is as long as the folder of the tests.
     const long = lines.filter((line) => line.length > 60 && !/^\s*\/\S+$/.test(line));
     assert.deepEqual(long, [], words);
@@ -159,20 +159,20 @@ Deno.test("pml tools SERVER:TOOL shows types in full, and like all help fits a n
 
 Deno.test("pml dev lists the arguments of a tool", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
-  const ran = await runPml(ws, ["dev", "box.js"], { stdin: "put nam=x\n" });
-  assert.equal(ran.code, 1);
+  const result = await runPml(ws, ["dev", "box.js"], { stdin: "put nam=x\n" });
+  assert.equal(result.code, 1);
   assert.match(
-    ran.stdout,
+    result.stdout,
     /BAD_ARGUMENTS: .*Missing argument: name.*\n {2}It takes name, things\n/,
   );
 });
 
 Deno.test("a rule whose condition names an unknown argument is reported, with the nearest one", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
-  const ran = await runPmlOnTerminal(ws, ["deny", "box:put(nam=a)"], {
+  const result = await runPmlOnTerminal(ws, ["deny", "box:put(nam=a)"], {
     typed: [[/names no argument of "box:put"\. Did you mean "name"\?[^]*Type "write"/, ""]],
   });
-  assert.equal(ran.code, 1, ran.stdout);
+  assert.equal(result.code, 1, result.stdout);
   const fits = await runPmlOnTerminal(ws, ["deny", "box:put(name=a)"], {
     typed: [['Type "write"', ""]],
   });
@@ -204,9 +204,9 @@ Deno.test("the error of a port in use is a sentence, and not the system's error 
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   try {
     const { port } = server.address() as AddressInfo;
-    const ran = await runPml(ws, ["serve", "--port", `${port}`]);
-    assertError(ran, { code: "USAGE", exit: 2 });
-    assert.match(ran.stderr, /another program listens there\n {2}Give another --port/);
+    const result = await runPml(ws, ["serve", "--port", `${port}`]);
+    assertError(result, { code: "USAGE", exit: 2 });
+    assert.match(result.stderr, /another program listens there\n {2}Give another --port/);
   } finally {
     server.close();
   }
@@ -216,9 +216,9 @@ Deno.test("pml serve shows its calls on a terminal, and a second one says that P
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
   const port = `${freePort()}`;
   const second = async () => {
-    const ran = await runPml(ws, ["serve", "--port", port]);
-    assertError(ran, { code: "USAGE", exit: 2 });
-    assert.ok(ran.stderr.includes("serves there already"), ran.stderr);
+    const result = await runPml(ws, ["serve", "--port", port]);
+    assertError(result, { code: "USAGE", exit: 2 });
+    assert.ok(result.stderr.includes("serves there already"), result.stderr);
   };
   const call = async () => {
     const token = (await Deno.readTextFile(join(ws.home, "serve_token"))).trim();
@@ -239,8 +239,10 @@ Deno.test("pml serve shows its calls on a terminal, and a second one says that P
 Deno.test("pml uninstall prints the size of small files in kilobytes, after their description", async () => {
   await using ws = await makeWorkspace();
   await writeFile(join(ws.home, "config.yaml"), "limits: { call_ms: 5000 }\n");
-  const ran = await runPmlOnTerminal(ws, ["uninstall"], { typed: [["Remove all of this", "n"]] });
-  assert.match(ran.stdout, /config\.yaml: your settings, servers and rules,\s+1 KB/);
+  const result = await runPmlOnTerminal(ws, ["uninstall"], {
+    typed: [["Remove all of this", "n"]],
+  });
+  assert.match(result.stdout, /config\.yaml: your settings, servers and rules,\s+1 KB/);
 });
 
 Deno.test("a whole line as the program of shell:exec is refused before anybody is asked", async () => {

@@ -12,12 +12,12 @@ const FORM = { elicitation: { form: {} } };
 Deno.test("a call over HTTP has the same answer with a _meta and without", async () => {
   await using all = await serveScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
-  const said = [
+  const lines = [
     ...[`"result":{"content":[]}`, `"result":{${large}}`, `"result":5`, `"x":1`],
     ...[-32601, -32020, -32021, 1].map((code) => `"error":{"code":${code},"message":"m"}`),
     `"result":{"content":[],"resultType":"input_required","requestState":"x"}`,
   ];
-  for (const members of said) {
+  for (const members of lines) {
     const first = await all.call(answers(members));
     const other = await all.call(answers(members), WITH_META);
     assert.deepEqual(bare(other), bare(first));
@@ -52,8 +52,8 @@ Deno.test("a question of a server during a call over HTTP is answered, and the c
   const calls = async () => (await all.ledger()).filter((line) => /^call run/.test(line)).length;
   const before = await calls();
   const params = { name: "s__run", arguments: ASK };
-  const asked = await able.request("tools/call", params);
-  const { resultType, inputRequests, requestState } = asked.result ?? {};
+  const request = await able.request("tools/call", params);
+  const { resultType, inputRequests, requestState } = request.result ?? {};
   assert.equal(resultType, "input_required");
   const [[id = "", question] = []] = Object.entries(
     inputRequests as unknown as Record<string, Message>,
@@ -72,8 +72,8 @@ Deno.test("simultaneous clients over HTTP get each its own answer", async () => 
     const text = `answer ${at}`;
     const said = answers(`"result":{"content":[{"type":"text","text":"${text}"}]}`);
     const client = others[at % others.length] ?? all.client;
-    const got = await client.request("tools/call", { name: "s__run", arguments: said });
-    assert.equal(textOf(got), text);
+    const message = await client.request("tools/call", { name: "s__run", arguments: said });
+    assert.equal(textOf(message), text);
   }));
 });
 

@@ -40,10 +40,10 @@ Deno.test("docs/serve.md: the request and the session by curl work", async () =>
   assert.ok(result.tools.some(({ name }: { name: string }) => name === "search"));
   const asked = `-d '{"jsonrpc": "2.0", "id": 4, "method": "tools/list"}'`;
   const after = `echo; in_session -o /dev/null -w '%{http_code}' ${asked}`;
-  const said = await run(session, served, after);
-  assert.match(said, /"tools":\[.*"name":"search"/);
-  assert.match(said, /"id":2\D/);
-  assert.match(said, /"content":\[.*"id":3\D|"id":3\D.*"content":\[/s);
-  assert.doesNotMatch(said, /"error"/);
-  assert.match(said, /\n404$/, "the session has ended");
+  const text = await run(session, served, after);
+  assert.match(text, /"tools":\[.*"name":"search"/);
+  assert.match(text, /"id":2\D/);
+  assert.match(text, /"content":\[.*"id":3\D|"id":3\D.*"content":\[/s);
+  assert.doesNotMatch(text, /"error"/);
+  assert.match(text, /\n404$/, "the session has ended");
 });

@@ -42,12 +42,12 @@ async function read(begun: Promise<Reading>): Promise<Reading> {
 Deno.test("a short call in a session has an answer without a stream, the same with a _meta and without", async () => {
   await using all = await sessionScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
-  const said = [
+  const lines = [
     ...[`"result":{"content":[]}`, `"result":{${large}}`, `"result":5`, `"x":1`],
     ...[-32601, -32002, 1].map((code) => `"error":{"code":${code},"message":"m"}`),
   ];
   let pieces = 0;
-  for (const members of said) {
+  for (const members of lines) {
     const plain = await read(all.begin(answers(members)));
     assert.equal(plain.status, 200);
     if (plain.headers.get("content-type") === JSON_TYPE) pieces++;

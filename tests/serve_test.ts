@@ -193,10 +193,10 @@ Deno.test({
     // Root may use the port, so this drops that capability.
     const without = ["setpriv", "--bounding-set=-net_bind_service", ...bare] as const;
     const command = Deno.uid() === 0 ? without : bare;
-    const ran = await runPml(ws, ["serve", "--port", `${FREE_FROM - 1}`], { command });
-    assert.equal(ran.code, 2, ran.stderr);
-    assert.match(ran.stderr, /Cannot serve MCP at .*EACCES.*\n.*Give another --port/);
-    assert.doesNotMatch(ran.stderr, /\n\s+at /);
+    const result = await runPml(ws, ["serve", "--port", `${FREE_FROM - 1}`], { command });
+    assert.equal(result.code, 2, result.stderr);
+    assert.match(result.stderr, /Cannot serve MCP at .*EACCES.*\n.*Give another --port/);
+    assert.doesNotMatch(result.stderr, /\n\s+at /);
   },
 });
 

@@ -185,9 +185,9 @@ Deno.test("a batch, a plan and code continue after the sign-in", async () => {
     await using mcp = new ProtectedHttp("modern", { server });
     const { asked, answer } = person();
     await using scene = await sceneOf("2026-07-28", mcp.url, { answer });
-    const said = await scene.pml.callTool(name, args);
-    assert.equal(said.result?.isError, undefined, textOf(said));
-    assert.doesNotMatch(textOf(said), /LOGIN_REQUIRED/);
+    const response = await scene.pml.callTool(name, args);
+    assert.equal(response.result?.isError, undefined, textOf(response));
+    assert.doesNotMatch(textOf(response), /LOGIN_REQUIRED/);
     assert.equal(asked.length, 1, name);
     const ran = mcp.ledger.filter((line) => line.startsWith("call"));
     assert.equal(ran.length, 2, name);

@@ -177,11 +177,11 @@ Deno.test("pml lock update shows and approves a changed skill", async () => {
   await read();
   await writeFiles(ws.path, skill("one", "shared", "changed"));
   await Deno.remove(`${ws.home}/lists`, { recursive: true });
-  const shown = await runPmlOnTerminal(ws, ["lock", "update", "one"], {
+  const result = await runPmlOnTerminal(ws, ["lock", "update", "one"], {
     typed: [[/Type "pin"/, "pin"]],
   });
-  assert.match(shown.stdout, /The skill "skill:\/\/shared\/SKILL.md" of "one" has changed/);
-  assert.equal(shown.code, 0, shown.stdout);
+  assert.match(result.stdout, /The skill "skill:\/\/shared\/SKILL.md" of "one" has changed/);
+  assert.equal(result.code, 0, result.stdout);
   await read();
 });
 

@@ -65,8 +65,8 @@ Deno.test("no supervisor waits where no server is a program that may run", LINUX
   await using ws = await workspaceOf({});
   await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
-  const found = await pml.callTool("search", { query: "read a file" });
-  assert.match(JSON.stringify(found), /filesystem/);
+  const message = await pml.callTool("search", { query: "read a file" });
+  assert.match(JSON.stringify(message), /filesystem/);
   assert.deepEqual(keepersOf(pml.pid), []);
   await pml.close();
 });

@@ -183,7 +183,7 @@ for (const era of ERAS) {
       return said;
     };
     const question = ["elicitation/create", `Server ${own} asks: Who?`];
-    const told = `told ${JSON.stringify(said)}`;
+    const text = `told ${JSON.stringify(said)}`;
     const rules = { deny: [`${own}:@sampling`] };
     await using scene = await sceneOf(era, { speaks: true, answer, rules });
     const params = { name: `${own}__slow`, arguments: { asks: "more" } };
@@ -203,7 +203,7 @@ for (const era of ERAS) {
       const { error } = await scene.pml.request("tasks/update", { taskId, inputResponses });
       assert.equal(error, undefined);
     }
-    assert.ok((await ledgerOf(scene.ws, own)).includes(told));
+    assert.ok((await ledgerOf(scene.ws, own)).includes(text));
     assert.equal((await taskOf(scene, "tasks/get", taskId)).status as unknown, "completed");
   });
 

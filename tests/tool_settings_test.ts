@@ -141,14 +141,14 @@ Deno.test("rules apply to the names and the arguments that the server receives",
  */
 async function asks({ pml, ws }: Scene): Promise<void> {
   const wanted = { name: "module__find_code", arguments: { query: "q" } };
-  const asked = await questionOf(pml, wanted);
-  assert.match(asked.text, /Tool: "search_code"/);
-  assert.deepEqual(asked.replies, ["Yes", "No"], "no rule holds the value of a variable");
-  assert.match(asked.text, /"owner": "acme"/);
-  assert.match(asked.text, /"token": "\$\{CODE_TOKEN\}"/);
-  assert.doesNotMatch(asked.text, new RegExp(TOKEN));
+  const question = await questionOf(pml, wanted);
+  assert.match(question.text, /Tool: "search_code"/);
+  assert.deepEqual(question.replies, ["Yes", "No"], "no rule holds the value of a variable");
+  assert.match(question.text, /"owner": "acme"/);
+  assert.match(question.text, /"token": "\$\{CODE_TOKEN\}"/);
+  assert.doesNotMatch(question.text, new RegExp(TOKEN));
   await read();
-  const answered = await asked.answer(picked("Yes"));
+  const answered = await question.answer(picked("Yes"));
   assert.deepEqual(sentIn(answered).arguments, MERGED);
   const calls = [{ tool: "module:find_code", arguments: { query: "q" } }];
   const batch = await questionOf(pml, { name: "batch", arguments: { calls } });
@@ -174,8 +174,8 @@ Deno.test("a rename to an existing name of the server disables both tools, and t
   });
   const { pml, ws } = scene;
   for (const name of ["one:Star", "one:star", "one:search_code"]) {
-    const said = textOf(await call(pml, name, { query: "q", owner: "a" }));
-    assert.match(said, /UNKNOWN_TOOL.*renamed to .*\.pml\.json/s, name);
+    const text = textOf(await call(pml, name, { query: "q", owner: "a" }));
+    assert.match(text, /UNKNOWN_TOOL.*renamed to .*\.pml\.json/s, name);
   }
   assert.deepEqual(sentIn(await call(pml, "one:create_issue")).name, "create_issue");
   const { stdout } = await runPml(ws, ["tools", "one"]);
@@ -213,8 +213,8 @@ Deno.test("a new name in a changed list and a rename to it disable each other", 
   const args = { query: "q", owner: "a" };
   assert.equal(textOf(await call(pml, "one:find_code", args)), "grown");
   await until(async () => {
-    const said = await call(pml, "one:find_code", args);
-    return /UNKNOWN_TOOL.*renamed to/s.test(textOf(said));
+    const response = await call(pml, "one:find_code", args);
+    return /UNKNOWN_TOOL.*renamed to/s.test(textOf(response));
   });
 });
 
@@ -254,8 +254,8 @@ Deno.test("the command line shows tools with the settings of their definition", 
   const shown = JSON.parse((await run("tools", "older:find_code", "--json")).stdout);
   assert.deepEqual([shown.id, shown.rulesName], ["older:find_code", "older:search_code"]);
   assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
-  const found = await run("search", "zebras");
-  assert.match(found.stdout, /module:find_code/);
+  const result = await run("search", "zebras");
+  assert.match(result.stdout, /module:find_code/);
   const called = await run("call", "older:find_code", "query=q");
   assert.deepEqual(JSON.parse(called.stdout).arguments, MERGED);
   const why = await run("why", "older:find_code", '{"query": "q"}');
@@ -276,13 +276,13 @@ Deno.test("settings of an untrusted file apply after the approval, not before", 
     name: "call",
     arguments: { tool: "older:find_code", arguments: { query: "q" } },
   };
-  const asked = await questionOf(pml, wanted);
-  assert.match(asked.text, /the tool "search_code" is called "find_code"/);
-  assert.match(asked.text, /owner="acme", token with your key CODE_TOKEN/);
-  assert.match(asked.text, /the tool "create_issue" is left out/);
-  assert.doesNotMatch(asked.text, /"owner": "acme"/);
+  const question = await questionOf(pml, wanted);
+  assert.match(question.text, /the tool "search_code" is called "find_code"/);
+  assert.match(question.text, /owner="acme", token with your key CODE_TOKEN/);
+  assert.match(question.text, /the tool "create_issue" is left out/);
+  assert.doesNotMatch(question.text, /"owner": "acme"/);
   await read();
-  assert.deepEqual(sentIn(await asked.answer(picked("Yes"))).arguments, MERGED);
+  assert.deepEqual(sentIn(await question.answer(picked("Yes"))).arguments, MERGED);
   const off = await answerOf(pml, { name: "call", arguments: { tool: "older:create_issue" } });
   assert.match(textOf(off), /disabled in/);
 });
@@ -292,8 +292,8 @@ Deno.test("a fixed argument that does not match the schema of the server is sent
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   await using scene = await sceneOf("2026-07-28", { url, settings });
-  const said = textOf(await call(scene.pml, "http:search_code", { query: "q" }));
-  assert.equal(JSON.parse(said).arguments.owner, TOKEN);
+  const text = textOf(await call(scene.pml, "http:search_code", { query: "q" }));
+  assert.equal(JSON.parse(text).arguments.owner, TOKEN);
 });
 
 Deno.test("errors of a disabled tool and of a fixed argument come before a server starts", async () => {

@@ -28,9 +28,9 @@ function makeScene(more: Readonly<Record<string, unknown>> = {}): Promise<Worksp
 }
 
 async function trustIt(ws: Workspace, cwd = ws.path): Promise<string> {
-  const ran = await runPmlOnTerminal(ws, ["trust"], { typed: [TRUST], cwd });
-  assert.equal(ran.code, 0, ran.stdout);
-  return ran.stdout;
+  const result = await runPmlOnTerminal(ws, ["trust"], { typed: [TRUST], cwd });
+  assert.equal(result.code, 0, result.stdout);
+  return result.stdout;
 }
 
 async function isTrusted(ws: Workspace, cwd = ws.path): Promise<boolean> {
@@ -75,12 +75,12 @@ Deno.test("pml approve offers no Always where another workspace or other rules a
   await mkdir(other);
   const [elsewhere, later] = [{ cwd: other }, {}];
   const left = async (options: { readonly cwd?: string }) => {
-    const ran = await runPmlOnTerminal(ws, ["approve"], {
+    const result = await runPmlOnTerminal(ws, ["approve"], {
       ...options,
       typed: [[/this call\?.*\[N\] no/, "\x03"]],
     });
-    assert.doesNotMatch(ran.stdout, /always/);
-    assert.equal(ran.code, 130, ran.stdout);
+    assert.doesNotMatch(result.stdout, /always/);
+    assert.equal(result.code, 130, result.stdout);
   };
   await left(elsewhere);
   await runPmlOnTerminal(ws, ["ask", "filesystem:write_file"], {
@@ -101,12 +101,17 @@ Deno.test("a call approved after its workspace lost its trust does not run, and 
   assert.match(await approve(), /stays trusted/);
   await runPml(ws, ["call", "filesystem:write_file", "path=other.txt", "content=hi"]);
   assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
-  const said = await approve();
-  assert.match(said, /Approved once\./);
-  assert.doesNotMatch(said, /stays trusted/);
+  const text = await approve();
+  assert.match(text, /Approved once\./);
+  assert.doesNotMatch(text, /stays trusted/);
   for (const path of ["new.txt", "other.txt"]) {
-    const ran = await runPml(ws, ["call", "filesystem:write_file", `path=${path}`, "content=hi"]);
-    assert.match(ran.stderr, /APPROVAL_REQUIRED/, path);
+    const result = await runPml(ws, [
+      "call",
+      "filesystem:write_file",
+      `path=${path}`,
+      "content=hi",
+    ]);
+    assert.match(result.stderr, /APPROVAL_REQUIRED/, path);
   }
 });
 
@@ -136,10 +141,10 @@ Deno.test("pml trust shows additions and removals since the last yes", async () 
   const pml = { version: 1, permissions, mcpServers: { crm: CRM, other } };
   await writeFile(ws.file(".pml.json"), JSON.stringify(pml));
   assert.equal(await isTrusted(ws), false);
-  const shown = await trustIt(ws);
+  const text = await trustIt(ws);
   const [, news = "", same = ""] =
     /Since you trusted .*\(\+ new, - gone\):([^]*)You trusted these before:([^]*)/
-      .exec(shown) ?? [];
+      .exec(text) ?? [];
   assert.match(news, /^\+ server "other": runs the command .*other\.mjs/m);
   assert.match(news, /^- runs unasked: filesystem:read_file/m);
   assert.match(same, /^server "crm": runs the command .*crm\.mjs/m);
@@ -182,8 +187,8 @@ Deno.test("pml trust --revoke takes a file of another folder, and --list shows i
   assert.deepEqual(shown, { files: [{ path: file, state: "changed since" }] });
   const other = join(ws.root, "other");
   await mkdir(other);
-  const ran = await runPml(ws, ["trust", "--revoke", file], { cwd: other });
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, ["trust", "--revoke", file], { cwd: other });
+  assert.equal(result.code, 0, result.stderr);
   assert.deepEqual(JSON.parse((await runPml(ws, ["trust", "--list", "--json"])).stdout).files, []);
 });
 
@@ -319,6 +324,6 @@ Deno.test("pml trust reports an unreachable registry if the user configured it; 
   const named = `${proxy}registries: ["https://registry.example.com/mcp"]\n`;
   await writeFile(join(ws.home, "config.yaml"), named);
   assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
-  const told = await trust(/Trust exactly this\?/);
-  assert.match(told.stdout, /warning: a rule allows "far": .*cannot reach the registry/);
+  const result = await trust(/Trust exactly this\?/);
+  assert.match(result.stdout, /warning: a rule allows "far": .*cannot reach the registry/);
 });

@@ -44,9 +44,9 @@ Deno.test("input before a question does not answer it, one key does, and Enter i
   await using ws = await makeWorkspace();
   const write = ["call", "filesystem:write_file", "path=a.txt", "content=x"];
   for (const ahead of ["y\n", "yyyyyyyy\n\n", "always\nyes\n", "y"]) {
-    const ran = await typedAhead(ws, write, { ahead });
-    assert.match(ran.stdout, /May it run\? \[y\] once {2}(?:\[a\] always {2})?\[N\] no/);
-    assert.notEqual(ran.code, 0, `${JSON.stringify(ahead)}: ${ran.stdout}`);
+    const result = await typedAhead(ws, write, { ahead });
+    assert.match(result.stdout, /May it run\? \[y\] once {2}(?:\[a\] always {2})?\[N\] no/);
+    assert.notEqual(result.code, 0, `${JSON.stringify(ahead)}: ${result.stdout}`);
     await assert.rejects(Deno.stat(ws.file("a.txt")), Deno.errors.NotFound);
   }
   const asked = /May it run\?.*\[N\] no/;
@@ -70,7 +70,7 @@ Deno.test("input before a question does not answer it where reads come late (GW1
     repoFile("tests/kit/late_stdin.ts"),
     ...rest,
   ] as const;
-  const ran = await typedAhead(ws, write, { ahead: "y", pml });
-  assert.match(ran.stdout, /APPROVAL_DECLINED/);
+  const result = await typedAhead(ws, write, { ahead: "y", pml });
+  assert.match(result.stdout, /APPROVAL_DECLINED/);
   await assert.rejects(Deno.stat(ws.file("a.txt")), Deno.errors.NotFound);
 });

@@ -29,10 +29,10 @@ Deno.test("pml init --undo uses no damaged record, and none that names another f
   ];
   for (const damaged of records) {
     await Deno.writeTextFile(record, damaged);
-    const ran = await runPml(ws, ["init", "--undo", "--yes"]);
-    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+    const result = await runPml(ws, ["init", "--undo", "--yes"]);
+    assertError(result, { code: "CONFIG_INVALID", exit: 2 });
     assert.match(
-      ran.stderr,
+      result.stderr,
       /not a record .*mcp\.json|not the file/,
       damaged,
     );

@@ -42,11 +42,11 @@ Deno.test("pml remove also removes the package of a server that no workspace nam
   }
   assert.deepEqual(await installed(ws), NAMES);
   const remove = async (name: string) => {
-    const ran = await runPmlOnTerminal(ws, ["remove", name], {
+    const result = await runPmlOnTerminal(ws, ["remove", name], {
       typed: [[`Remove ${name}?`, "y"]],
     });
-    assert.equal(ran.code, 0, ran.stdout);
-    return ran.stdout;
+    assert.equal(result.code, 0, result.stdout);
+    return result.stdout;
   };
   assert.match(await remove("one"), /names it: one\r?\n/);
   assert.deepEqual(await installed(ws), ["one-more", "two"]);
@@ -112,9 +112,9 @@ Deno.test("pml uninstall lists everything that PML writes into its home", async 
   const [, table = ""] = /KEPT[^{]*\{([^}]*)\}/.exec(
     await readFile(new URL("cli/_uninstall.ts", sources), "utf8"),
   ) ?? [];
-  const known = [...table.matchAll(/^ +(\w+):/gm)].map(([, name]) => name);
+  const names = [...table.matchAll(/^ +(\w+):/gm)].map(([, name]) => name);
   const unknown = [...named].map((name) => name.split(".")[0] ?? "")
-    .filter((name) => name !== "" && !known.includes(name));
+    .filter((name) => name !== "" && !names.includes(name));
   assert.deepEqual(unknown, []);
   assert.ok(named.size > 15, [...named].join());
 });

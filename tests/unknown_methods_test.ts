@@ -36,9 +36,9 @@ for (const era of ERAS) {
     const servers = { notes: [NOTES] };
     const rules = { deny: ["notes:@method(notes/delete)"] };
     await using scene = await extensionScene(era, { servers, rules });
-    const asked = await scene.pml.request("notes/list", {});
-    assert.match(JSON.stringify(asked), /@method\(notes\/list\)/, "a question, or its handle");
-    assert.doesNotMatch(JSON.stringify(asked), /"method":"notes\/list"/, "the server was asked");
+    const request = await scene.pml.request("notes/list", {});
+    assert.match(JSON.stringify(request), /@method\(notes\/list\)/, "a question, or its handle");
+    assert.doesNotMatch(JSON.stringify(request), /"method":"notes\/list"/, "the server was asked");
     const denied = await scene.pml.request("notes/delete", {});
     assert.match(JSON.stringify(denied), /PERMISSION_DENIED|denied/i);
     // The only server with an unknown extension gets any other method.
@@ -170,6 +170,6 @@ Deno.test("an unknown method of a client that can be asked is forwarded after a 
 
 Deno.test("an unknown method whose name begins with tasks/ asks, too", async () => {
   await using scene = await extensionScene("2025-11-25", { servers: { notes: [NOTES] } });
-  const asked = await scene.pml.request("tasks/other", {});
-  assert.match(JSON.stringify(asked.error), /@method\(tasks\/other\)/);
+  const request = await scene.pml.request("tasks/other", {});
+  assert.match(JSON.stringify(request.error), /@method\(tasks\/other\)/);
 });

@@ -53,14 +53,14 @@ async function run(ws: Workspace, args: readonly string[]): Promise<string> {
 
 /** Starts `pml stdio` for a client that records the texts of questions, and declines all. */
 async function openClient(ws: Workspace, era: Era) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const answer = (_method: string, params: Record<string, unknown>) => {
-    asked.push(String(params.message));
+    requests.push(String(params.message));
     return { action: "decline" };
   };
   const pml = new RawStdio(ws, { era, answer });
   await pml.open();
-  return { asked, pml };
+  return { asked: requests, pml };
 }
 
 /** Returns the first line of a result. */

@@ -60,8 +60,8 @@ Deno.test("pml outdated lists newer versions; pml upgrade shows their tools and 
   assert.match((await upgrade(ws, [])).stdout, /^tiny .* 1\.0\.0/m);
   npm.publish({ tiny: { ...old, "1.1.0": version("1.1.0") } });
   assert.deepEqual(await rows(ws), [{ ...row, newest: "1.1.0" }]);
-  const told = await runPml(ws, ["outdated"], MS);
-  assert.match(told.stdout, /^tiny +1\.0\.0 +1\.1\.0 +upgrade it$/m);
+  const result = await runPml(ws, ["outdated"], MS);
+  assert.match(result.stdout, /^tiny +1\.0\.0 +1\.1\.0 +upgrade it$/m);
   const lock = await Deno.readTextFile(ws.file("pml.lock"));
   // A no to either question changes nothing.
   const no = await upgrade(ws, [[START, "n"]]);
@@ -100,11 +100,11 @@ Deno.test("pml outdated reports failed look-ups; pml upgrade requires a package 
   const npm = new FakeNpm({ tiny: { "1.0.0": version("1.0.0") } });
   await using ws = await withTiny(npm, "tiny");
   npm.publish({});
-  const told = await runPml(ws, ["outdated"], MS);
-  assert.equal(told.code, 1, told.stderr);
-  assert.match(told.stdout, /^tiny +Cannot look up "tiny".*404/m);
-  const ran = await runPml(ws, ["upgrade", "tiny"], MS);
-  assertError(ran, { code: "UPSTREAM_DOWN", exit: 1 });
+  const result = await runPml(ws, ["outdated"], MS);
+  assert.equal(result.code, 1, result.stderr);
+  assert.match(result.stdout, /^tiny +Cannot look up "tiny".*404/m);
+  const output = await runPml(ws, ["upgrade", "tiny"], MS);
+  assertError(output, { code: "UPSTREAM_DOWN", exit: 1 });
   await npm[Symbol.asyncDispose]();
   const none = await runPml(ws, ["upgrade", "filesystem"]);
   assertGolden("upgrade/a server that is no package", none.stderr);
@@ -123,11 +123,11 @@ Deno.test("pml update prints the newest version of PML, its changes, and the com
   npm.publish({
     "@casys/pml": { ...own, "9.0.0": { "package.json": JSON.stringify({ changes }) } },
   });
-  const told = await runPml(ws, ["update"], MS);
-  assert.equal(told.code, 0, told.stderr);
-  assert.match(told.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is there\\.\\n`));
-  assert.match(told.stdout, /- Calls are faster\.\n +- \\u\{1b\}\[31mred/);
-  assert.match(told.stdout, /^Install the newest: deno install -gAf .* -n pml jsr:@casys\/pml$/m);
+  const result = await runPml(ws, ["update"], MS);
+  assert.equal(result.code, 0, result.stderr);
+  assert.match(result.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is there\\.\\n`));
+  assert.match(result.stdout, /- Calls are faster\.\n +- \\u\{1b\}\[31mred/);
+  assert.match(result.stdout, /^Install the newest: deno install -gAf .* -n pml jsr:@casys\/pml$/m);
   const shown = JSON.parse((await runPml(ws, ["update", "--json"], MS)).stdout);
   assert.deepEqual([shown.newest, shown.changes], ["9.0.0", changes]);
   npm.withhold();

@@ -75,23 +75,23 @@ Deno.test("a key in path and query reaches the server encoded, and no error, log
   };
   await using ws = await workspaceOf(urls, { MY_KEY: KEY, PML_LOG_LEVEL: "debug" });
   for (const [name, path] of [["path", `/${ENCODED}/mcp`], ["query", `/mcp?api_key=${ENCODED}`]]) {
-    const ran = await runPml(ws, ["call", `${name}:t`]);
-    assert.equal(ran.code, 0, ran.stderr);
+    const result = await runPml(ws, ["call", `${name}:t`]);
+    assert.equal(result.code, 0, result.stderr);
     assert.ok(sink.received.some((request) => request.path === path), name);
-    await assertNoKey(ws.home, ran.stdout, ran.stderr);
+    await assertNoKey(ws.home, result.stdout, result.stderr);
   }
   for (const name of ["broken", "unreached", "sign_in"]) {
-    const ran = await runPml(ws, ["call", `${name}:t`]);
-    assert.equal(ran.code, 1);
-    await assertNoKey(ws.home, ran.stdout, ran.stderr);
+    const result = await runPml(ws, ["call", `${name}:t`]);
+    assert.equal(result.code, 1);
+    await assertNoKey(ws.home, result.stdout, result.stderr);
   }
   const login = await runPml(ws, ["login", "sign_in", "--no-browser"]);
   await assertNoKey(ws.home, login.stdout, login.stderr);
-  const found = sink.received.map(({ path }) => path).filter((path) =>
+  const names = sink.received.map(({ path }) => path).filter((path) =>
     path.includes(".well-known")
   );
-  assert.ok(found.length > 0);
-  for (const path of found) assert.ok(!path.includes("CANARY"), path);
+  assert.ok(names.length > 0);
+  for (const path of names) assert.ok(!path.includes("CANARY"), path);
   for (const command of [["list", "--json"], ["doctor"], ["logs", "broken"], ["audit", "tail"]]) {
     const { stdout, stderr } = await runPml(ws, command);
     await assertNoKey(ws.home, stdout, stderr);
@@ -110,9 +110,9 @@ Deno.test("an address that a variable contains is shown and approved without its
   assert.ok(sink.received.some(({ path }) => path === `/a/mcp?key=${ENCODED}`));
   await assertNoKey(ws.home, whole.stdout, whole.stderr);
   for (const base of [`${other.url}/api`, `${sink.url}/other`]) {
-    const ran = await runPml(ws, ["call", "s:t"], { env: { API_BASE_URL: base } });
-    assertError(ran, { code: "APPROVAL_STALE", exit: 1 });
-    assert.ok(ran.stderr.includes(`"${base}/mcp"`), ran.stderr);
+    const result = await runPml(ws, ["call", "s:t"], { env: { API_BASE_URL: base } });
+    assertError(result, { code: "APPROVAL_STALE", exit: 1 });
+    assert.ok(result.stderr.includes(`"${base}/mcp"`), result.stderr);
   }
   assert.equal(other.received.length, 0);
   const again = await runPml(ws, ["call", "whole:t"], {
@@ -128,18 +128,21 @@ Deno.test("the question about a file shows the values of hosts, and the names of
     { MY_KEY: KEY, API_BASE_URL: "https://a.example/?k=v" },
     false,
   );
-  const ran = await runPml(ws, ["trust", "--json"]);
-  const facts = JSON.parse(ran.stdout).facts.join("\n");
+  const result = await runPml(ws, ["trust", "--json"]);
+  const facts = JSON.parse(result.stdout).facts.join("\n");
   assert.match(
     facts,
     /a server at "\$\{API_BASE_URL\}\/mcp" \(from API_BASE_URL\)/,
     "no path fits",
   );
   const env = { API_BASE_URL: "https://a.example/b" };
-  const shown = await runPml(ws, ["trust", "--json"], { env });
-  assert.match(shown.stdout, /a server at \\"https:\/\/a.example\/b\/mcp\\" \(from API_BASE_URL\)/);
-  assert.match(shown.stdout, /\$\{MY_KEY\}\/mcp\\", is sent the keys MY_KEY in its address/);
-  await assertNoKey(ws.home, shown.stdout, shown.stderr);
+  const output = await runPml(ws, ["trust", "--json"], { env });
+  assert.match(
+    output.stdout,
+    /a server at \\"https:\/\/a.example\/b\/mcp\\" \(from API_BASE_URL\)/,
+  );
+  assert.match(output.stdout, /\$\{MY_KEY\}\/mcp\\", is sent the keys MY_KEY in its address/);
+  await assertNoKey(ws.home, output.stdout, output.stderr);
 });
 
 Deno.test("an address that is not valid makes its own server fail, and no other", async () => {
@@ -156,11 +159,11 @@ Deno.test("an address that is not valid makes its own server fail, and no other"
   await using ws = await workspaceOf(urls, { API_TOKEN: "CANARY", UP: ".." });
   assert.equal((await runPml(ws, ["call", "fine:t"])).code, 0);
   for (const name of Object.keys(urls).filter((each) => each !== "fine")) {
-    const ran = await runPml(ws, ["call", `${name}:t`]);
+    const result = await runPml(ws, ["call", `${name}:t`]);
     const code = name === "unset" ? "KEY_MISSING" : "CONFIG_INVALID";
-    assertError(ran, { code, exit: name === "unset" ? 1 : 2 });
-    assert.ok(ran.stderr.includes(`Cannot reach "${name}": in its url, `), ran.stderr);
-    assert.ok(!ran.stderr.includes("CANARY"), ran.stderr);
+    assertError(result, { code, exit: name === "unset" ? 1 : 2 });
+    assert.ok(result.stderr.includes(`Cannot reach "${name}": in its url, `), result.stderr);
+    assert.ok(!result.stderr.includes("CANARY"), result.stderr);
   }
 });
 

@@ -71,13 +71,13 @@ const calling = (tool: string) => ({ name: "call", arguments: { tool, arguments:
 async function assertUnknown(pml: RawStdio, server: string): Promise<void> {
   const answers = async (tool: string) => {
     const id = `${server}:${tool}`;
-    const said = [
+    const lines = [
       await pml.callTool(`${server}__${tool}`, {}),
       await answerOf(pml, calling(id)),
       await pml.callTool("schema", { tools: [id] }),
       await pml.callTool("batch", { calls: [{ tool: id }] }),
     ].map(({ result, error }) => JSON.stringify(result ?? error));
-    return said.map((text) => text.replaceAll(tool, "TOOL"));
+    return lines.map((text) => text.replaceAll(tool, "TOOL"));
   };
   const [hidden, missing] = [await answers("vault"), await answers("no_such")];
   for (const text of hidden) assert.match(text, /UNKNOWN_TOOL|Cannot find the tool/);
@@ -136,9 +136,9 @@ Deno.test("an internal tool of a registry's server is neither listed nor called"
   const offered = await client.callTool("schema", { tools: ["keeper:vault", "sky:vault"] });
   assert.equal(textOf(offered).match(/UNKNOWN_TOOL/g)?.length, 2, textOf(offered));
   for (const server of ["keeper", "sky"]) {
-    const asked = await questionOf(client, calling(`${server}:seen`));
+    const question = await questionOf(client, calling(`${server}:seen`));
     await read();
-    assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
+    assert.equal(codeOf(await question.answer(picked("Yes"))), undefined);
     await assertUnknown(client, server);
   }
   await assertHidden(client, ["keeper", "sky"]);
@@ -154,9 +154,9 @@ Deno.test("the command line neither shows nor calls an internal tool", async () 
   await using scene = await sceneOf("2025-11-25", `http://127.0.0.1:${http.addr.port}/mcp`);
   const { ws } = scene;
   for (const words of [["tools"], ["tools", "module"], ["search", "open", "the", "vault"]]) {
-    const shown = await runPml(ws, words);
-    assert.match(shown.stdout, /module:seen/);
-    assert.doesNotMatch(shown.stdout, /:vault/);
+    const result = await runPml(ws, words);
+    assert.match(result.stdout, /module:seen/);
+    assert.doesNotMatch(result.stdout, /:vault/);
   }
   for (const words of [["call", "module:vault"], ["tools", "module:vault"]]) {
     const refused = await runPml(ws, words);

@@ -327,9 +327,12 @@ Deno.test("a client of a window that reads late gets all messages; too many end 
   assert.doesNotMatch(here.stderr, /Serving/);
   // Four results of the largest size may wait for all windows.
   const texts = await late(60);
-  const told = texts.filter((text) => text.length < 1_000);
-  assert.ok(told.length > 0 && told.length < 60, `${told.length} of them were not given`);
-  for (const text of told) assert.match(text, /UPSTREAM_DOWN.*\n.*may have run/);
+  const messages = texts.filter((text) => text.length < 1_000);
+  assert.ok(
+    messages.length > 0 && messages.length < 60,
+    `${messages.length} of them were not given`,
+  );
+  for (const text of messages) assert.match(text, /UPSTREAM_DOWN.*\n.*may have run/);
   await until(() => /Serving on stdio/.test(here.stderr));
   assert.ok(textOf(await other.callTool("call", big)).length > 1_000_000);
   assert.doesNotMatch(other.stderr, /Serving/);

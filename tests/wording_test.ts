@@ -34,9 +34,9 @@ const COMMANDS: readonly (readonly [title: string, code: number, ...args: readon
 Deno.test("commands print the texts of their golden files", async () => {
   for (const [title, code, ...args] of COMMANDS) {
     await using ws = await greeting();
-    const ran = await runPml(ws, args);
-    assert.equal(ran.code, code, `${args.join(" ")}: ${ran.stdout}${ran.stderr}`);
-    assertGolden(title, `${ran.stdout}${ran.stderr}`);
+    const result = await runPml(ws, args);
+    assert.equal(result.code, code, `${args.join(" ")}: ${result.stdout}${result.stderr}`);
+    assertGolden(title, `${result.stdout}${result.stderr}`);
   }
 });
 
@@ -59,9 +59,9 @@ Deno.test("commands that ask print the texts of their golden files", async () =>
 
 Deno.test("pml init prints the text of its golden file", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
-  const ran = await runPml(ws, ["init", "--yes", "--client", "cursor"]);
-  assert.equal(ran.code, 0, ran.stderr);
-  assertGolden("init/a client of a project", `${ran.stdout}${ran.stderr}`);
+  const result = await runPml(ws, ["init", "--yes", "--client", "cursor"]);
+  assert.equal(result.code, 0, result.stderr);
+  assertGolden("init/a client of a project", `${result.stdout}${result.stderr}`);
   const asks = await runPml(ws, ["init", "--yes"]);
   assertGolden("init/a client that asks, too", `${asks.stdout}${asks.stderr}`);
   const once = await runPml(ws, [

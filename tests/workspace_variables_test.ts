@@ -17,9 +17,9 @@ interface Told {
 }
 
 async function told(ws: Workspace, server: string): Promise<Told> {
-  const ran = await runPml(ws, ["call", `${server}:tell`, "--json"]);
-  assert.equal(ran.code, 0, ran.stderr);
-  return JSON.parse(JSON.parse(ran.stdout).content[0].text);
+  const result = await runPml(ws, ["call", `${server}:tell`, "--json"]);
+  assert.equal(result.code, 0, result.stderr);
+  return JSON.parse(JSON.parse(result.stdout).content[0].text);
 }
 
 function allowed(mcpServers: object): object {
@@ -71,9 +71,9 @@ Deno.test("a server of the user's file runs files of a workspace only if that is
   );
   await Deno.writeTextFile(join(ws.home, "config.yaml"), all);
   for (const name of ["script", "folder"]) {
-    const ran = await runPml(ws, ["call", `${name}:tell`]);
-    assertError(ran, { code: "WORKSPACE_UNTRUSTED", exit: 1 });
-    assert.match(ran.stderr, /workspace ".*", .*not trusted/);
+    const result = await runPml(ws, ["call", `${name}:tell`]);
+    assertError(result, { code: "WORKSPACE_UNTRUSTED", exit: 1 });
+    assert.match(result.stderr, /workspace ".*", .*not trusted/);
   }
   const listed = await runPml(ws, ["tools", "--json"]);
   assert.equal(listed.code, 0, listed.stderr);
@@ -99,10 +99,10 @@ Deno.test("a server gets the variables of its envFile, and a new name in the fil
   await Deno.writeTextFile(ws.file("vars"), "A_KEY=another\nB=x\n");
   assert.equal((await told(ws, "own")).env.A_KEY, "another", "values are read at each start");
   await Deno.writeTextFile(ws.file("vars"), "A_KEY=another\nB=x\nC_KEY=new\n");
-  const asked = await runPml(ws, ["call", "own:tell"]);
-  assertError(asked, { code: "APPROVAL_STALE", exit: 1 });
-  assert.match(asked.stderr, /C_KEY/);
-  assert.doesNotMatch(asked.stderr, /another|new/);
+  const result = await runPml(ws, ["call", "own:tell"]);
+  assertError(result, { code: "APPROVAL_STALE", exit: 1 });
+  assert.match(result.stderr, /C_KEY/);
+  assert.doesNotMatch(result.stderr, /another|new/);
 });
 
 Deno.test("a server whose envFile cannot be used fails alone, with the path and the reason", async () => {
@@ -127,9 +127,9 @@ Deno.test("a server whose envFile cannot be used fails alone, with the path and 
     own: /vars\/own" .*PML_HOME, /,
   };
   for (const [name, reason] of Object.entries(reasons)) {
-    const ran = await runPml(ws, ["call", `${name}:tell`]);
-    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
-    assert.match(ran.stderr, reason);
+    const result = await runPml(ws, ["call", `${name}:tell`]);
+    assertError(result, { code: "CONFIG_INVALID", exit: 2 });
+    assert.match(result.stderr, reason);
   }
   await told(ws, "fine");
 });

@@ -108,7 +108,7 @@ Deno.test("Redactor removes the whole of a value that begins with another", () =
 
 Deno.test("Redactor removes the usual kinds of keys", () => {
   const body = "A1b2C3d4E5f6G7h8";
-  const known = [
+  const names = [
     `sk-${body}${body}`,
     `sk-ant-api03-${body}`,
     `ghp_${body}${body}`,
@@ -123,7 +123,7 @@ Deno.test("Redactor removes the usual kinds of keys", () => {
     `-----BEGIN PRIVATE KEY-----\\n${body}`,
   ];
   const redactor = new Redactor();
-  for (const key of known) assert.equal(redactor.redact(`a ${key}`), `a ${REDACTED}`);
+  for (const key of names) assert.equal(redactor.redact(`a ${key}`), `a ${REDACTED}`);
 });
 
 Deno.test("Redactor keeps the name of a header, a URL's host and a parameter, not the secret", () => {

@@ -126,8 +126,8 @@ Deno.test("config show lists the settings of an untrusted file as ignored", asyn
     ignored: "meta_only",
   });
   assert.deepEqual(values.intent, { value: null, from: "default", ignored: "evil" });
-  assert.ok(warnings.some((said) => /"nonsense" is none of meta_only/.test(said)), `${warnings}`);
-  assert.ok(warnings.some((said) => /not trusted/.test(said)));
+  assert.ok(warnings.some((text) => /"nonsense" is none of meta_only/.test(text)), `${warnings}`);
+  assert.ok(warnings.some((text) => /not trusted/.test(text)));
   const shown = await config({ app: house.app, signal }, { words: ["intent"] });
   assert.equal(shown.text, "There is no intent");
   assert.match(shown.note ?? "", /"evil", which is ignored/);

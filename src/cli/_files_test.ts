@@ -84,8 +84,8 @@ Deno.test("readInside() refuses links that lead out, and paths that are no files
     await Deno.writeTextFile(`${folder}/outside`, "secret");
     await Deno.symlink("../outside", `${inner}/out`);
     await Deno.symlink("none", `${inner}/nothing`);
-    const made = await new Deno.Command("mkfifo", { args: [`${inner}/pipe`] }).output();
-    const names = ["out", "nothing", "folder", ...(made.success ? ["pipe"] : [])];
+    const result = await new Deno.Command("mkfifo", { args: [`${inner}/pipe`] }).output();
+    const names = ["out", "nothing", "folder", ...(result.success ? ["pipe"] : [])];
     for (const name of names) {
       await assert.rejects(readInside(inner, name), { code: "CONFIG_INVALID" }, name);
     }

@@ -111,8 +111,8 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
       assert.deepEqual(loaded.environment.trust, []);
       const warnings = loaded.warnings.join("\n");
       assert.match(warnings, /Ignored PML_HOME: .*\n?.*Ignored PML_TRUST: /);
-      const said = `"${join(scratch.ws, name)}" ${hows[name] ?? "sets PML_TRUST"}, and a workspace`;
-      assert.ok(warnings.includes(`Ignored PML_TRUST: ${said}`), warnings);
+      const text = `"${join(scratch.ws, name)}" ${hows[name] ?? "sets PML_TRUST"}, and a workspace`;
+      assert.ok(warnings.includes(`Ignored PML_TRUST: ${text}`), warnings);
     }
   }
 });

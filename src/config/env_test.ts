@@ -101,8 +101,8 @@ Deno.test("Programs of Windows get the variables that every program there may ne
       environment,
       "windows",
     );
-    const found = [SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE];
-    assert.deepEqual(found, ["C:\\W", "a", "l", ".EXE", "t", "/h"]);
+    const names = [SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE];
+    assert.deepEqual(names, ["C:\\W", "a", "l", ".EXE", "t", "/h"]);
     // Otherwise `cmd.exe` starts programs of the folder that it runs in.
     assert.equal(more.NODEFAULTCURRENTDIRECTORYINEXEPATH, "1");
     assert.ok(!("SECRET_KEY" in more));

@@ -93,7 +93,7 @@ Deno.test("readPerson() reads rules, limits and single settings", async () => {
 });
 
 Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {
-  const saying = async (said: string) => (await read(`search: {model: ${said}}`)).file;
+  const saying = async (text: string) => (await read(`search: {model: ${text}}`)).file;
   const { path, settings: { model } } = await saying("models/x");
   assert.equal(model, join(dirname(path), "models/x"));
   assert.equal((await saying("/models/x")).settings.model, "/models/x");

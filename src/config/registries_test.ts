@@ -37,7 +37,7 @@ Deno.test("askedRegistries() returns the same list until the configuration chang
 
 Deno.test("registryProblems() names each address of PML_REGISTRIES that is none", () => {
   const PML_REGISTRIES = "ftp://x.y https://me:pw@x.y http://x.y https://good.example none";
-  const found = registryProblems(environmentOf({ HOME, PML_REGISTRIES })).map((one) => one.found);
-  assert.deepEqual(found, ['"ftp://x.y"', '"https://me:pw@x.y"', '"http://x.y"', '"none"']);
+  const names = registryProblems(environmentOf({ HOME, PML_REGISTRIES })).map((one) => one.found);
+  assert.deepEqual(names, ['"ftp://x.y"', '"https://me:pw@x.y"', '"http://x.y"', '"none"']);
   assert.deepEqual(registryProblems(environmentOf({ HOME })), []);
 });

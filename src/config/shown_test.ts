@@ -116,11 +116,11 @@ Deno.test("shownLines() says what of the network servers find, without passwords
     OTHER: "other",
   };
   const [, line] = shownLines(file, { get: (name) => values[name] });
-  const shown = [
+  const lines = [
     'HTTPS_PROXY="http://[redacted]@proxy:3128/", ALL_PROXY="socks5://[redacted]@proxy"',
     'NO_PROXY="localhost,.corp", http_proxy="[redacted]@proxy"',
     'SSL_CERT_FILE="/home/a@b/ca.pem"',
   ];
-  assert.ok(line?.endsWith(shown.join(", ")), line);
+  assert.ok(line?.endsWith(lines.join(", ")), line);
   assertGolden("trust/variables of the network", line);
 });

@@ -11,11 +11,11 @@ Deno.test("a confined server with more grants counts as unconfined without a lay
   const mcpServers = { writes: server, runs: server, reads: server, plain: server };
   scratch.write("ws/.pml.json", JSON.stringify({ version: 1, mcpServers, grants }));
   for (const isThere of [true, false]) {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const environment = {
       ...scratch.environment({ PML_WORKSPACE: scratch.ws }),
       confines: (wanted: string) => {
-        asked.push(wanted);
+        requests.push(wanted);
         return Promise.resolve(isThere);
       },
     };
@@ -27,7 +27,7 @@ Deno.test("a confined server with more grants counts as unconfined without a lay
     const shown = shownLines(file, { get: () => undefined });
     const lines = shown.filter((line) => line.includes("counts as unconfined"));
     assert.equal(lines.length, names.length);
-    assert.deepEqual(asked, ["auto"]);
+    assert.deepEqual(requests, ["auto"]);
   }
 });
 

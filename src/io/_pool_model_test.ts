@@ -153,7 +153,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     };
     const { signal } = cancel;
     this.pool.use(key, { name: key, version, start, use: work, signal })
-      .then((said) => use.told.push(said), (error) => use.told.push(Object(error).message));
+      .then((text) => use.told.push(text), (error) => use.told.push(Object(error).message));
     await settled();
   }
 

@@ -77,11 +77,11 @@ Deno.test("LineReader keeps only the ends of a line over the limit, wherever it 
   const bytes = new TextEncoder().encode(`a\n${long}\n${"y".repeat(9_000)}\nb\n`);
   for (const step of [1, 7, 999, 1_000, 1_001, 2_000, bytes.length]) {
     const reader = new LineReader(8_000, 3_000);
-    const told: string[] = [];
+    const messages: string[] = [];
     for (let from = 0; from < bytes.length; from += step) {
-      reader.push(bytes.subarray(from, from + step), (line) => told.push(toldOf(line)));
+      reader.push(bytes.subarray(from, from + step), (line) => messages.push(toldOf(line)));
     }
-    assert.deepEqual(told, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
+    assert.deepEqual(messages, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
   }
 });
 

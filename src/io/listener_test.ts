@@ -8,11 +8,11 @@ import { within } from "../../tests/kit/wait.ts";
 import { listen } from "./listener.ts";
 
 Deno.test("an error after a complete body is not reported to the reader of the body", async () => {
-  const told: string[] = [];
+  const messages: string[] = [];
   await using listener = await listen({
     ...{ host: "127.0.0.1", port: 0, what: "a test" },
     answer: (request, response) => {
-      request.on("error", ({ message }) => told.push(message));
+      request.on("error", ({ message }) => messages.push(message));
       request.once("end", () => setTimeout(() => response.end("read"), 50));
       request.resume();
     },
@@ -20,16 +20,16 @@ Deno.test("an error after a complete body is not reported to the reader of the b
   const sent = connect(Number(new URL(listener.origin).port), "127.0.0.1");
   sent.write("PUT / HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 5\r\n\r\n12345{}");
   const answer = await text(sent).catch(() => "");
-  assert.deepEqual([told, answer.startsWith("HTTP/1.1 2")], [[], false]);
+  assert.deepEqual([messages, answer.startsWith("HTTP/1.1 2")], [[], false]);
 });
 
 Deno.test("an error in a body is reported to the reader of the body", async () => {
-  const told: string[] = [];
+  const messages: string[] = [];
   await using listener = await listen({
     ...{ host: "127.0.0.1", port: 0, what: "a test" },
     answer: (request, response) => {
       request.on("error", ({ message }) => {
-        told.push(message);
+        messages.push(message);
         response.writeHead(400, { connection: "close" }).end();
       });
       request.resume();
@@ -39,7 +39,7 @@ Deno.test("an error in a body is reported to the reader of the body", async () =
   await once(sent, "connect");
   sent.write("PUT / HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\nno length");
   assert.match(await text(sent), /^HTTP\/1\.1 400 /);
-  assert.equal(told.length, 1);
+  assert.equal(messages.length, 1);
 });
 
 const TLS = { cert: OTHER_CERTIFICATE, key: OTHER_KEY };

@@ -21,8 +21,8 @@ Deno.test("readPlain() refuses a link, a folder and a pipe", async () => {
   await using at = await fixture();
   await Deno.symlink("/etc/hosts", join(at.root, "link"));
   await Deno.mkdir(join(at.root, "folder"));
-  const made = new Deno.Command("mkfifo", { args: [join(at.root, "pipe")] }).outputSync();
-  assert.ok(made.success);
+  const result = new Deno.Command("mkfifo", { args: [join(at.root, "pipe")] }).outputSync();
+  assert.ok(result.success);
   for (const name of ["link", "folder", "pipe"]) {
     assert.throws(() => readPlain(join(at.root, name)), /not a regular file/, name);
   }

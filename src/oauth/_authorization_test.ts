@@ -72,8 +72,8 @@ function scene(
   return { signedIn, store, seen, refreshes: () => refreshes };
 }
 
-function refusal(sent: string, status = 401) {
-  return { response: new Response(null, { status }), sent, isAgain: false, signal: NEVER };
+function refusal(request: string, status = 401) {
+  return { response: new Response(null, { status }), sent: request, isAgain: false, signal: NEVER };
 }
 
 Deno.test("SignedInServer reads its file once, and again after a change", async () => {
@@ -95,9 +95,9 @@ Deno.test("SignedInServer reads its file once, and again after a change", async 
 Deno.test("SignedInServer registers current tokens as secrets, and removes old ones", async () => {
   const { signedIn, seen } = scene();
   for (let turn = 0; turn < 20; turn++) {
-    const sent = await signedIn.header(NEVER) ?? "";
-    assert.ok(seen.secrets.has(sent.replace("Bearer ", "")), sent);
-    assert.ok(await signedIn.refused(refusal(sent)));
+    const request = await signedIn.header(NEVER) ?? "";
+    assert.ok(seen.secrets.has(request.replace("Bearer ", "")), request);
+    assert.ok(await signedIn.refused(refusal(request)));
   }
   assert.ok(seen.secrets.has("refresh-20"));
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
@@ -105,9 +105,9 @@ Deno.test("SignedInServer registers current tokens as secrets, and removes old o
 
 Deno.test("SignedInServer does not refresh after the refusal of an earlier token", async () => {
   const { signedIn, store, refreshes } = scene();
-  const sent = await signedIn.header(NEVER) ?? "";
+  const request = await signedIn.header(NEVER) ?? "";
   await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
-  assert.ok(await signedIn.refused(refusal(sent)));
+  assert.ok(await signedIn.refused(refusal(request)));
   assert.equal(refreshes(), 0);
 });
 
@@ -127,11 +127,11 @@ Deno.test("SignedInServer refreshes a minute before expiry, or in the last fifth
 
 Deno.test("SignedInServer does not restore a sign-in that ended during a request for more scopes", async () => {
   const { signedIn, store } = scene({}, () => void store.remove("k"));
-  const sent = await signedIn.header(NEVER) ?? "";
+  const request = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
   const response = new Response(null, { status: 403, headers });
   await assert.rejects(
-    signedIn.refused({ ...refusal(sent), response }),
+    signedIn.refused({ ...refusal(request), response }),
     /requires more permissions/,
   );
   assert.equal(await store.read("k"), undefined);
@@ -139,8 +139,8 @@ Deno.test("SignedInServer does not restore a sign-in that ended during a request
 
 Deno.test("SignedInServer leaves a 403 without scopes to the caller", async () => {
   const { signedIn, refreshes } = scene();
-  const sent = await signedIn.header(NEVER) ?? "";
-  assert.equal(await signedIn.refused(refusal(sent, 403)), false);
+  const request = await signedIn.header(NEVER) ?? "";
+  assert.equal(await signedIn.refused(refusal(request, 403)), false);
   assert.equal(refreshes(), 0);
 });
 
@@ -153,11 +153,11 @@ Deno.test("SignedInServer sends no token of a sign-in that ended during its refr
 
 Deno.test("SignedInServer keeps the scopes of all calls that need more at the same time", async () => {
   const { signedIn, store } = scene();
-  const sent = await signedIn.header(NEVER) ?? "";
+  const request = await signedIn.header(NEVER) ?? "";
   await Promise.all(["one", "two"].map(async (scope) => {
     const headers = { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` };
     const response = new Response(null, { status: 403, headers });
-    await assert.rejects(signedIn.refused({ ...refusal(sent), response }), {
+    await assert.rejects(signedIn.refused({ ...refusal(request), response }), {
       code: "LOGIN_REQUIRED",
     });
   }));
@@ -166,12 +166,12 @@ Deno.test("SignedInServer keeps the scopes of all calls that need more at the sa
 
 Deno.test("SignedInServer repeats a call that needs more scopes if the user signs in meanwhile", async () => {
   const { signedIn, store } = scene();
-  const sent = await signedIn.header(NEVER) ?? "";
+  const request = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="one"' };
   const response = new Response(null, { status: 403, headers });
   let again: Promise<boolean> | undefined;
   await store.locked("k", async () => {
-    again = signedIn.refused({ ...refusal(sent), response });
+    again = signedIn.refused({ ...refusal(request), response });
     await yieldTurn();
     await store.write("k", { ...KEPT, accessToken: "new", scopes: ["one"] });
   });

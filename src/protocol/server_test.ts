@@ -54,7 +54,7 @@ function optionsOf(answers: Answers): ProtocolServerOptions {
   return {
     transport: {
       send: (message) => answers.take(message as unknown as JSONRPCMessage),
-      answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
+      answer: (id, text) => void answers.take(JSON.parse(`{${text},"jsonrpc":"2.0","id":${id}}`)),
     },
     hello: (isStateless) => helloOf([], { ...NAME, isStateless }),
     onListen() {},

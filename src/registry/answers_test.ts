@@ -55,10 +55,10 @@ Deno.test("answer() returns the named, tagged or newest version, and marks immut
     ["/mcp/fs%3Aread_json@1.0.0", "1.0.0", "public, max-age=31536000, immutable"],
   ] as const;
   for (const [target, version, caching] of rows) {
-    const made = await ask(target);
-    assert.equal(text(made), `// ${version}`, target);
-    assert.equal(made.headers["cache-control"], caching, target);
-    assert.equal(made.headers["x-pml-version"], version, target);
+    const response = await ask(target);
+    assert.equal(text(response), `// ${version}`, target);
+    assert.equal(response.headers["cache-control"], caching, target);
+    assert.equal(response.headers["x-pml-version"], version, target);
   }
   const gone = [
     "weather@gone",
@@ -70,9 +70,9 @@ Deno.test("answer() returns the named, tagged or newest version, and marks immut
     "%",
   ];
   for (const name of gone) {
-    const made = await ask(`/mcp/${name}`);
-    assert.equal(made.status, 404, name);
-    assert.equal(text(made), `{"error":"not_found","message":"MCP '${name}' not in registry"}`);
+    const response = await ask(`/mcp/${name}`);
+    assert.equal(response.status, 404, name);
+    assert.equal(text(response), `{"error":"not_found","message":"MCP '${name}' not in registry"}`);
   }
 });
 
@@ -104,9 +104,12 @@ Deno.test("answer() returns a saved capability as a module, and its content to c
   const asked = (accept?: string) =>
     answer({ method: "GET", target: "/mcp/my:do@1.0.0", accept }, store);
   for (const accept of [undefined, "*/*", "text/html"]) {
-    const made = await asked(accept);
-    assert.match(text(made), /^\/\/ A capability[^]*\nexport\{run as "do",run as "default"\};\n$/);
-    assert.deepEqual([made.headers["content-type"], made.headers["cache-control"]], [
+    const response = await asked(accept);
+    assert.match(
+      text(response),
+      /^\/\/ A capability[^]*\nexport\{run as "do",run as "default"\};\n$/,
+    );
+    assert.deepEqual([response.headers["content-type"], response.headers["cache-control"]], [
       "application/typescript",
       "no-cache",
     ]);
@@ -114,9 +117,9 @@ Deno.test("answer() returns a saved capability as a module, and its content to c
   for (
     const accept of ["application/typescript", "application/json;q=0.5, Application/TypeScript"]
   ) {
-    const made = await asked(accept);
-    assert.deepEqual(made.body, code);
-    assert.match(made.headers["cache-control"] ?? "", /immutable/);
+    const response = await asked(accept);
+    assert.deepEqual(response.body, code);
+    assert.match(response.headers["cache-control"] ?? "", /immutable/);
   }
   assert.equal((await asked("application/json")).headers["content-type"], "application/json");
 });
@@ -152,18 +155,18 @@ Deno.test("answer() returns each server once in catalog pages of any size", asyn
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(name), fc.integer({ min: 1, max: 9 }), async (names, limit) => {
       const all = shelf(names.map((each) => entry(each, "1.0.0")));
-      const found: string[] = [];
+      const ids: string[] = [];
       for (let cursor = "";;) {
         const target = `/mcp?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
         const { items, next_cursor } = JSON.parse(
           text(await answer({ method: "GET", target }, all)),
         );
         assert.ok(items.length <= limit);
-        found.push(...items.map(({ fqdn }: { fqdn: string }) => fqdn));
+        ids.push(...items.map(({ fqdn }: { fqdn: string }) => fqdn));
         if (next_cursor === null) break;
         cursor = next_cursor;
       }
-      assert.deepEqual(found, names.toSorted());
+      assert.deepEqual(ids, names.toSorted());
     }),
     { numRuns: 50 },
   );
@@ -173,9 +176,9 @@ Deno.test("answer() responds to any target and headers", async () => {
   const unit = fc.constantFrom(..."%?&=/@:,;*q. \0\r\nü\ud800a1mcp".split(""));
   const odd = fc.string({ unit, maxLength: 40 });
   await fc.assert(fc.asyncProperty(odd, odd, odd, async (path, accept, ifNoneMatch) => {
-    const made = await ask(`/mcp/${path}`, { accept, ifNoneMatch });
-    assert.ok([200, 304, 400, 404].includes(made.status), String(made.status));
-    for (const value of Object.values(made.headers)) assert.match(value, /^[ -~]*$/);
+    const response = await ask(`/mcp/${path}`, { accept, ifNoneMatch });
+    assert.ok([200, 304, 400, 404].includes(response.status), String(response.status));
+    for (const value of Object.values(response.headers)) assert.match(value, /^[ -~]*$/);
   }));
 });
 

@@ -43,8 +43,8 @@ Deno.test("Registries caches the usable entries of a catalog for offline search"
     "1.0",
   ]);
   assert.deepEqual(a?.tools.map(({ name }) => name), ["x", "t"]);
-  const said = a?.tools[1]?.definition?.description ?? "";
-  assert.ok(said.length <= 2_000 && said.startsWith("[31mred"));
+  const text = a?.tools[1]?.definition?.description ?? "";
+  assert.ok(text.length <= 2_000 && text.startsWith("[31mred"));
   assert.deepEqual(byName.get("d")?.tools, []);
   assert.equal(byName.get("b")?.description, "");
   one.stop();

@@ -30,29 +30,29 @@ Deno.test("Registries requests an entry and its code once and then uses the cach
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry]);
   assert.equal(registries.cachedEntry("hello"), undefined);
-  const found = await registries.find("hello", never);
-  assert.ok(found);
-  assert.equal(found.source, registry.url);
-  assert.equal(found.vouched, `not authenticated: ${registry.host} is reached without TLS`);
-  assert.deepEqual([found.offline, found.gone, found.older], [false, false, false]);
-  assert.equal(registries.hasCode(found), false);
+  const entry = await registries.find("hello", never);
+  assert.ok(entry);
+  assert.equal(entry.source, registry.url);
+  assert.equal(entry.vouched, `not authenticated: ${registry.host} is reached without TLS`);
+  assert.deepEqual([entry.offline, entry.gone, entry.older], [false, false, false]);
+  assert.equal(registries.hasCode(entry), false);
   const told: Progress[] = [];
   const [bytes, same] = await Promise.all([
-    registries.code(found, { ...never, onProgress: (progress) => told.push(progress) }),
-    registries.code(found, never),
+    registries.code(entry, { ...never, onProgress: (progress) => told.push(progress) }),
+    registries.code(entry, never),
   ]);
   assert.equal(new TextDecoder().decode(bytes), ONE);
   assert.equal(same, bytes);
   assert.equal(told.at(-1)?.progress, ONE.length);
-  assert.equal(registries.hasCode(found), true);
+  assert.equal(registries.hasCode(entry), true);
   assert.deepEqual(registry.targets, ["/hello", "/hello@1.0.0"]);
   registry.stop();
   // Another process, and no registry.
   const later = new Scene(home, [registry]).registries;
-  const known = later.cachedEntry("hello");
-  assert.equal(known?.hash, found.hash);
-  assert.equal(known?.source, registry.url);
-  assert.equal(new TextDecoder().decode(await later.code(known ?? found, never)), ONE);
+  const foundEntry = later.cachedEntry("hello");
+  assert.equal(foundEntry?.hash, entry.hash);
+  assert.equal(foundEntry?.source, registry.url);
+  assert.equal(new TextDecoder().decode(await later.code(foundEntry ?? entry, never)), ONE);
   assert.equal(registry.asked.length, 2);
 });
 
@@ -71,13 +71,13 @@ Deno.test("Registries keeps the texts of numbers in an entry and hashes them as 
   assert.deepEqual(exact?.signature, rounded?.signature);
   registry.answer = entries({ hello: { json: exact ?? {} } });
   const registriesNow = () => new Scene(home, [registry], { publicKey: key }).registries;
-  const found = await registriesNow().find("hello", never);
+  const foundEntry = await registriesNow().find("hello", never);
   const again = registriesNow().cachedEntry("hello");
-  for (const one of [found, again]) {
+  for (const one of [foundEntry, again]) {
     const [listed] = one?.manifest.tools ?? [];
     assert.equal(JSON.stringify(listed?.definition), tool);
   }
-  assert.equal(found?.hash, manifestHash(JSON.parse(JSON.stringify(found?.manifest))));
+  assert.equal(foundEntry?.hash, manifestHash(JSON.parse(JSON.stringify(foundEntry?.manifest))));
 });
 
 Deno.test("Registries returns and caches only code with the hash of its entry", async () => {
@@ -92,14 +92,14 @@ Deno.test("Registries returns and caches only code with the hash of its entry", 
       asked.headers.get("accept") === "application/typescript"
         ? code(text, { etag: `"${hash(ONE)}"` })
         : entries(entry)(asked);
-    const found = await registries.find("hello", never);
-    assert.ok(found);
+    const foundEntry = await registries.find("hello", never);
+    assert.ok(foundEntry);
     await fails(
-      registries.code(found, never),
+      registries.code(foundEntry, never),
       "INTEGRITY_MISMATCH",
       /"hello" 1\.0\.0 .* its code is/,
     );
-    assert.equal(registries.hasCode(found), false);
+    assert.equal(registries.hasCode(foundEntry), false);
   }
   const stored = [...Deno.readDirSync(join(home.path, "cache"))].map(({ name }) => name);
   assert.deepEqual(stored.filter((name) => name.endsWith(".code")), []);
@@ -210,25 +210,25 @@ Deno.test("Registries uses cached entries during an outage and fails at once for
   await using registry = new ScriptedRegistry(entries(hello()));
   const scene = new Scene(home, [registry], { restMs: 60_000, entryMs: 0 });
   const { registries, warned } = scene;
-  const found = await registries.find("hello", never);
-  assert.ok(found);
+  const entry = await registries.find("hello", never);
+  assert.ok(entry);
   registry.stop();
   await fails(registries.find("other", never), "REGISTRY_OFFLINE", /Cannot reach the registry/);
   const { fetched } = scene;
   for (let call = 0; call < 20; call++) {
     await fails(registries.find(`other${call}`, never), "REGISTRY_OFFLINE");
-    await fails(registries.code(found, never), "REGISTRY_OFFLINE");
+    await fails(registries.code(entry, never), "REGISTRY_OFFLINE");
     assert.equal(registries.cachedEntry("hello")?.offline, true);
-    assert.equal((await registries.find("hello", never))?.hash, found.hash);
+    assert.equal((await registries.find("hello", never))?.hash, entry.hash);
   }
   assert.equal(scene.fetched, fetched, "no call waits for an unreachable registry");
   assert.equal(warned.length, 1, "an outage is logged once");
   assert.match(warned[0] ?? "", /Cannot reach .*; PML uses cached entries/);
   const later = new Scene(home, [registry], { restMs: 1, entryMs: 0 }).registries;
-  await fails(later.code(found, never), "REGISTRY_OFFLINE");
+  await fails(later.code(entry, never), "REGISTRY_OFFLINE");
   registry.start();
   await until(() => later.cachedEntry("hello")?.offline === false);
-  assert.equal(new TextDecoder().decode(await later.code(found, never)), ONE);
+  assert.equal(new TextDecoder().decode(await later.code(entry, never)), ONE);
 });
 
 Deno.test("Registries waits for a silent registry once and then sends one probe at a time", async () => {
@@ -275,9 +275,9 @@ Deno.test("Registries.kept() sends no request for an entry of any age", async ()
   await using registry = new ScriptedRegistry(entries(hello()));
   const { registries } = new Scene(home, [registry], { entryMs: 0 });
   assert.equal(registries.storedEntry("hello"), undefined);
-  const found = await registries.find("hello", never);
+  const entry = await registries.find("hello", never);
   registry.asked.length = 0;
-  assert.equal(registries.storedEntry("hello")?.hash, found?.hash);
+  assert.equal(registries.storedEntry("hello")?.hash, entry?.hash);
   // Background requests are sent after a turn of the event loop, so this lookup comes later.
   await registries.find("ghost", never);
   assert.deepEqual(registry.targets, ["/ghost"]);
@@ -375,9 +375,9 @@ Deno.test("Registries accepts only signed entries from a registry with a key, an
   assert.equal(registries.cachedEntry("hello"), undefined);
   await fails(registries.find("hello", never), "REGISTRY_BAD_RESPONSE", /is not signed/);
   registry.answer = sign("2026-02-01T00:00:00Z", "1.1.0");
-  const found = await registries.find("hello", never);
-  assert.match(found?.vouched ?? "", /^signed/);
-  assert.equal(found?.older, false);
+  const foundEntry = await registries.find("hello", never);
+  assert.match(foundEntry?.vouched ?? "", /^signed/);
+  assert.equal(foundEntry?.older, false);
   registry.answer = sign("2026-01-01T00:00:00Z");
   assert.equal((await registries.refresh("hello", never))?.older, true);
   registry.answer = sign("2026-03-01T00:00:00Z", "1.2.0");

@@ -132,8 +132,8 @@ Deno.test("a batch file receives hostile arguments unchanged, and starts nothing
     ["(a)", "a;b,c=d", "@a", "~", "é", "\u{1f600}", "$(x)"],
   ];
   for (const args of hostile) {
-    const ran = await runProgram({ file: batch ?? "", args, cwd: made.root, env: {} }, OPEN);
-    assert.equal(ran.stdout.trim(), JSON.stringify(args), ran.stderr);
+    const result = await runProgram({ file: batch ?? "", args, cwd: made.root, env: {} }, OPEN);
+    assert.equal(result.stdout.trim(), JSON.stringify(args), result.stderr);
   }
   assert.equal(size(hit), 0);
   const broken = { file: batch ?? "", args: ["a\nb"], cwd: made.root, env: {} };

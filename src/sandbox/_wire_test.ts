@@ -12,14 +12,14 @@ const STREAM = new TextEncoder().encode(
 
 function read(pieces: readonly Uint8Array[]): string[] {
   const reader = new ChildLineReader(NONCE, 1_000);
-  const said: string[] = [];
+  const lines: string[] = [];
   for (const piece of pieces) {
     // The memory of a chunk is reused.
     const memory = piece.slice();
-    for (const line of reader.push(memory)) said.push(told(line));
+    for (const line of reader.push(memory)) lines.push(told(line));
     memory.fill(0);
   }
-  return said.filter((one) => one !== "noise: ");
+  return lines.filter((one) => one !== "noise: ");
 }
 
 function told(line: ChildLine): string {

@@ -176,6 +176,6 @@ Deno.test("host.fetch() refuses a host whose address cannot be resolved", async 
   await using yard = new Yard();
   const sandbox = await yard.start(MODULE, { net: ["*"] });
   // The resolver refuses a name with such a long label without a query.
-  const said = await codeOf(get(sandbox, `https://${"a".repeat(70)}.example/`));
-  assert.match(said, /getaddrinfo/);
+  const text = await codeOf(get(sandbox, `https://${"a".repeat(70)}.example/`));
+  assert.match(text, /getaddrinfo/);
 });

@@ -31,16 +31,16 @@ Deno.test("runProgram() returns code and outputs, and passes only the given envi
     const code = `const { A, HOME, PML_PROCESS_TEST } = Deno.env.toObject();
       console.log(A, HOME, PML_PROCESS_TEST, Deno.cwd());
       console.error(await new Response(Deno.stdin.readable).text() + "!"); Deno.exit(3);`;
-    const ran = await runProgram(script(code, { A: "b" }), OPEN);
-    assert.deepEqual(ran, { code: 3, stdout: "b undefined undefined /\n", stderr: "!\n" });
+    const result = await runProgram(script(code, { A: "b" }), OPEN);
+    assert.deepEqual(result, { code: 3, stdout: "b undefined undefined /\n", stderr: "!\n" });
   } finally {
     Deno.env.delete("PML_PROCESS_TEST");
   }
 });
 
 Deno.test("runProgram() keeps the head of a long output and reads the rest", async () => {
-  const ran = await runProgram(script(`console.log("é".repeat(1_000_000))`), OPEN);
-  assert.deepEqual([ran.code, ran.stdout], [0, "é".repeat(500)]);
+  const result = await runProgram(script(`console.log("é".repeat(1_000_000))`), OPEN);
+  assert.deepEqual([result.code, result.stdout], [0, "é".repeat(500)]);
 });
 
 Deno.test("runProgram() kills the program and its child processes when its signal aborts", async () => {
@@ -83,9 +83,9 @@ Deno.test("killGroup() ends a running program, and ignores one that has ended", 
  * Removes SIGINT, SIGQUIT and SIGPIPE from the ignored signals that a program prints. Without a
  * keeper, a program inherits the ignored signals of the tests, such as those of a background job.
  */
-function heeding(said: string): string {
+function heeding(text: string): string {
   const these = 1n << 1n | 1n << 2n | 1n << 12n;
-  return said.replace(
+  return text.replace(
     /(?<=^SigIgn:\t)\w+/m,
     (bits) => (BigInt(`0x${bits}`) & ~these).toString(16).padStart(16, "0"),
   );
@@ -94,8 +94,8 @@ function heeding(said: string): string {
 /** The lines of `ls /proc/self/fd`. */
 const DESCRIPTORS = /^\d+\n/gm;
 
-function descriptorsIn(said: string): readonly string[] {
-  return said.match(DESCRIPTORS) ?? [];
+function descriptorsIn(text: string): readonly string[] {
+  return text.match(DESCRIPTORS) ?? [];
 }
 
 Deno.test({
@@ -215,8 +215,8 @@ Deno.test("a confined program writes only within its reach, or does not run", {
     const said = { ...script(`Deno.writeTextFileSync("${folder}/new", "")`), kept: true };
     assert.equal((await runProgram({ ...said }, OPEN)).code, 0);
     await Deno.remove(`${folder}/new`);
-    const ran = await runProgram({ ...said, reach }, OPEN);
-    assert.match(ran.stderr, /PermissionDenied|no landlock/);
+    const result = await runProgram({ ...said, reach }, OPEN);
+    assert.match(result.stderr, /PermissionDenied|no landlock/);
     await assert.rejects(Deno.stat(`${folder}/new`), Deno.errors.NotFound);
   } finally {
     await Deno.remove(folder, { recursive: true });

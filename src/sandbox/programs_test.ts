@@ -52,9 +52,14 @@ Deno.test("host.exec() returns code, signal and outputs, and passes arguments un
   await using yard = new Yard();
   const { exec } = await runner(yard);
   const odd = ["-n", "$(id)", "a b", "*", "; rm -rf /", "é\n", ""];
-  const ran = await exec("printf", ["%s|", ...odd]);
-  assert.equal(ran.stdout, odd.map((one) => `${one}|`).join(""));
-  assert.deepEqual([ran.code, ran.signal, ran.stderr, ran.timedOut], [0, null, "", false]);
+  const result = await exec("printf", ["%s|", ...odd]);
+  assert.equal(result.stdout, odd.map((one) => `${one}|`).join(""));
+  assert.deepEqual([result.code, result.signal, result.stderr, result.timedOut], [
+    0,
+    null,
+    "",
+    false,
+  ]);
   assert.equal((await exec("sh", ["-c", "echo no >&2; exit 7"])).stderr, "no\n");
   assert.equal((await exec("sh", ["-c", "exit 7"])).code, 7);
   const killed = await exec("sh", ["-c", "kill -9 $$"]);
@@ -140,10 +145,10 @@ Deno.test("host.exec() runs only granted programs from outside the workspace", a
 Deno.test("host.exec() keeps the head and the tail of an output, and reports its end while it runs", async () => {
   await using yard = new Yard();
   const { exec } = await runner(yard);
-  const ran = await exec("sh", ["-c", "seq 1 200000"], { options: { maxBytes: 1_000 } });
-  assert.match(ran.stdout, /^1\n2\n[^]*\n\[\d+ bytes left out\]\n[^]*\n200000\n$/);
-  assert.ok(ran.stdout.length < 1_100, `${ran.stdout.length}`);
-  const { omitted } = ran as unknown as { readonly omitted: { readonly stdout: number } };
+  const result = await exec("sh", ["-c", "seq 1 200000"], { options: { maxBytes: 1_000 } });
+  assert.match(result.stdout, /^1\n2\n[^]*\n\[\d+ bytes left out\]\n[^]*\n200000\n$/);
+  assert.ok(result.stdout.length < 1_100, `${result.stdout.length}`);
+  const { omitted } = result as unknown as { readonly omitted: { readonly stdout: number } };
   assert.equal(omitted.stdout, 1_288_895 - 1_000);
   const slow = await exec("sh", ["-c", "echo one; sleep 0.2; echo two >&2; sleep 0.2"]);
   assert.deepEqual(slow.told, [["stdout", "one\n"], ["stderr", "two\n"]]);
@@ -220,8 +225,8 @@ Deno.test("host.exec() never searches the workspace, even if PATH names no other
   for (const path of ["", ".", ":", yard.ws, `${yard.ws}/..x`]) {
     Deno.mkdirSync(`${yard.ws}/..x`, { recursive: true });
     const { exec } = await runner(yard, { environment: { PATH: path } });
-    const ran = await exec("/bin/sh", ["-c", "planted"]);
-    assert.deepEqual([ran.code, ran.stdout], [127, ""], path);
+    const result = await exec("/bin/sh", ["-c", "planted"]);
+    assert.deepEqual([result.code, result.stdout], [127, ""], path);
   }
 });
 

@@ -115,25 +115,25 @@ Deno.test("stepsOf() splits at sentences and words, but never within a literal",
 });
 
 Deno.test("planOf() fills a path and is confident if the step is named and complete", async () => {
-  const made = await intentPlan("Read the config.json file", toolsOf());
-  assert.deepEqual(tasksOf(made), [["fs:read_file", { path: "config.json" }]]);
-  assert.deepEqual([made.open, made.unmet], [[], []]);
-  assert.ok(made.confidence > 0.8, `${made.confidence}`);
+  const plan = await intentPlan("Read the config.json file", toolsOf());
+  assert.deepEqual(tasksOf(plan), [["fs:read_file", { path: "config.json" }]]);
+  assert.deepEqual([plan.open, plan.unmet], [[], []]);
+  assert.ok(plan.confidence > 0.8, `${plan.confidence}`);
 });
 
 Deno.test("planOf() uses the subject of a search as the query", async () => {
-  const made = await intentPlan("search the web for AI news", toolsOf());
-  assert.deepEqual(tasksOf(made), [["web:web_search", { query: "AI news" }]]);
-  assert.ok(made.confidence > 0.8, `${made.confidence}`);
+  const plan = await intentPlan("search the web for AI news", toolsOf());
+  assert.deepEqual(tasksOf(plan), [["web:web_search", { query: "AI news" }]]);
+  assert.ok(plan.confidence > 0.8, `${plan.confidence}`);
 });
 
 Deno.test("planOf() repeats a task for each of several literals", async () => {
-  const made = await intentPlan("Read a.txt, b.txt and docs/c.txt", toolsOf());
+  const plan = await intentPlan("Read a.txt, b.txt and docs/c.txt", toolsOf());
   assert.deepEqual(
-    tasksOf(made),
+    tasksOf(plan),
     ["a.txt", "b.txt", "docs/c.txt"].map((path) => ["fs:read_file", { path }]),
   );
-  assert.deepEqual(made.plan.tasks.map((task) => task.depends_on), [
+  assert.deepEqual(plan.plan.tasks.map((task) => task.depends_on), [
     undefined,
     undefined,
     undefined,
@@ -141,13 +141,13 @@ Deno.test("planOf() repeats a task for each of several literals", async () => {
 });
 
 Deno.test("planOf() passes text from one task to the next", async () => {
-  const made = await intentPlan("Read notes.md. Write it to copy.md.", toolsOf());
-  assert.deepEqual(tasksOf(made), [
+  const plan = await intentPlan("Read notes.md. Write it to copy.md.", toolsOf());
+  assert.deepEqual(tasksOf(plan), [
     ["fs:read_file", { path: "notes.md" }],
     ["fs:write_file", { path: "copy.md", content: { $ref: "t1#" } }],
   ]);
-  assert.deepEqual(made.plan.tasks[1]?.depends_on, ["t1"]);
-  assert.deepEqual(made.open, []);
+  assert.deepEqual(plan.plan.tasks[1]?.depends_on, ["t1"]);
+  assert.deepEqual(plan.open, []);
 });
 
 Deno.test("planOf() passes an output that is sometimes text, with less confidence", async () => {
@@ -163,11 +163,11 @@ Deno.test("planOf() passes an output that is sometimes text, with less confidenc
 });
 
 Deno.test("planOf() orders a task after the one whose output it needs", async () => {
-  const made = await intentPlan(
+  const plan = await intentPlan(
     'Phone the contact. Find the contact named "Ada Lovelace"',
     toolsOf(),
   );
-  assert.deepEqual(tasksOf(made), [
+  assert.deepEqual(tasksOf(plan), [
     ["mail:find_contact", { name: "Ada Lovelace" }],
     ["mail:call_contact", { contactId: { $ref: "t1#/contact_id" } }],
   ]);
@@ -178,27 +178,27 @@ Deno.test("planOf() orders a task after the one that it usually follows", async 
   assert.ok(list && read && mail);
   const parts = new Map([[read, 0.6], [mail, 0.3]]);
   const next = (id: ToolId) => id === list ? parts : new Map();
-  const made = await intentPlan(
+  const plan = await intentPlan(
     "Read the file a.txt, list the folder ./src",
     toolsOf(undefined, { next }),
   );
-  assert.ok(made.alternatives.t1?.includes(mail));
-  assert.deepEqual(made.plan.tasks.map(({ tool }) => tool), ["fs:list_directory", "fs:read_file"]);
+  assert.ok(plan.alternatives.t1?.includes(mail));
+  assert.deepEqual(plan.plan.tasks.map(({ tool }) => tool), ["fs:list_directory", "fs:read_file"]);
 });
 
 Deno.test("planOf() reports open arguments, alternatives and steps without a tool", async () => {
-  const made = await intentPlan(
+  const plan = await intentPlan(
     'Send an email to ada@example.com with "Hello". Xylophone zebra quokka',
     toolsOf(),
   );
-  assert.deepEqual(tasksOf(made), [["mail:send_email", {
+  assert.deepEqual(tasksOf(plan), [["mail:send_email", {
     to: "ada@example.com",
     subject: "Hello",
   }]]);
-  assert.deepEqual(made.open, [{ task: "t1", argument: "body", type: "string" }]);
-  assert.ok(made.confidence < 0.8);
-  assert.deepEqual(made.unmet, ["Xylophone zebra quokka"]);
-  assert.ok((made.alternatives.t1?.length ?? 0) >= 1);
+  assert.deepEqual(plan.open, [{ task: "t1", argument: "body", type: "string" }]);
+  assert.ok(plan.confidence < 0.8);
+  assert.deepEqual(plan.unmet, ["Xylophone zebra quokka"]);
+  assert.ok((plan.alternatives.t1?.length ?? 0) >= 1);
   await assert.rejects(intentPlan("xylophone zebra", toolsOf()), { code: "BAD_ARGUMENTS" });
 });
 
@@ -211,20 +211,20 @@ Deno.test("planOf() fills no argument with a literal of another kind or type", a
       url: TEXT,
     },
   })];
-  const made = await intentPlan("resize the image to fit 800 px", toolsOf({ img: odd }));
-  assert.deepEqual(tasksOf(made), [["img:resize", { mode: "fit", width: 800 }]]);
-  assert.deepEqual(made.open.map(({ argument }) => argument), ["tags", "url"]);
+  const plan = await intentPlan("resize the image to fit 800 px", toolsOf({ img: odd }));
+  assert.deepEqual(tasksOf(plan), [["img:resize", { mode: "fit", width: 800 }]]);
+  assert.deepEqual(plan.open.map(({ argument }) => argument), ["tags", "url"]);
 });
 
 Deno.test("planOf() fills in numbers of a schema with their text", async () => {
   const args = parseExact(
     '{"id":{"const":725653563933458432},"size":{"enum":[1,725653563933458431]}}',
   );
-  const made = await intentPlan(
+  const plan = await intentPlan(
     "resize to 725653563933458431",
     toolsOf({ img: [tool("resize", "Resize", { args })] }),
   );
-  const [[, filled] = []] = tasksOf(made);
+  const [[, filled] = []] = tasksOf(plan);
   assert.equal(JSON.stringify(filled), '{"id":725653563933458432,"size":725653563933458431}');
 });
 
@@ -234,8 +234,8 @@ Deno.test("planOf() has less confidence if another server's tool matches equally
       args: PATH,
     }),
   ];
-  const made = await intentPlan("Read the config.json file", toolsOf({ fs: FILES, evil }));
-  assert.ok(made.confidence <= 0.8, `${made.confidence}`);
+  const plan = await intentPlan("Read the config.json file", toolsOf({ fs: FILES, evil }));
+  assert.ok(plan.confidence <= 0.8, `${plan.confidence}`);
 });
 
 Deno.test("planOf() does not prefer a server whose tools mention all words", async () => {
@@ -245,17 +245,17 @@ Deno.test("planOf() does not prefer a server whose tools mention all words", asy
   for (
     const intent of ["Read the file a.txt", "Search the web for tea", "Find a contact", "List ./x"]
   ) {
-    const made = await intentPlan(intent, toolsOf(servers));
-    const isFirst = made.plan.tasks.some((task) => task.tool === "stuffed:helper");
-    assert.ok(!isFirst || made.confidence <= 0.8, `${intent}: ${JSON.stringify(made)}`);
+    const plan = await intentPlan(intent, toolsOf(servers));
+    const isFirst = plan.plan.tasks.some((task) => task.tool === "stuffed:helper");
+    assert.ok(!isFirst || plan.confidence <= 0.8, `${intent}: ${JSON.stringify(plan)}`);
   }
 });
 
 Deno.test("planOf() creates no task for a tool of an unapproved server", async () => {
   const options = toolsOf({ fs: FILES, web: WEB }, { offered: "web" });
-  const made = await intentPlan("Search the web for a file", options);
-  assert.ok(made.plan.tasks.every(({ tool }) => tool.startsWith("fs:")));
-  assert.ok(made.alternatives.t1?.includes("web:web_search" as ToolId));
+  const plan = await intentPlan("Search the web for a file", options);
+  assert.ok(plan.plan.tasks.every(({ tool }) => tool.startsWith("fs:")));
+  assert.ok(plan.alternatives.t1?.includes("web:web_search" as ToolId));
 });
 
 Deno.test("planOf() limits words, steps and time", async () => {
@@ -264,8 +264,8 @@ Deno.test("planOf() limits words, steps and time", async () => {
     code: "INPUT_TOO_LARGE",
     message: /32769/,
   });
-  const made = await intentPlan("read a.txt, ".repeat(500), options);
-  assert.equal(made.plan.tasks.length, 12);
+  const plan = await intentPlan("read a.txt, ".repeat(500), options);
+  assert.equal(plan.plan.tasks.length, 12);
   const hard = [
     '"'.repeat(32_000),
     "a.".repeat(16_000),

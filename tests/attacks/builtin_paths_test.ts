@@ -88,9 +88,9 @@ const WAYS: readonly Way[] = [...builtins()].flatMap(([server, source]) => {
 Deno.test("every argument of every built-in is listed as a path or as another value", () => {
   for (const [server, source] of builtins()) {
     const { tools } = (source as unknown as { readonly meta: Meta }).meta;
-    const known = [...PLACES[server] ?? [], ...(OTHERS[server] ?? "").split(" ")];
+    const names = [...PLACES[server] ?? [], ...(OTHERS[server] ?? "").split(" ")];
     for (const [name, { inputSchema: { properties = {} } }] of Object.entries(tools)) {
-      const unknown = Object.keys(properties).filter((argument) => !known.includes(argument));
+      const unknown = Object.keys(properties).filter((argument) => !names.includes(argument));
       assert.deepEqual(unknown, [], `${server}:${name} is not in the table of places`);
     }
   }
@@ -214,11 +214,11 @@ async function assertKept(
   const args = { ...GIVEN[tool], [argument]: isList ? [path] : path };
   const answer = await pml.callTool("call", { tool, arguments: args }, { ms: 12_000 });
   const what = `${tool}(${argument}=${JSON.stringify(path)})`;
-  const said = JSON.stringify(answer);
-  assert.ok(!/canary-[0-9a-f]{32}|root:x:0/.test(said) && !said.includes(SECRET), what);
+  const text = JSON.stringify(answer);
+  assert.ok(!/canary-[0-9a-f]{32}|root:x:0/.test(text) && !text.includes(SECRET), what);
   if (!isGitPath(way)) {
-    const told = codeOf(answer) === "PATH_PROTECTED" ? "PATH_PROTECTED" : code;
-    assertRefused(answer, { code: told, what });
+    const output = codeOf(answer) === "PATH_PROTECTED" ? "PATH_PROTECTED" : code;
+    assertRefused(answer, { code: output, what });
   }
 }
 

@@ -176,9 +176,9 @@ Deno.test("a rule with conditions covers no call with unlisted members, on any e
   for (const [name, way] of Object.entries(ways)) {
     const before = (await sent(ws)).length;
     const members = { ...way, _meta: { force: true } } as ToolCall;
-    const asked = await questionOf(pml, members);
-    assert.match(asked.text, /"_meta\.force": true/, name);
-    await asked.answer(picked("No"));
+    const question = await questionOf(pml, members);
+    assert.match(question.text, /"_meta\.force": true/, name);
+    await question.answer(picked("No"));
     assert.equal((await sent(ws)).length, before, name);
     const known = { ...way, _meta: CLIENTS } as ToolCall;
     assert.equal(codeOf(await answerOf(pml, known)), undefined, name);

@@ -28,8 +28,8 @@ Deno.test("a capability that declares no calls gets no permissions", async () =>
   const prepare = (ws: Workspace) => approve(ws, codes);
   await using asks = await capabilityScene("2026-07-28", { prepare, canAsk: false });
   for (const id of Object.keys(codes)) {
-    const said = await called(asks.pml, id);
-    assert.match(said, /APPROVAL_REQUIRED/, said);
+    const text = await called(asks.pml, id);
+    assert.match(text, /APPROVAL_REQUIRED/, text);
   }
   const permissions = { allow: ["my:*", "weather:get"], deny: ["weather:warn"] };
   await using denied = await capabilityScene("2026-07-28", { prepare, permissions });
@@ -80,8 +80,8 @@ Deno.test("a stale capability is marked in search results, and asks before it st
   const line = /^my:rome\(.*stale: weather:get changed since it was saved\]/m;
   // A search waits for lists only for a limited time.
   await until(async () => line.test(textOf(await pml.callTool("search", { query: "my rome" }))));
-  const shown = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
-  assert.match(shown, /"remark":"stale: weather:get changed/);
+  const text = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
+  assert.match(text, /"remark":"stale: weather:get changed/);
   assert.match(await called(pml, "my:rome"), /Rome/);
   assert.equal(asked.length, 1);
   assert.match(asked[0] ?? "", /calls tools that changed[\s\S]*"weather:get": was sha256-000/);
@@ -187,14 +187,14 @@ Deno.test("a capability that would call itself through others is not saved", asy
         toolsUsed: { "my:inner": `sha256-${"0".repeat(64)}` },
       }),
   });
-  const ran = await runPmlOnTerminal(scene.ws, [
+  const result = await runPmlOnTerminal(scene.ws, [
     "capability",
     "save",
     "my:inner",
     "--code",
     "inner.ts",
   ]);
-  assert.match(ran.stdout, /would call itself: my:inner calls my:outer calls my:inner/);
+  assert.match(result.stdout, /would call itself: my:inner calls my:outer calls my:inner/);
 });
 
 Deno.test("without a user to ask, no capability is saved; a command saves it", async () => {
@@ -211,12 +211,12 @@ Deno.test("without a user to ask, no capability is saved; a command saves it", a
   assert.match(await called(pml, "my:rome"), /UNKNOWN_TOOL|Cannot find/);
   assert.match(error.hint, /`pml capability save my:rome --code FILE`/);
   assert.equal(JSON.parse((await runPml(ws, ["approve", "--json"])).stdout).length, 0);
-  const ran = await runPmlOnTerminal(
+  const result = await runPmlOnTerminal(
     ws,
     ["capability", "save", "my:rome", "--code", "rome.ts"],
     { typed: [[/Save exactly this\?/, "y"]] },
   );
-  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal(result.code, 0, result.stdout);
   assert.match((await runPml(ws, ["call", "my:rome"])).stdout, /Rome/);
 });
 
@@ -226,8 +226,8 @@ Deno.test("an import with an incomplete list of tools is reported before it is s
   };
   const file = JSON.stringify(exportForm("my:plain" as ToolId, capability));
   await using scene = await capabilityScene("2025-11-25", { files: { "plain.json": file } });
-  const shown = await runPml(scene.ws, ["capability", "import", "plain.json", "--json"]);
-  assert.match(shown.stdout, / weather:warn, /);
+  const result = await runPml(scene.ws, ["capability", "import", "plain.json", "--json"]);
+  assert.match(result.stdout, / weather:warn, /);
 });
 
 Deno.test("a long capability is shown only on the terminal, and its lines do not look like lines of PML", async () => {

@@ -82,9 +82,9 @@ function called(tool: string, args = {}) {
 async function holding(entries: readonly EntryVersion[]) {
   const versions = versionsOf(entries);
   const held = Promise.withResolvers<void>();
-  const registry = await FakeRegistry.open([], async (asked) => {
-    if (/typescript/.test(asked.accept ?? "")) await held.promise;
-    return await answer(asked, storeOf(versions));
+  const registry = await FakeRegistry.open([], async (request) => {
+    if (/typescript/.test(request.accept ?? "")) await held.promise;
+    return await answer(request, storeOf(versions));
   });
   const isHeld = () =>
     registry.asked.some(({ headers }) => /typescript/.test(headers.accept ?? ""));
@@ -105,9 +105,9 @@ Deno.test("approving a server does not approve grants that are added while its c
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url }, pml });
   await using client = new RawStdio(ws, { era: ERA, capabilities: CAN_ASK });
   await client.open();
-  const asked = await questionOf(client, called("reader:go"));
-  assert.match(asked.text, /asks for read \/etc: not granted/);
-  const said = asked.answer(picked("Yes"));
+  const question = await questionOf(client, called("reader:go"));
+  assert.match(question.text, /asks for read \/etc: not granted/);
+  const said = question.answer(picked("Yes"));
   await until(isHeld);
   await configure({ ws, pml: client }, { permissions, grants: { reader: { read: ["/etc"] } } });
   release();
@@ -218,7 +218,7 @@ Deno.test("a name that switches between kinds of servers answers each call, with
   for (let turn = 1; turn <= 8; turn++) {
     const calls = Array.from({ length: 4 }, () => call(pml, "rude:word"));
     await configure(scene, { permissions: PERMISSIONS, ...kinds[turn % kinds.length] });
-    for (const came of await Promise.all(calls)) assert.match(textOf(came), known);
+    for (const message of await Promise.all(calls)) assert.match(textOf(message), known);
     // The current server answers; a disabled name is reported as disabled.
     const wanted = [/^one$/, /^module$/, /is disabled in/, /^UNKNOWN_TOOL/][turn % kinds.length];
     await until(async () => wanted?.test(textOf(await call(pml, "rude:word"))) === true);

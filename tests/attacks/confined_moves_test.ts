@@ -239,9 +239,9 @@ for (const layer of LAYERS) {
       const before = await namesIn(ws);
       for (const code of HONEST_DATA) assert.equal(await run(code), '"done"', code);
       for (const [what, code] of Object.entries(ATTACKS)) {
-        const told = await run(code);
-        const isHarmless = !told.includes(SECRET) && !told.includes("wrote");
-        assert.ok(isHarmless, `${what}: ${told}`);
+        const text = await run(code);
+        const isHarmless = !text.includes(SECRET) && !text.includes("wrote");
+        assert.ok(isHarmless, `${what}: ${text}`);
         assert.equal(await readFile(ws.file(".env"), "utf8"), SECRET, what);
         assert.equal(await readFile(ws.file(".docker/config.json"), "utf8"), SECRET, what);
         assert.equal(await readFile(ws.file(".github/workflows/ci.yml"), "utf8"), "mine", what);
@@ -253,8 +253,8 @@ for (const layer of LAYERS) {
         assert.deepEqual(names.filter((name) => /^(late|\.config|e|s|d)$/.test(name)), [], what);
       }
       for (const code of HONEST) {
-        const told = await run(code);
-        assert.equal(told === '"done"', layer !== "off", `${code}: ${told}`);
+        const text = await run(code);
+        assert.equal(text === '"done"', layer !== "off", `${code}: ${text}`);
       }
     },
   });
@@ -278,8 +278,8 @@ Deno.test("a grant of a name with a dot opens that name to a confined server (GX
   for (const layer of ["auto", "bwrap", "off"] as const) {
     if (!await has(layer)) continue;
     await using at = await scene(layer, { write: [".newagent"] });
-    const told = await at.run(`const wrote = []; ${CHANGE_NEW_AGENT} return wrote.join()`);
-    assert.equal(told, '"/.newagent/rules.md"', layer);
+    const text = await at.run(`const wrote = []; ${CHANGE_NEW_AGENT} return wrote.join()`);
+    assert.equal(text, '"/.newagent/rules.md"', layer);
     assert.equal(await readFile(at.ws.file(".newagent/rules.md"), "utf8"), "evil");
     assert.equal(await readFile(at.ws.file(".newagentrc"), "utf8"), "mine");
   }

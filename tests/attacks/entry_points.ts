@@ -147,8 +147,10 @@ export const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
     return ended(await scene.pml.callTool("call", { tool: "door:go", arguments: { tool } }));
   },
   cli: async ({ ws }, tool, args) => {
-    const ran = await runPml(ws, ["call", tool, "--args", JSON.stringify(args), "--json"]);
-    return ran.code === 0 ? undefined : /[A-Z]+_[A-Z_]+/.exec(ran.stdout + ran.stderr)?.[0];
+    const result = await runPml(ws, ["call", tool, "--args", JSON.stringify(args), "--json"]);
+    return result.code === 0
+      ? undefined
+      : /[A-Z]+_[A-Z_]+/.exec(result.stdout + result.stderr)?.[0];
   },
 };
 
@@ -169,7 +171,7 @@ function anyCode(answer: Message): string | undefined {
 
 /** Returns "ran", or the error code. */
 function ended(answer: Message): string | undefined {
-  const said = codeOf(answer) ?? textOf(answer).split("\n")[0] ?? "";
-  if (said === UNSEEN) return NOT_OFFERED;
-  return said === "ran" ? undefined : /^[A-Z]+_[A-Z_]+/.exec(said)?.[0] ?? said;
+  const text = codeOf(answer) ?? textOf(answer).split("\n")[0] ?? "";
+  if (text === UNSEEN) return NOT_OFFERED;
+  return text === "ran" ? undefined : /^[A-Z]+_[A-Z_]+/.exec(text)?.[0] ?? text;
 }

@@ -88,9 +88,9 @@ Deno.test("the first question shows all texts of a tool, until the user approves
   assertShown(refused.text);
   await read();
   assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-  const asked = await questionOf(pml, ECHO);
-  assertShown(asked.text);
-  assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
+  const question = await questionOf(pml, ECHO);
+  assertShown(question.text);
+  assert.equal(textOf(await question.answer(picked("Yes"))), '{"a":1}');
   const again = await questionOf(pml, ECHO);
   assert.doesNotMatch(again.text, /describes it|IMPORTANT/);
   assert.equal(textOf(await again.answer(picked("Yes"))), '{"a":1}');
@@ -121,10 +121,10 @@ Deno.test("texts that do not fit a form are shown on the terminal, in full (GX14
   assert.equal(codeOf(await answerOf(pml, ECHO)), "APPROVAL_REQUIRED");
   const { stdout } = await runPml(ws, ["approve", "--json"]);
   assert.match(stdout, /THE END/);
-  const ran = await runPmlOnTerminal(ws, ["approve"], {
+  const result = await runPmlOnTerminal(ws, ["approve"], {
     typed: [[/THE END[^]*Approve exactly this call\?/, "y"]],
   });
-  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal(result.code, 0, result.stdout);
   assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
   // The user read them: the next question fits the form.
   const { text, answer } = await questionOf(pml, ECHO);

@@ -73,8 +73,8 @@ export async function assertResponsive<T>(pml: RawStdio, act: () => Promise<T>):
     over.abort();
     await others;
     clearInterval(look);
-    const told = `PML was busy for ${seen.worst} ms in another call, which took ${seen.longest}`;
-    assert.ok(seen.worst < WAIT_MAX && seen.longest < 100 * WAIT_MAX, told);
+    const text = `PML was busy for ${seen.worst} ms in another call, which took ${seen.longest}`;
+    assert.ok(seen.worst < WAIT_MAX && seen.longest < 100 * WAIT_MAX, text);
     assert.ok(seen.rss < RSS_MAX, `PML had ${seen.rss} bytes`);
   }
 }

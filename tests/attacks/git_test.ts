@@ -165,10 +165,10 @@ Deno.test("git uses no repository that is or leads outside (PE1, PE3, PE10)", as
     // The tools share one entry point, so each repository is tried with two of them.
     for (const [tool, args] of Object.entries(CALLS).filter((_, n) => n % 5 === at % 5)) {
       const answer = await git(pml, tool, { ...args, repo });
-      const said = JSON.stringify(answer);
+      const text = JSON.stringify(answer);
       const ownTree = repo === "worktree";
-      assert.ok(ownTree || isError(answer), `${tool} ${repo}: ${said.slice(0, 400)}`);
-      assert.ok(!said.includes(SECRET), `${tool} ${repo}`);
+      assert.ok(ownTree || isError(answer), `${tool} ${repo}: ${text.slice(0, 400)}`);
+      assert.ok(!text.includes(SECRET), `${tool} ${repo}`);
     }
   }
   assert.deepEqual(await outerState(ws), before);
@@ -246,11 +246,11 @@ async function tryTrap(
   for (const [tool, args] of trap.calls) {
     const { repo: inner = "." } = args as { readonly repo?: string };
     const answer = await git(pml, tool, { ...args, repo: join(repo, inner) });
-    const said = `${tool} ${JSON.stringify(args)}: ${textOf(answer)}`;
-    assert.deepEqual(markers(yard), [], said);
+    const text = `${tool} ${JSON.stringify(args)}: ${textOf(answer)}`;
+    assert.deepEqual(markers(yard), [], text);
     knocked.assertSilent();
-    assert.equal(codeOf(answer), undefined, said);
-    if (isError(answer)) assert.match(textOf(answer), UNDONE, said);
+    assert.equal(codeOf(answer), undefined, text);
+    if (isError(answer)) assert.match(textOf(answer), UNDONE, text);
   }
   assert.equal(outside(yard), before);
   yard.git(trap.plain, ".", { fails: true });

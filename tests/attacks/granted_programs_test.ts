@@ -89,13 +89,13 @@ class Scene implements AsyncDisposable {
       env: { NPM_CONFIG_USERCONFIG: this.npm.settings, ...env },
     });
     await pml.open();
-    const told: string[] = [];
+    const messages: string[] = [];
     for (const code of codes) {
       const args = { tool: "tiny:tell", arguments: { code } };
-      told.push(textOf(await pml.callTool("call", args, { ms: MS })));
+      messages.push(textOf(await pml.callTool("call", args, { ms: MS })));
     }
     await pml.close();
-    return told;
+    return messages;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -90,10 +90,12 @@ Deno.test("a module gets no permission without a grant, and the question shows t
   for (const [what, target, code] of wanted({ ws, sink, tcp })) {
     assert.equal(await attempt(scene, what, target), code, `${what} ${target}`);
   }
-  const asked = await questionOf(pml, { name: "greedy__count", arguments: {} });
-  for (const line of UNGRANTED) assert.ok(asked.text.includes(line), `${line}: ${asked.text}`);
-  assert.doesNotMatch(asked.text, /connects to|runs .* with your rights|reads the variable/);
-  await asked.answer(picked("Yes"));
+  const question = await questionOf(pml, { name: "greedy__count", arguments: {} });
+  for (const line of UNGRANTED) {
+    assert.ok(question.text.includes(line), `${line}: ${question.text}`);
+  }
+  assert.doesNotMatch(question.text, /connects to|runs .* with your rights|reads the variable/);
+  await question.answer(picked("Yes"));
   sink.assertSilent();
   tcp.assertSilent();
   await assertNothingMade(ws);
@@ -111,23 +113,25 @@ const UNGRANTED = [
 
 Deno.test("`pml tools` lists requests of a module without a grant, and its grants (SE11)", async () => {
   await using bare = await greedy(undefined);
-  const shown = await runPml(bare.ws, ["tools", "greedy:attempt"]);
-  for (const line of UNGRANTED) assert.ok(shown.stdout.includes(line), `${line}: ${shown.stdout}`);
+  const result = await runPml(bare.ws, ["tools", "greedy:attempt"]);
+  for (const line of UNGRANTED) {
+    assert.ok(result.stdout.includes(line), `${line}: ${result.stdout}`);
+  }
   await endWell(bare.ws, bare.pml, { secrets: SECRETS });
   await using rich = await greedy({
     net: ["api.example.com"],
     run: ["printf"],
     env: ["GREEDY_KEY"],
   });
-  const told = (await runPml(rich.ws, ["tools", "greedy:attempt"], { env: ENV })).stdout;
+  const text = (await runPml(rich.ws, ["tools", "greedy:attempt"], { env: ENV })).stdout;
   const given = [
     "connects to api.example.com:443",
     "runs printf with your rights, outside the sandbox",
   ];
   for (const line of [...given, "reads the variable GREEDY_KEY", "asks for read /: not granted"]) {
-    assert.ok(told.includes(line), `${line}: ${told}`);
+    assert.ok(text.includes(line), `${line}: ${text}`);
   }
-  for (const secret of SECRETS) assert.ok(!told.includes(secret));
+  for (const secret of SECRETS) assert.ok(!text.includes(secret));
   await endWell(rich.ws, rich.pml, { secrets: SECRETS });
 });
 
@@ -224,13 +228,13 @@ Deno.test("a granted variable appears in no log, journal, argument or error (L)"
   await using scene = await greedy({ env: ["GREEDY_KEY"], run: ["printf"] });
   const { ws, pml } = scene;
   for (const how of ["log", "parts", "console", "raw", "exec"]) {
-    const told = summaryOf(
+    const summary = summaryOf(
       await pml.callTool("call", {
         tool: "greedy:leak",
         arguments: { name: "GREEDY_KEY", how },
       }),
     );
-    assert.equal(told.code, undefined, `${how}: ${told.text}`);
+    assert.equal(summary.code, undefined, `${how}: ${summary.text}`);
   }
   assert.match(pml.stderr, /the key is/);
   for (const [how, code] of Object.entries(FAILING)) {

@@ -172,8 +172,8 @@ for (const [name, make] of Object.entries(WAYS)) {
     await again.open();
     const code = await questionOf(again, call);
     assert.match(code.text, /the code of "mine" .* never approved/);
-    const ran = await code.answer(picked("Yes"));
-    assert.equal(textOf(ran), "ran");
+    const message = await code.answer(picked("Yes"));
+    assert.equal(textOf(message), "ran");
     await endWell(ws, again);
   });
 }

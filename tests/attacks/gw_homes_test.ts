@@ -227,9 +227,9 @@ Deno.test("a user who is asked may approve one read (GW8)", async () => {
   });
   await pml.open();
   const call = { name: "filesystem__read_text_file", arguments: { path } };
-  const asked = await questionOf(pml, call);
-  assert.ok(!asked.replies.includes("Always"), asked.replies.join());
-  assert.equal(textOf(await asked.answer(picked("Yes"))), SECRET);
+  const question = await questionOf(pml, call);
+  assert.ok(!question.replies.includes("Always"), question.replies.join());
+  assert.equal(textOf(await question.answer(picked("Yes"))), SECRET);
   await (await questionOf(pml, call)).answer(picked("No"));
   assert.equal((await pml.close()).code, 0);
 });
@@ -243,9 +243,9 @@ Deno.test("a module of the user asks in such a workspace, too, whatever a rule a
   const env = { PML_WORKSPACE: home, PML_TRUST: home };
   const command = HAS_ACCOUNTS ? [...pmlOfAccount(ws)] as const : pmlCommand();
   const args = ["call", "mine:read", `path=${join(home, ".clouds", "credentials")}`];
-  const ran = await runPml(ws, args, { env, command });
-  assert.match(ran.stderr, /APPROVAL_REQUIRED/, ran.stdout);
-  assert.ok(!ran.stdout.includes(SECRET));
+  const result = await runPml(ws, args, { env, command });
+  assert.match(result.stderr, /APPROVAL_REQUIRED/, result.stdout);
+  assert.ok(!result.stdout.includes(SECRET));
 });
 
 Deno.test({

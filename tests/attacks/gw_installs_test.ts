@@ -37,8 +37,8 @@ async function repository(folder: string, planted: string): Promise<string> {
   }
   const name = ["-c", "user.email=a@example.com", "-c", "user.name=a"];
   for (const args of [["init", "-q"], ["add", "-A"], [...name, "commit", "-qm", "first"]]) {
-    const ran = await new Deno.Command("git", { args, cwd: repo }).output();
-    assert.ok(ran.success, new TextDecoder().decode(ran.stderr));
+    const result = await new Deno.Command("git", { args, cwd: repo }).output();
+    assert.ok(result.success, new TextDecoder().decode(result.stderr));
   }
   return repo;
 }
@@ -194,9 +194,9 @@ exit 9
     env: { PATH: [root, Deno.env.get("PATH")].join(":") },
   });
   const { ws, pml } = hosted;
-  const said = textOf(await pml.callTool("call", { tool: "hello:tell", arguments: {} }));
+  const text = textOf(await pml.callTool("call", { tool: "hello:tell", arguments: {} }));
   assert.match(
-    said,
+    text,
     /^UPSTREAM_DOWN: Cannot install "hello@1\.0\.0".*ended with 9.*\n.*node 18\.19/s,
   );
   assert.deepEqual(await readdir(join(ws.home, "servers")).catch(() => []), []);

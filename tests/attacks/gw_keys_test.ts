@@ -60,9 +60,9 @@ function assertClean(text: string, what: string): void {
 
 for (const era of ERAS) {
   Deno.test(`a key that a server repeats appears only in its results, on ${era} (GW16)`, async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const answer = (_: string, params: unknown) => {
-      asked.push(JSON.stringify(params));
+      requests.push(JSON.stringify(params));
       return { action: "decline" };
     };
     await using scene = await sceneOf(era, { answer });
@@ -83,7 +83,7 @@ for (const era of ERAS) {
     assert.equal(told("notifications/progress").length, 2);
     assert.match(JSON.stringify(told("notifications/message")), /leaky\/log/);
     await pml.callTool("call", { tool: "leaky:ask", arguments: {} });
-    assert.match(asked.join(), /Is it .*redacted/);
+    assert.match(requests.join(), /Is it .*redacted/);
     assertClean(pml.stdout, "what the client got");
     // Also not the key that was cut at its end.
     assert.ok(!pml.stdout.includes(KEY.slice(0, 12)), "the beginning of a key");

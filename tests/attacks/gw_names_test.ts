@@ -51,8 +51,8 @@ Deno.test("a name that no registry offers is sent to none before a question that
   const direct = await questionOf(pml, { name: `${MADE_UP}__x`, arguments: {} });
   assert.deepEqual(named(), []);
   await read();
-  const said = await direct.answer(picked("Yes"));
-  assert.match(JSON.stringify(said), /Cannot find the tool/);
+  const response = await direct.answer(picked("Yes"));
+  assert.match(JSON.stringify(response), /Cannot find the tool/);
   assert.equal(named().length, 1, "what the person let be told is told");
   // A name in a catalog is looked up at once: the only question is about the server itself.
   const listed = await questionOf(pml, called("listed:go"));
@@ -139,8 +139,8 @@ Deno.test("names that the user wrote are looked up unasked: in a rule or at a te
   assert.ok(!registry.paths.some((path) => path.includes("cloned")));
   assert.equal((await pml.close()).code, 0);
   const typed = [[/Yes lets PML use "typed"[^]*\[N\] no/, "no"]] as const;
-  const ran = await runPmlOnTerminal(ws, ["call", "typed:go"], { typed });
-  assert.doesNotMatch(ran.stdout, /names a server/);
+  const result = await runPmlOnTerminal(ws, ["call", "typed:go"], { typed });
+  assert.doesNotMatch(result.stdout, /names a server/);
 });
 
 const OFF = { command: "npx", args: ["-y", "secret-project"], disabled: true };
@@ -188,8 +188,8 @@ for (const [where, place] of Object.entries(PLACES)) {
     assert.match(answer, /^UNKNOWN_TOOL: .*"secret-project" is disabled in ".*(?:json|yaml)"/);
     const found = textOf(await pml.callTool("search", { query: "goes away" }));
     assert.doesNotMatch(found, /secret-project/);
-    const shown = textOf(await pml.callTool("schema", { tools: ["secret-project:go"] }));
-    assert.match(shown, /is disabled in/);
+    const text = textOf(await pml.callTool("schema", { tools: ["secret-project:go"] }));
+    assert.match(text, /is disabled in/);
     assert.equal((await pml.close()).code, 0);
     const typed = await runPml(ws, ["call", "secret-project:go"], { cwd, env });
     assert.match(typed.stderr, /is disabled in/);

@@ -52,8 +52,8 @@ Deno.test("copies and temporary files of a client's file are as protected as the
   const text = JSON.stringify({ mcpServers: { x: { command: "x", env: { T: SECRET } } } });
   await using scene = await makeScene({ files: { ".mcp.json": text, ".cursor/mcp.json": text } });
   const { ws, pml } = scene;
-  const ran = await runPml(ws, ["init", "--client", "claude-code,cursor", "--yes"]);
-  assert.equal(ran.code, 0, ran.stderr);
+  const result = await runPml(ws, ["init", "--client", "claude-code,cursor", "--yes"]);
+  assert.equal(result.code, 0, result.stderr);
   for (const path of [".mcp.json.backup", ".cursor/mcp.json.backup"]) {
     assert.equal(await readFile(ws.file(path), "utf8"), text);
     for (const tool of Object.keys(READING)) {
@@ -255,10 +255,10 @@ for (const layer of LAYERS) {
     });
     const { ws, pml } = scene;
     const answer = await pml.callTool("call", { tool: "maker:go", arguments: {} });
-    const said: string[] = JSON.parse(textOf(answer));
-    assert.equal(said.pop(), "moved", "a folder that is none may come from there");
-    assert.equal(said.length, 4);
-    for (const one of said) assert.match(one, /^Cannot rename .*: it contains "(?:inner|HEAD)"/);
+    const lines: string[] = JSON.parse(textOf(answer));
+    assert.equal(lines.pop(), "moved", "a folder that is none may come from there");
+    assert.equal(lines.length, 4);
+    for (const one of lines) assert.match(one, /^Cannot rename .*: it contains "(?:inner|HEAD)"/);
     const there = await readdir(ws.path);
     for (const name of ["whole", "bare", "tree", "outer"]) assert.ok(!there.includes(name), name);
     await endWell(ws, pml);

@@ -47,9 +47,9 @@ Deno.test("240 long deny globs of an untrusted file are CONFIG_INVALID, and noth
   await using scene = await makeScene({ pml: rules({ deny }), trusted: false });
   const { ws, pml } = scene;
   assert.equal(await soon(scene, "a".repeat(200)), "CONFIG_INVALID");
-  const said = textOf(await pml.callTool("filesystem__read_file", { path: "good.txt" }));
-  assert.match(said, /\.pml\.json.*240 conditions with globs of 93\d{4} characters/s);
-  assert.match(said, /at most 1000 conditions with globs of 16384 characters/);
+  const text = textOf(await pml.callTool("filesystem__read_file", { path: "good.txt" }));
+  assert.match(text, /\.pml\.json.*240 conditions with globs of 93\d{4} characters/s);
+  assert.match(text, /at most 1000 conditions with globs of 16384 characters/);
   await rewrite(scene, rules({ deny: deny.slice(0, 4) }));
   assert.equal(await soon(scene, "good.txt"), undefined);
   await endWell(ws, pml);

@@ -112,8 +112,8 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
   const nobody = await runPml(ws, ["install", "own"], { ...options, stdin: "run\nrun\n" });
   assert.equal(nobody.code, 1);
   assert.match(nobody.stderr, /there is no terminal/);
-  const shown = await runPml(ws, ["install", "own", "--json"], options);
-  assert.match(shown.stdout, /"postinstall": "node make\.js"/);
+  const result = await runPml(ws, ["install", "own", "--json"], options);
+  assert.match(result.stdout, /"postinstall": "node make\.js"/);
   const no = await runPmlOnTerminal(ws, ["install", "own"], {
     ...options,
     typed: [["exactly these scripts?", "n"]],
@@ -130,13 +130,13 @@ async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
   await older.open();
   for (const client of [pml, older]) {
     for (const [name, whose] of [["own", "own"], ["through", "native"]] as const) {
-      const said = await client.callTool("call", { tool: `${name}:tell`, arguments: {} }, {
+      const response = await client.callTool("call", { tool: `${name}:tell`, arguments: {} }, {
         ms: MS,
       });
-      assert.match(textOf(said), /^UPSTREAM_DOWN: /);
+      assert.match(textOf(response), /^UPSTREAM_DOWN: /);
       const hint =
         `"${whose}@1.0.0" has install scripts that did not run: .*\`pml install ${name}\``;
-      assert.match(textOf(said), new RegExp(hint));
+      assert.match(textOf(response), new RegExp(hint));
     }
   }
   assert.equal((await older.close()).code, 0);
@@ -151,7 +151,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
   const options = { env: at.env, ms: MS };
 
   await assertNothingRuns(at);
-  let shown = "";
+  let text = "";
   for (
     const [name, whose, event] of [
       ["own", "own", "postinstall"],
@@ -165,7 +165,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
     assert.equal(yes.code, 0, yes.stdout);
     const asked = `"${whose}@1\\.0\\.0" with the hash sha512-\\S+\\s+${event}: node make\\.js`;
     assert.match(yes.stdout, new RegExp(asked));
-    shown += yes.stdout;
+    text += yes.stdout;
     assert.match(
       yes.stdout,
       /network\. Landlock .*write only in/,
@@ -181,7 +181,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
   assert.equal(await at.tell("through", again), '"built"');
   assert.equal((await again.close()).code, 0);
   const lock = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
-  assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
+  assert.ok(text.includes(lock.servers.own.integrity), "what is pinned is what was installed");
 
   const twice = await runPmlOnTerminal(ws, ["install", "own"], options);
   assert.match(twice.stdout, /No install script/);
@@ -199,9 +199,9 @@ Deno.test("install scripts are reported before any download, on any revision (GW
   await using older = new RawStdio(ws, { era: "2025-11-25", env });
   await older.open();
   for (const client of [pml, older]) {
-    const told = await at.tell("through", client);
-    assert.match(told, /^UPSTREAM_DOWN: Cannot install "through"/);
-    assert.ok(told.includes(said), told);
+    const text = await at.tell("through", client);
+    assert.match(text, /^UPSTREAM_DOWN: Cannot install "through"/);
+    assert.ok(text.includes(said), text);
   }
   const nothing = await runPml(ws, ["install", "--json", "through"], { env, ms: MS });
   assert.equal(nothing.code, 1);
@@ -324,8 +324,8 @@ for (const isOff of [false, true]) {
         },
       },
     });
-    const shown = await runPml(ws, ["install", "own", "--json"], { env, ms: MS });
-    assert.equal(JSON.parse(shown.stdout).confined, isOff ? "no: it is off" : "landlock");
+    const result = await runPml(ws, ["install", "own", "--json"], { env, ms: MS });
+    assert.equal(JSON.parse(result.stdout).confined, isOff ? "no: it is off" : "landlock");
     const { code, stdout } = await runPmlOnTerminal(ws, ["install", "own"], {
       ...{ env, ms: MS },
       typed: [["exactly these scripts?", "y"]],

@@ -152,8 +152,8 @@ Deno.test("an endless statement delays no file of another module (GW6)", async (
     }
     await beside;
     assert.equal(codeOf(await running), "TIMED_OUT", sql);
-    const left = await pml.callTool("sqlite__execute", { path: "a.db", sql: "DELETE FROM t" });
-    assert.ok(!isError(left), textOf(left));
+    const message = await pml.callTool("sqlite__execute", { path: "a.db", sql: "DELETE FROM t" });
+    assert.ok(!isError(message), textOf(message));
   }
   await endWell(ws, pml);
 });

@@ -154,8 +154,8 @@ Deno.test("a token that is revoked while the request body arrives gets no answer
   await using all = await serveScene({ config: { identities } });
   const other = await all.open({ token: OTHER });
   await until(async () => {
-    const said = await other.request("tools/call", { name: "s__run", arguments: {} });
-    return JSON.stringify(said).includes('"done"');
+    const response = await other.request("tools/call", { name: "s__run", arguments: {} });
+    return JSON.stringify(response).includes('"done"');
   });
   using line = await Line.open(all.served);
   const bytes = callOf({ url: all.served.url, token: OTHER }, { args: { late: true } });

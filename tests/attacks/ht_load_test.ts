@@ -144,8 +144,8 @@ for (const [when, limits] of Object.entries(LIMITS)) {
     const reader = await DoorClient.open(served, { era: "2026-07-28" });
     // A client that reads gets all of it.
     const call = { tool: "flood:text", arguments: { size: size / 2 } };
-    const said = await reader.request("tools/call", { name: "call", arguments: call });
-    assert.equal(textOf(said).length, size / 2);
+    const response = await reader.request("tools/call", { name: "call", arguments: call });
+    assert.equal(textOf(response).length, size / 2);
     const request = callOf(served, "flood:text", { size });
     const connections = await Promise.all(Array.from({ length: deaf }, () => connected(served)));
     // Before the requests: on a slow machine the first is closed while the last is written.

@@ -83,8 +83,12 @@ Deno.test("HT6: an unavailable port or address ends the start, and no other is u
     assert.match(stderr, /Cannot serve|not a number|--port/, args.join(" "));
     assert.doesNotMatch(stderr, /\bat .+:\d+:\d+/, "no stack");
   }
-  const told = await runPml(ws, ["serve", "--port", port, "--json"]);
-  assert.deepEqual([told.code, JSON.parse(told.stdout).error.code], [2, "USAGE"], told.stderr);
+  const result = await runPml(ws, ["serve", "--port", port, "--json"]);
+  assert.deepEqual(
+    [result.code, JSON.parse(result.stdout).error.code],
+    [2, "USAGE"],
+    result.stderr,
+  );
   // The first one is still there, and port 0 selects a free port for each.
   assert.equal((await posted(served, usual(served))).status, 200);
   await using another = await servePml(ws);

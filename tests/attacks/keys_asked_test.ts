@@ -88,9 +88,9 @@ Deno.test("ask_for_keys asks for keys that a rule allows, without Always (GX19)"
   for (let turn = 0; turn < 2; turn++) {
     // PML does not ask about a call without a key.
     assert.equal(codeOf(await answerOf(strict, call("plain"))), undefined);
-    const asked = await questionOf(strict, call(KEY));
-    assert.deepEqual(asked.replies, ["Yes", "No"]);
-    assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
+    const question = await questionOf(strict, call(KEY));
+    assert.deepEqual(question.replies, ["Yes", "No"]);
+    assert.equal(codeOf(await question.answer(picked("Yes"))), undefined);
   }
   const batch = { calls: [{ tool: "filesystem:write_file", arguments: call(KEY).arguments }] };
   const { answer, text } = await questionOf(strict, { name: "batch", arguments: batch });

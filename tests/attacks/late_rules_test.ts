@@ -162,9 +162,9 @@ Deno.test("a waiting run may no longer call a tool that leaves the tool set of i
   const code = withoutTypeCheck(`
       await mcp.led.gated({ text: "asked" });
       await mcp.led.note({ text: "late" });`);
-  const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
+  const question = await questionOf(pml, { name: "execute_code", arguments: { code } });
   await apply(pml, () => writeConfig(ws, setOf(["led:gated", "filesystem:*"])));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /PERMISSION_DENIED/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /PERMISSION_DENIED/);
   assert.deepEqual(await ledgerOf(ws), ["gated asked"]);
   await endWell(ws, pml);
 });
@@ -194,9 +194,9 @@ Deno.test("PML sends nothing to a provider that was removed before the approval"
     capabilities: CAN_ASK,
   });
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
+  const question = await questionOf(pml, { name: "legacy__sample", arguments: {} });
   await apply(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 0);
   await endWell(ws, pml);
 });
@@ -208,9 +208,9 @@ Deno.test("PML sends nothing to a provider that the question did not show", asyn
   const options = { era: "2026-07-28", capabilities: CAN_ASK } as const;
   await using scene = await samplingScene({ provider, servers, ...options });
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
+  const question = await questionOf(pml, { name: "legacy__sample", arguments: {} });
   await apply(pml, () => writeFile(`${ws.home}/config.yaml`, other.config()));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /its configuration keeps changing/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /its configuration keeps changing/);
   assert.deepEqual([provider.received.length, other.received.length], [0, 0]);
   await endWell(ws, pml);
 });
@@ -225,10 +225,10 @@ Deno.test("PML sends nothing more to a provider that is removed while its model 
   });
   const { ws, pml } = scene;
   const wants = { name: "legacy__sample", arguments: { allowedToolPatterns: ["**"] } };
-  const asked = await questionOf(pml, wants);
-  assert.match(asked.text, /Tool: "read_file"/);
+  const question = await questionOf(pml, wants);
+  assert.match(question.text, /Tool: "read_file"/);
   await apply(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /provider is no longer/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /provider is no longer/);
   assert.equal(provider.received.length, 1);
   assert.equal((await pml.close()).code, 0);
 });

@@ -29,13 +29,13 @@ Deno.test("a local module is network-isolated", async (t) => {
         await t.step(`${tool} ${group.group}`, () => assertHeld(house, { tool, group, args }));
       }
       // Node throws this error outside of all handlers: it ends the child, or is refused in time.
-      const told = await call(`evil:${tool}`, { group: "node_datagram", ...args });
-      const probe = String(told.structured?.node_udp ?? "");
-      assert.ok(told.code === "SANDBOX_CRASHED" || /Requires|settled/.test(probe), told.text);
+      const summary = await call(`evil:${tool}`, { group: "node_datagram", ...args });
+      const probe = String(summary.structured?.node_udp ?? "");
+      assert.ok(summary.code === "SANDBOX_CRASHED" || /Requires|settled/.test(probe), summary.text);
     }
-    const told = await call("uncaught:reach", ports);
-    assert.equal(told.code, "SANDBOX_DENIED");
-    assert.match(told.text, /network-isolated/);
+    const result = await call("uncaught:reach", ports);
+    assert.equal(result.code, "SANDBOX_DENIED");
+    assert.match(result.text, /network-isolated/);
     assert.equal((await call("good:ping")).text, "pong");
   });
   http.assertSilent();

@@ -48,9 +48,9 @@ Deno.test("other pages that call the callback address change nothing, and learn 
   }
   // A page whose host name resolves to this address.
   for (const host of ["evil.example", `localhost:${port}`, `127.0.0.1`, `127.0.0.1:1`]) {
-    const said = await raw(Number(port), `GET /callback${right} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    assert.match(said, /^HTTP\/1\.1 404/, host);
-    texts[host] = said;
+    const text = await raw(Number(port), `GET /callback${right} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    assert.match(text, /^HTTP\/1\.1 404/, host);
+    texts[host] = text;
   }
   await Promise.all(Array.from({ length: 200 }, async (_, at) => {
     const response = await fetch(`${back}?code=c&state=${at}`);
@@ -135,10 +135,13 @@ Deno.test("a refusal by the user or by the server is reported in plain words", a
     url.searchParams.set("error_uri", "javascript:alert(1)");
   };
   assertPage(await browse(evil.address, { amend }), "The sign-in failed");
-  const said = await evil.ended();
-  assert.notEqual(said.code, 0);
-  assert.ok(!(said.stdout + said.stderr).includes("\u001b[2J"), "control characters came through");
-  assert.doesNotMatch(said.stdout + said.stderr, /^Run: curl/m);
+  const result = await evil.ended();
+  assert.notEqual(result.code, 0);
+  assert.ok(
+    !(result.stdout + result.stderr).includes("\u001b[2J"),
+    "control characters came through",
+  );
+  assert.doesNotMatch(result.stdout + result.stderr, /^Run: curl/m);
   assert.deepEqual(scene.server.to("/token"), []);
 });
 
@@ -213,9 +216,9 @@ Deno.test("secrets that a server repeats appear nowhere (SX5)", async () => {
   // The token endpoint repeats its request in the forms of its errors.
   server.options.script = ({ path, form }) => {
     if (path !== "/token") return undefined;
-    const sent = [...form.values()].join(" ");
-    const headers = { "x-echo": encodeURIComponent(sent) };
-    return Response.json({ error: "invalid_grant", error_description: `no ${sent}` }, {
+    const request = [...form.values()].join(" ");
+    const headers = { "x-echo": encodeURIComponent(request) };
+    return Response.json({ error: "invalid_grant", error_description: `no ${request}` }, {
       ...{ status: 400, headers },
     });
   };
@@ -235,9 +238,9 @@ Deno.test("secrets that a server repeats appear nowhere (SX5)", async () => {
       : undefined;
   await using pml = new RawStdio(ws, { env });
   await pml.open();
-  const said = await call(pml, "far:meta");
-  assert.ok(toldCode(said) !== undefined);
-  const told = { error: JSON.stringify(said), stderr: pml.stderr };
+  const response = await call(pml, "far:meta");
+  assert.ok(toldCode(response) !== undefined);
+  const told = { error: JSON.stringify(response), stderr: pml.stderr };
   await pml.close();
   const journal = JSON.stringify(await journalOf(ws));
   for (const secret of [SECRET, ...server.tokens.secrets]) {

@@ -127,7 +127,7 @@ Deno.test("no redirect of metadata, registration or token endpoint is followed",
   delete mcp.options.script;
   const paths = ["/.well-known/oauth-authorization-server", "/register", "/token"];
   for (const path of paths) {
-    server.options.script = (asked) => asked.path === path ? away(307) : undefined;
+    server.options.script = (request) => request.path === path ? away(307) : undefined;
     await scene.assertRefused("UPSTREAM_PROTOCOL", /./);
   }
   sink.assertSilent();
@@ -171,7 +171,7 @@ Deno.test("endless and oversized documents end a sign-in, and affect no other", 
   delete mcp.options.script;
   for (const path of ["/.well-known/oauth-authorization-server", "/register", "/token"]) {
     const answer = path === "/token" ? giant : endless;
-    server.options.script = (asked) => asked.path === path ? answer() : undefined;
+    server.options.script = (request) => request.path === path ? answer() : undefined;
     await scene.assertRefused("UPSTREAM_PROTOCOL|RESULT_TOO_LARGE", /./);
   }
   // A challenge of the maximum length of a header.

@@ -44,10 +44,10 @@ Deno.test("tokens of two servers never mix: alternating calls, refusals, new ses
       if (round === 3) one.tokens.expire();
       if (round === 5) two.tokens.expire();
       if (round === 7) await second.full.forget();
-      for (const said of await Promise.all(calls)) {
+      for (const response of await Promise.all(calls)) {
         // A call that ran while its session ended may not be repeated.
-        const code = toldCode(said);
-        assert.ok(code === undefined || round === 7, `${code}: ${textOf(said)}`);
+        const code = toldCode(response);
+        assert.ok(code === undefined || round === 7, `${code}: ${textOf(response)}`);
       }
       await call(started, "plain:any");
     }
@@ -92,13 +92,13 @@ Deno.test("a token that its server repeats appears in results only (SX5)", async
   await using pml = new RawStdio(ws, { door: "http", env });
   await pml.open();
   assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-  const told: string[] = [];
+  const messages: string[] = [];
   const codes: (string | undefined)[] = [];
   for (const status of [400, 401, 403, 404, 418, 500, 503]) {
     mcp.options.script = (request) => echo(request, status);
-    const said = await call(pml, "far:meta");
-    told.push(JSON.stringify(said));
-    codes.push(toldCode(said));
+    const response = await call(pml, "far:meta");
+    messages.push(JSON.stringify(response));
+    codes.push(toldCode(response));
   }
   assert.ok(codes.every((code) => code !== undefined), `${codes}`);
   delete mcp.options.script;
@@ -107,7 +107,7 @@ Deno.test("a token that its server repeats appears in results only (SX5)", async
   await pml.close();
   const files = await textsOf(ws);
   for (const secret of secrets) {
-    assertNoLeak(secret, { errors: told.join("\n"), stderr: pml.stderr, ...files });
+    assertNoLeak(secret, { errors: messages.join("\n"), stderr: pml.stderr, ...files });
   }
   await assertPrivate(ws, secrets);
 });
@@ -131,13 +131,14 @@ Deno.test("a server that requests ever more scopes is refused after two, with a 
   };
   const codes: (string | undefined)[] = [];
   for (let round = 0; round < 5; round++) {
-    const said = await call(pml, "far:meta");
-    codes.push(toldCode(said));
+    const response = await call(pml, "far:meta");
+    codes.push(toldCode(response));
     if (codes.at(-1) !== "LOGIN_REQUIRED") {
-      assert.match(textOf(said), /scope/);
+      assert.match(textOf(response), /scope/);
       break;
     }
-    const [missing] = said.result?.structuredContent?.error?.detail?.scopes as unknown as string[];
+    const [missing] = response.result?.structuredContent?.error?.detail
+      ?.scopes as unknown as string[];
     await scene.signIn();
     const { scopes = [] } = server.tokens.families.at(-1) ?? {};
     assert.ok(scopes.includes(String(missing)), "it asks for what is missing");
@@ -215,9 +216,9 @@ Deno.test("a token endpoint that fails temporarily loses nothing, and one that r
   // A server that was down is tried again after a moment.
   await until(async () => toldCode(await call(pml, "far:meta")) === undefined);
   server.tokens.revokeAll();
-  const said = await call(pml, "far:meta");
-  assert.equal(toldCode(said), "LOGIN_REQUIRED");
-  assert.match(textOf(said), /pml login far/);
+  const response = await call(pml, "far:meta");
+  assert.equal(toldCode(response), "LOGIN_REQUIRED");
+  assert.match(textOf(response), /pml login far/);
   const asked = server.to("/token").length;
   assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
   assert.equal(server.to("/token").length, asked, "it asks no more");
@@ -266,9 +267,9 @@ Deno.test("a new authorization server gets nothing of the previous one", async (
   server.tokens.revokeAll();
   assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
   assert.equal((await scene.tried()).code, 0);
-  const sent = JSON.stringify(other.asked.map(({ body, query }) => [body, [...query]]));
+  const request = JSON.stringify(other.asked.map(({ body, query }) => [body, [...query]]));
   for (const secret of [...server.tokens.secrets, ...server.clients.ids]) {
-    assert.ok(!sent.includes(secret), "something of the first went to the other");
+    assert.ok(!request.includes(secret), "something of the first went to the other");
   }
   other.assertClean();
 });

@@ -79,9 +79,9 @@ Deno.test("a question about a request with half a character is answered like any
   );
   // More of them than may wait at once.
   for (let round = 0; round < 5; round++) {
-    const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
+    const question = await questionOf(pml, { name: "execute_code", arguments: { code } });
     await read();
-    assert.equal(textsOf(await asked.answer(picked("Yes")))[0], "gated x");
+    assert.equal(textsOf(await question.answer(picked("Yes")))[0], "gated x");
   }
   for (
     const save_as of [{ name: "my:x", parameters: { a: "\ud800" } }, {
@@ -135,9 +135,9 @@ Deno.test("a server gets only answers that the client sent, whatever the name of
     await using scene = await sceneOf({ srv: table }, "2026-07-28");
     const { pml } = scene;
     const call = { name: "call", arguments: { tool: "srv:go", arguments: {} } };
-    const asked = await pml.request("tools/call", call);
-    const { requestState } = asked.result ?? {};
-    assert.match(JSON.stringify(asked), /Server srv asks: Name\?/);
+    const request = await pml.request("tools/call", call);
+    const { requestState } = request.result ?? {};
+    assert.match(JSON.stringify(request), /Server srv asks: Name\?/);
     const inputResponses = { other: picked("Yes") };
     const answer = await pml.request("tools/call", { ...call, requestState, inputResponses });
     assert.equal(codeOf(answer), "CANCELLED", `${key}: ${textOf(answer)}`);

@@ -223,8 +223,8 @@ Deno.test("the page of a pinned tool follows that tool (GX16)", async () => {
   assert.match(before.text, /@resources/);
   await read();
   await before.answer(picked("No"));
-  const shown = await pml.callTool("call", { tool: "s:show", arguments: {} });
-  assert.equal(codeOf(shown), undefined, textOf(shown));
+  const message = await pml.callTool("call", { tool: "s:show", arguments: {} });
+  assert.equal(codeOf(message), undefined, textOf(message));
   assert.equal(await readNow(pml, "pml://s/ui://page"), "1");
   for (const uri of ["s://a", "ui://other"]) await asked(pml, `pml://s/${uri}`);
   await using asking = await sceneOf("2026-07-28", { allow: ["filesystem:*"], ask: ["s:show"] });

@@ -56,9 +56,9 @@ Deno.test("a deny that is added while a registry is asked refuses the call", asy
   const entries = [await moduleEntry("clock", moduleOf("clock", {}))];
   const versions = versionsOf(entries);
   const held = Promise.withResolvers<void>();
-  await using registry = await FakeRegistry.open([], async (asked) => {
-    if (asked.target.includes("clock")) await held.promise;
-    return await answer(asked, storeOf(versions));
+  await using registry = await FakeRegistry.open([], async (request) => {
+    if (request.target.includes("clock")) await held.promise;
+    return await answer(request, storeOf(versions));
   });
   const allow = ["clock:*", "filesystem:*"];
   await using ws = await makeWorkspace({
@@ -87,9 +87,9 @@ Deno.test("an approval under other rules is not valid", async () => {
     name: "filesystem__write_file",
     arguments: { path: "made.txt", content: "made" },
   };
-  const asked = await questionOf(pml, write);
+  const question = await questionOf(pml, write);
   await configure(scene, { permissions: { allow } });
-  assert.ok(isQuestion(await asked.answer(picked("Yes"))), "it is asked about anew");
+  assert.ok(isQuestion(await question.answer(picked("Yes"))), "it is asked about anew");
   await assert.rejects(Deno.stat(ws.file("made.txt")), Deno.errors.NotFound);
   assert.equal((await pml.close()).code, 0);
 });
@@ -155,9 +155,9 @@ Deno.test("an own module gets no grants of a registry server with the same name"
   assert.equal(textOf(await answerOf(pml, called("clock:go"))), "clock went");
   const mine = { private_mcps: { clock: { type: "deno", path: "clock.js" } } };
   await configure({ ws, pml }, { permissions, ...mine });
-  const asked = await questionOf(pml, called("clock:go"));
-  assert.match(asked.text, /changed since/);
-  assert.match(textOf(await asked.answer(picked("Yes"))), /no env grant/);
+  const question = await questionOf(pml, called("clock:go"));
+  assert.match(question.text, /changed since/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /no env grant/);
   assert.equal((await pml.close()).code, 0);
 });
 
@@ -175,11 +175,11 @@ Deno.test("a key in the progress of a module reaches no client", async () => {
   const { pml } = scene;
   const params = { ...called("mine:go"), _meta: { progressToken: "p" } };
   assert.equal(textOf(await pml.request("tools/call", params)), "mine went");
-  const told = JSON.stringify(
+  const text = JSON.stringify(
     pml.messages.filter(({ method }) => method === "notifications/progress"),
   );
-  assert.match(told, /it has /);
-  assert.doesNotMatch(told, /gates-key/);
+  assert.match(text, /it has /);
+  assert.doesNotMatch(text, /gates-key/);
   assert.equal((await pml.close()).code, 0);
 });
 

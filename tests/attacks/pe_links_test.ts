@@ -46,8 +46,8 @@ Deno.test("no tool follows a link that leads outside, and lists show it as a lin
     for (const tool of Object.keys(FILE_TOOLS)) {
       if (actsOnLinkItself(tool)) continue;
       const answer = await use(pml, tool, { path });
-      const said = textOf(answer);
-      assert.ok(!said.includes(ws.canary) && !said.includes(SECRET), `${tool} ${path}: ${said}`);
+      const text = textOf(answer);
+      assert.ok(!text.includes(ws.canary) && !text.includes(SECRET), `${tool} ${path}: ${text}`);
       if (tool in WRITING) assertRefused(answer, { what: `${tool} ${path}` });
     }
   }

@@ -37,8 +37,8 @@ Deno.test("no module writes the files that a server of the workspace runs (PE11)
   for (
     const path of ["server.js", "run.sh", "./tools/../Server.JS", "tools/mcp.mjs"]
   ) {
-    const said = await call("filesystem:write_file", { path, content: "planted" });
-    assert.match(said, /PATH_PROTECTED/, path);
+    const text = await call("filesystem:write_file", { path, content: "planted" });
+    assert.match(text, /PATH_PROTECTED/, path);
   }
   const made = await call("filesystem:write_file", { path: "tools/new.cjs", content: "planted" });
   assert.match(made, /PATH_PROTECTED/);

@@ -111,9 +111,9 @@ Deno.test("an approval of a plan does not cover later changes (PM2, PM12)", asyn
   });
   const { ws, pml } = scene;
   const plan = planOf(mark("a"), writing("made.txt"));
-  const asked = await questionOf(pml, plan);
+  const question = await questionOf(pml, plan);
   await writeFile(ws.file(".pml.json"), JSON.stringify({ ...ASKS.pml, "permissions": {} }));
-  assert.equal(codeOf(await asked.answer(picked("Yes"))), "APPROVAL_STALE");
+  assert.equal(codeOf(await question.answer(picked("Yes"))), "APPROVAL_STALE");
   assert.deepEqual(await marksIn(ws), []);
   assert.equal(ofKind(await journalOf(ws), "start").length, 0);
   await pml.close();
@@ -155,10 +155,10 @@ for (const via of ["execute_workflow", "batch"]) {
     await pml.open();
     const tasks = ["one", "two"].map((name) => ({ id: name, tool: `${name}:go` }));
     const calls = via === "batch" ? { calls: tasks } : { plan: { tasks } };
-    const asked = await questionOf(pml, { name: via, arguments: calls });
-    assert.match(asked.text, /these 2 calls[^]*use "one"[^]*use "two"/);
+    const question = await questionOf(pml, { name: via, arguments: calls });
+    assert.match(question.text, /these 2 calls[^]*use "one"[^]*use "two"/);
     assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-    assert.match(textOf(await asked.answer(picked("Yes"))), /one went[^]*two went/);
+    assert.match(textOf(await question.answer(picked("Yes"))), /one went[^]*two went/);
     // They are approved now, as if PML had asked about each.
     assert.match(textOf(await answerOf(pml, { name: via, arguments: calls })), /two went/);
     assert.equal((await pml.close()).code, 0);

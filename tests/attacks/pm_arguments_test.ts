@@ -50,8 +50,8 @@ Deno.test("a deny with a condition applies at every entry point, in any spelling
     const all = aliases(ws);
     const paths = SLOW.includes(door) ? [all[0], all[5], all[11]] : all;
     for (const path of paths) {
-      const said = await use(scene, WRITE, { path, content: "attacked" });
-      assert.equal(said, "PERMISSION_DENIED", `${door}: ${path}`);
+      const text = await use(scene, WRITE, { path, content: "attacked" });
+      assert.equal(text, "PERMISSION_DENIED", `${door}: ${path}`);
     }
     assert.equal(await use(scene, WRITE, { path: "src/free", content: "free" }), undefined, door);
   }
@@ -81,8 +81,8 @@ Deno.test("an allow with a condition runs the covered calls and asks about other
     assert.equal(await use(scene, WRITE, { path: "src/free", content: door }), undefined, door);
     assert.equal(await readFile(scene.ws.file("src/free"), "utf8"), door);
     for (const path of ["secrets/a", "src/../secrets/a", "src/linked/a", "other"]) {
-      const said = await use(scene, WRITE, { path, content: "attacked" });
-      assert.equal(said, "APPROVAL_REQUIRED", `${door}: ${path}`);
+      const text = await use(scene, WRITE, { path, content: "attacked" });
+      assert.equal(text, "APPROVAL_REQUIRED", `${door}: ${path}`);
     }
   }
   assert.equal(await readFile(scene.ws.file("secrets/a"), "utf8"), SECRET);
@@ -97,8 +97,8 @@ Deno.test("lists name a tool that a condition denies in part, and mark that it a
   };
   const names = tools.map(({ name }) => name);
   assert.ok(names.includes("filesystem__move_file") && names.includes("filesystem__write_file"));
-  const shown = await scene.pml.callTool("schema", { tools: [WRITE] });
-  assert.equal(JSON.parse(textOf(shown))[0].permission, "asks the user first");
+  const message = await scene.pml.callTool("schema", { tools: [WRITE] });
+  assert.equal(JSON.parse(textOf(message))[0].permission, "asks the user first");
   assert.equal((await scene.pml.close()).code, 0);
   await assertAftermath(scene.ws, scene.pml);
 });
@@ -123,11 +123,11 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
   const { ws, pml } = scene;
   const args = { command: "git", args: ["log", '// "x" /* */', "\\"] };
   const exec = (given: Record<string, unknown>) => ({ name: "shell__exec", arguments: given });
-  const asked = await questionOf(pml, exec(args));
-  assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
-  assert.match(asked.text, /\n\n"Always" allows exactly these arguments\n$/);
+  const question = await questionOf(pml, exec(args));
+  assert.deepEqual(question.replies, ["Yes", "Always", "No"]);
+  assert.match(question.text, /\n\n"Always" allows exactly these arguments\n$/);
   await read();
-  await asked.answer(picked("Always"));
+  await question.answer(picked("Always"));
   const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
   const rule = `shell:exec(${JSON.stringify({ args: args.args, command: args.command })})`;
   assert.deepEqual(permissions.allow, [rule, "*", "filesystem:read_file"]);
@@ -172,10 +172,10 @@ Deno.test("pml why names the rule that decides about a call", async () => {
 Deno.test("Always on a terminal allows exactly the arguments", async () => {
   await using ws = await makeAttackWorkspace(SHELL);
   const call = ["call", "shell:exec", "--args", '{"command":"ls"}'];
-  const ran = await runPmlOnTerminal(ws, call, {
+  const result = await runPmlOnTerminal(ws, call, {
     typed: [[/"Always" allows exactly[^]*\[N\] no/, "always"]],
   });
-  assert.match(ran.stdout, /ran \{"command":"ls"\}/);
+  assert.match(result.stdout, /ran \{"command":"ls"\}/);
   assert.match((await runPml(ws, call)).stdout, /^ran/);
   const other = ["call", "shell:exec", "--args", '{"command":"ls -l"}'];
   assert.equal((await runPml(ws, other)).code, 1);

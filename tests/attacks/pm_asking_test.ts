@@ -76,9 +76,9 @@ for (const era of ERAS) {
     const { ws, pml } = scene;
     const pending: Promise<Message>[] = [];
     for (const [at, [, result, , pace]] of REFUSALS.entries()) {
-      const asked = await questionOf(pml, writing(`${at}.txt`, "made"));
+      const question = await questionOf(pml, writing(`${at}.txt`, "made"));
       const reading = pace === undefined ? read() : Promise.resolve();
-      pending.push(reading.then(() => asked.answer(result)));
+      pending.push(reading.then(() => question.answer(result)));
     }
     for (const [at, [name, , code]] of REFUSALS.entries()) {
       const answer = await pending[at] as Message; // one for each row
@@ -96,8 +96,8 @@ for (const era of ERAS) {
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK, limits });
     const { ws, pml } = scene;
     for (const result of INVALID_REPLIES) {
-      const asked = await questionOf(pml, WRITE);
-      const answer = await asked.answer(result);
+      const question = await questionOf(pml, WRITE);
+      const answer = await question.answer(result);
       const json = JSON.stringify(answer);
       assert.ok(codeOf(answer) !== undefined || json.includes("input_required"), json);
       assert.equal(await madeIn(ws), undefined, JSON.stringify(result));
@@ -114,9 +114,9 @@ for (const era of ERAS) {
       capabilities: CAN_ASK,
     });
     const { ws, pml } = scene;
-    const asked = await questionOf(pml, WRITE);
-    assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
-    const answer = await asked.answer(picked("Yes"));
+    const question = await questionOf(pml, WRITE);
+    assert.deepEqual(question.replies, ["Yes", "Always", "No"]);
+    const answer = await question.answer(picked("Yes"));
     assert.equal(answer.result?.isError, undefined, JSON.stringify(answer));
     assert.equal(await madeIn(ws), "made");
     await rm(ws.file("made.txt"));
@@ -131,9 +131,9 @@ for (const era of ERAS) {
 Deno.test("Always applies from the next call on, and is in the file (PM13)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, WRITE);
+  const question = await questionOf(pml, WRITE);
   await read();
-  await asked.answer(picked("Always"));
+  await question.answer(picked("Always"));
   assert.equal(await madeIn(ws), "made");
   await answerOf(pml, writing("made.txt", "made again"));
   assert.equal(await madeIn(ws), "made again");
@@ -155,9 +155,9 @@ for (const era of ERAS) {
     const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
     await using scene = await makeScene({ era, pml, trusted: false, capabilities: CAN_ASK });
     const { ws } = scene;
-    const asked = await questionOf(scene.pml, WRITE);
-    assert.deepEqual(asked.replies, ["Yes", "No"]);
-    const answer = asked.answer(picked("Always"));
+    const question = await questionOf(scene.pml, WRITE);
+    assert.deepEqual(question.replies, ["Yes", "No"]);
+    const answer = question.answer(picked("Always"));
     // PML asks again: in the older protocol while the call still waits.
     answer.catch(() => {}); // the test does not answer the second question
     const again = era === "2025-11-25" ? questionIn(scene.pml, 1) : answer;
@@ -315,8 +315,8 @@ Deno.test("a batch asks once, and none of its calls run after the answer No", as
   await read();
   assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
   assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 0);
-  const asked = await questionOf(pml, batch);
-  const items = JSON.parse(textOf(await asked.answer(picked("Yes"))));
+  const question = await questionOf(pml, batch);
+  const items = JSON.parse(textOf(await question.answer(picked("Yes"))));
   const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
   assert.deepEqual(codes, ["PERMISSION_DENIED", undefined, undefined, undefined]);
   assert.equal(await readFile(ws.file("one.txt"), "utf8"), "1");

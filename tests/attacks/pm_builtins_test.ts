@@ -52,10 +52,10 @@ for (const how of ["completely", "by a condition"] as const) {
     const { ws, pml } = scene;
     for (const [tool, denied] of Object.entries(DENIED)) {
       for (const [door, use] of Object.entries(ENTRY_POINTS)) {
-        const said = await use(scene, tool, denied.arguments);
+        const text = await use(scene, tool, denied.arguments);
         // A model does not even see a tool that is denied for all arguments.
         const isSeen = door !== LOOP || how !== "completely";
-        assert.equal(said, isSeen ? "PERMISSION_DENIED" : NOT_OFFERED, `${door}: ${tool}`);
+        assert.equal(text, isSeen ? "PERMISSION_DENIED" : NOT_OFFERED, `${door}: ${tool}`);
         // A command takes as long as thirty calls.
         if (door === "cli" || how === "completely") continue;
         assert.equal(await use(scene, tool, denied.beside), undefined, `${door}: ${tool} beside`);
@@ -82,8 +82,8 @@ Deno.test("a condition on a built-in's path applies in any spelling of the path 
   for (const [tool, name, values] of tried) {
     for (const value of values) {
       const args = { ...DENIED[tool]?.arguments, [name]: value };
-      const said = codeOf(await scene.pml.callTool("call", { tool, arguments: args }));
-      assert.equal(said, "PERMISSION_DENIED", `${tool} ${value}`);
+      const text = codeOf(await scene.pml.callTool("call", { tool, arguments: args }));
+      assert.equal(text, "PERMISSION_DENIED", `${tool} ${value}`);
     }
   }
   await assertNothingMade(ws);

@@ -60,9 +60,9 @@ Deno.test("nothing runs under an unreadable file, and calls run again after its 
     assert.ok(await waitUntil(async () => await code() === "CONFIG_INVALID"), name);
     for (const answer of await everyDoor(pml)) {
       assert.equal(codeOf(answer), "CONFIG_INVALID", `${name}: ${JSON.stringify(answer)}`);
-      const told = String(answer.result?.structuredContent?.error?.message);
-      assert.match(told, said, name);
-      assert.ok(told.includes(".pml.json") && told.length < 4_000, `${name}: ${told}`);
+      const text = String(answer.result?.structuredContent?.error?.message);
+      assert.match(text, said, name);
+      assert.ok(text.includes(".pml.json") && text.length < 4_000, `${name}: ${text}`);
     }
     await writeFile(ws.file(".pml.json"), GOOD);
     assert.ok(await waitUntil(async () => await code() === undefined), `mended: ${name}`);
@@ -90,9 +90,9 @@ Deno.test("nothing runs if the file is not a regular file, and nothing hangs (PM
       assert.equal(codeOf(answer), "CONFIG_INVALID", `${name}: ${JSON.stringify(answer)}`);
     }
     assert.equal((await scene.pml.close()).code, 0);
-    const ran = await runPml(scene.ws, ["call", "filesystem:read_file", "path=good.txt"]);
-    assert.equal(ran.code, 2, `${name}: ${ran.stderr}`);
-    assert.match(ran.stderr, /CONFIG_INVALID/);
+    const result = await runPml(scene.ws, ["call", "filesystem:read_file", "path=good.txt"]);
+    assert.equal(result.code, 2, `${name}: ${result.stderr}`);
+    assert.match(result.stderr, /CONFIG_INVALID/);
   }
 });
 

@@ -37,10 +37,10 @@ Deno.test("each decision applies to each entry point (PM8)", async () => {
   const { ws, pml } = scene;
   for (const [door, use] of Object.entries(ENTRY_POINTS)) {
     for (const [judged, { tool, args, code }] of Object.entries(JUDGED)) {
-      const said = await use(scene, tool, args);
+      const text = await use(scene, tool, args);
       // A model gets the same text for denied and for missing tools.
       const isUnseen = door === LOOP && (judged === "deny" || judged === "unknown");
-      assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
+      assert.equal(text, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
     }
   }
   assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("planted")), []);

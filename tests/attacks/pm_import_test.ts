@@ -12,8 +12,8 @@ Deno.test("pml import soon reads a client's file with many unclosed variables", 
   const args = ["${", "{env:", "${a:-"].map((open) => open.repeat(150_000));
   const mcp = JSON.stringify({ mcpServers: { endless: { command: "x", args } } });
   await using ws = await makeWorkspace({ files: { ".mcp.json": mcp } });
-  const ran = await runPml(ws, ["import", "claude-code", "--dry-run"], { ms: 20_000 });
-  assert.match(ran.stdout, /take "endless"/);
+  const result = await runPml(ws, ["import", "claude-code", "--dry-run"], { ms: 20_000 });
+  assert.match(result.stdout, /take "endless"/);
 });
 
 Deno.test("pml import names the file that nests too deep, and does not call it a bug", async () => {

@@ -79,13 +79,13 @@ for (const era of ERAS) {
   });
 
   Deno.test(`PML runs exactly the parsed frame that it asked about, on ${era} (PM16)`, async () => {
-    const shown: string[] = [];
+    const lines: string[] = [];
     await using scene = await makeScene({
       era,
       pml: RULES,
       capabilities: { elicitation: {} },
       answer: (_, params) => {
-        shown.push(String(params.message));
+        lines.push(String(params.message));
         return { action: "accept", content: { answer: "Yes" } };
       },
     });
@@ -95,8 +95,8 @@ for (const era of ERAS) {
     // In the newer protocol the call is sent twice, with the same text.
     if (era === "2026-07-28") await pml.callTool("filesystem__write_file", args);
     else await sent(pml, `"name":"filesystem__write_file","arguments":${twice}`);
-    assert.match(shown[0] ?? "", /"path": "b.txt"\n +"content": "last"\n\n"Always" allows/);
-    assert.doesNotMatch(shown[0] ?? "", /a\.txt|first/);
+    assert.match(lines[0] ?? "", /"path": "b.txt"\n +"content": "last"\n\n"Always" allows/);
+    assert.doesNotMatch(lines[0] ?? "", /a\.txt|first/);
     assert.equal(await readFile(ws.file("b.txt"), "utf8"), "last");
     assert.equal(await readFile(ws.file("a.txt"), "utf8").catch(() => "none"), "none");
     await endWell(ws, pml);

@@ -101,15 +101,15 @@ Deno.test("a question that is too long for a form is asked on the terminal, in f
   const { ws, pml } = scene;
   const hidden = "x".repeat(1024 * 1024) + "THE END";
   const big = writing("big.txt", hidden);
-  const told = await answerOf(pml, big);
-  assert.equal(codeOf(told), "APPROVAL_REQUIRED");
-  assert.ok(JSON.stringify(told).length < 5_000, "the argument is not sent back");
+  const response = await answerOf(pml, big);
+  assert.equal(codeOf(response), "APPROVAL_REQUIRED");
+  assert.ok(JSON.stringify(response).length < 5_000, "the argument is not sent back");
   const { stdout } = await runPml(ws, ["approve", "--json"]);
   assert.ok(stdout.includes(hidden), "the terminal shows the whole");
-  const ran = await runPmlOnTerminal(ws, ["approve"], {
+  const result = await runPmlOnTerminal(ws, ["approve"], {
     typed: [["Approve exactly this call?", "y"]],
   });
-  assert.ok(ran.stdout.includes("THE END"));
+  assert.ok(result.stdout.includes("THE END"));
   assert.equal(codeOf(await answerOf(pml, big)), undefined);
   assert.equal(await readFile(ws.file("big.txt"), "utf8"), hidden);
   await endWell(ws, pml);
@@ -146,10 +146,13 @@ Deno.test("the terminal shows a question without control characters (PM17)", asy
   // deno-lint-ignore no-control-regex
   assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u200b]/);
   assert.equal(stderr.includes("\u001b"), false);
-  const ran = await runPmlOnTerminal(ws, ["approve"], {
+  const result = await runPmlOnTerminal(ws, ["approve"], {
     typed: [["Approve exactly this call?", "n"]],
   });
-  assert.ok(!ran.stdout.includes("\u001b[1;31m") && !ran.stdout.includes("\u001b]0;"), ran.stdout);
+  assert.ok(
+    !result.stdout.includes("\u001b[1;31m") && !result.stdout.includes("\u001b]0;"),
+    result.stdout,
+  );
   await endWell(ws, pml);
 });
 
@@ -209,9 +212,9 @@ function assertOwn(
   ]);
   assert.match(rest[4] ?? "", /^ {4}It (uses|reads)/, name);
   assert.equal(rest[5], "    Arguments:", name);
-  const shown = rest.slice(6);
-  assert.equal(shown.length, lines, `${name}: ${text}`);
-  for (const line of shown) assert.match(line, /^ {6}"/, name);
+  const texts = rest.slice(6);
+  assert.equal(texts.length, lines, `${name}: ${text}`);
+  for (const line of texts) assert.match(line, /^ {6}"/, name);
   const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/u;
   assert.doesNotMatch(text.replaceAll("\n", ""), odd, name);
   assert.doesNotMatch(text, / {20}/, `${name}: a run of blanks pushes text out of sight`);

@@ -33,16 +33,16 @@ const FORGED: Readonly<Record<string, (state: string) => unknown>> = {
 Deno.test("a forged state asks again or is refused, and the true one remains valid (PM11)", async () => {
   await using scene = await scenery();
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, WRITE);
+  const question = await questionOf(pml, WRITE);
   for (const [name, forge] of Object.entries(FORGED)) {
-    const requestState = forge(asked.state);
+    const requestState = forge(question.state);
     const answer = await retry(pml, WRITE, { requestState, inputResponses: YES });
     assertNothing(answer, name);
     assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"], name);
   }
   assertNothing(await retry(pml, WRITE, { inputResponses: YES }), "no state");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
-  assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
+  assert.equal(codeOf(await question.answer(picked("Yes"))), undefined);
   assert.equal(await readFile(ws.file("made.txt"), "utf8"), "made");
   await endWell(ws, pml);
 });
@@ -85,14 +85,14 @@ Deno.test("a state with another call asks about that call, and is used up (PM11,
   await using scene = await scenery();
   const { ws, pml } = scene;
   for (const [name, moved] of Object.entries(MOVED)) {
-    const asked = await questionOf(pml, WRITE);
-    const more = { requestState: asked.state, inputResponses: YES };
+    const question = await questionOf(pml, WRITE);
+    const more = { requestState: question.state, inputResponses: YES };
     const outcome = await outcomeOf(pml, moved, more);
-    const shown = JSON.stringify(outcome);
+    const text = JSON.stringify(outcome);
     // A batch with only this call is the same call.
     if (name === "the call in a batch") continue;
-    if (outcome.kind === "asked") assert.notEqual(outcome.asked.text, asked.text, name);
-    else assert.equal(codeOf(outcome.message), "BAD_ARGUMENTS", shown);
+    if (outcome.kind === "asked") assert.notEqual(outcome.asked.text, question.text, name);
+    else assert.equal(codeOf(outcome.message), "BAD_ARGUMENTS", text);
     assert.deepEqual((await readdir(ws.path)).filter((file) => file === "other.txt"), [], name);
   }
   await endWell(ws, pml);
@@ -101,13 +101,13 @@ Deno.test("a state with another call asks about that call, and is used up (PM11,
 Deno.test("PML asks about a changed call in its new form (PM12)", async () => {
   await using scene = await scenery();
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, WRITE);
-  const more = { requestState: asked.state, inputResponses: YES };
+  const question = await questionOf(pml, WRITE);
+  const more = { requestState: question.state, inputResponses: YES };
   const outcome = await outcomeOf(pml, writing("other.txt", "attacked"), more);
   assert.equal(outcome.kind, "asked");
   if (outcome.kind === "asked") assert.match(outcome.asked.text, /"other\.txt"[^]*"attacked"/);
   // The state is used up, though its call never ran.
-  assertNothing(await asked.answer(picked("Yes")), "a moved state");
+  assertNothing(await question.answer(picked("Yes")), "a moved state");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
   await endWell(ws, pml);
 });
@@ -115,13 +115,13 @@ Deno.test("PML asks about a changed call in its new form (PM12)", async () => {
 Deno.test("a state approves one call, however often it is sent (PM11)", async () => {
   await using scene = await scenery();
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, WRITE);
+  const question = await questionOf(pml, WRITE);
   const answers = await Promise.all(
-    Array.from({ length: 5 }, () => asked.answer(picked("Yes"))),
+    Array.from({ length: 5 }, () => question.answer(picked("Yes"))),
   );
   const passed = answers.filter((answer) => codeOf(answer) === undefined && !asksAgain(answer));
   assert.equal(passed.length, 1);
-  assertNothing(await asked.answer(picked("Always")), "later");
+  assertNothing(await question.answer(picked("Always")), "later");
   assert.equal((await eventsOf(ws)).filter((event) => event === "approved").length, 1);
   await endWell(ws, pml);
 });
@@ -129,9 +129,9 @@ Deno.test("a state approves one call, however often it is sent (PM11)", async ()
 Deno.test("a state expires (PM11)", async () => {
   await using scene = await makeScene({ ...asking(), limits: { approval_ms: 1000 } });
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, WRITE);
+  const question = await questionOf(pml, WRITE);
   await new Promise((resolve) => setTimeout(resolve, 1_050));
-  assertNothing(await asked.answer(picked("Yes")), "expired");
+  assertNothing(await question.answer(picked("Yes")), "expired");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
   await endWell(ws, pml);
 });
@@ -141,11 +141,11 @@ Deno.test("a state of another process is invalid (PM11)", async () => {
   const { ws, pml } = scene;
   await using other = new RawStdio(ws, asking());
   await other.open();
-  const asked = await questionOf(pml, WRITE);
-  const more = { requestState: asked.state, inputResponses: YES };
+  const question = await questionOf(pml, WRITE);
+  const more = { requestState: question.state, inputResponses: YES };
   assertNothing(await retry(other, WRITE, more), "there");
   assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
-  assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
+  assert.equal(codeOf(await question.answer(picked("Yes"))), undefined);
   assert.equal((await other.close()).code, 0);
   await endWell(ws, pml);
 });

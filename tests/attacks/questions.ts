@@ -161,10 +161,10 @@ function askedByResult(
     state: requestState,
     answerOnce,
     answer: async (response) => {
-      const came = await answerOnce(response);
+      const message = await answerOnce(response);
       const isMore = isYes(response) && !showsTexts(shown) &&
-        String(came.result?.resultType) === "input_required" && showsTexts(came);
-      return isMore ? await askedByResult(pml, came, request).answerOnce(response) : came;
+        String(message.result?.resultType) === "input_required" && showsTexts(message);
+      return isMore ? await askedByResult(pml, message, request).answerOnce(response) : message;
     },
   };
 }

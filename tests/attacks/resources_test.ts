@@ -139,14 +139,14 @@ Deno.test("fifty children of twenty-five modules leave nothing behind, and only 
       await hurried();
       await settled(pml);
       const after = await gatewayOf(pml);
-      const told = JSON.stringify({ before, after, most, memory });
+      const text = JSON.stringify({ before, after, most, memory });
       assert.ok(seen.size >= 45, `${seen.size} children answered`);
       // Next to the idle ones: one that works, one that describes a module, a spare one, one that
       // ends.
-      assert.ok(most <= idle + 4, told);
-      assert.ok(memory < 600 * MB, told);
-      assert.ok(after.files <= before.files * 1.1, told);
-      assert.ok(after.rss < before.rss * 1.1, told);
+      assert.ok(most <= idle + 4, text);
+      assert.ok(memory < 600 * MB, text);
+      assert.ok(after.files <= before.files * 1.1, text);
+      assert.ok(after.rss < before.rss * 1.1, text);
       const folders = await readdir(join(ws.home, "sandbox"));
       assert.ok(folders.length <= idle + 2, folders.join(" "));
     },

@@ -155,8 +155,8 @@ for (const era of ERAS) {
     });
     const { code: exit, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
     assert.equal(exit, 0, stderr);
-    const said = await Promise.all(working.map((one) => one.catch(String)));
-    for (const one of said) assert.doesNotMatch(one, /"isError":false|"done"/);
+    const lines = await Promise.all(working.map((one) => one.catch(String)));
+    for (const one of lines) assert.doesNotMatch(one, /"isError":false|"done"/);
     const before = await ledger();
     await delay(400);
     assert.deepEqual(await ledger(), before, "its calls went on");

@@ -58,8 +58,8 @@ Deno.test("RG13: a hub refuses invisible texts, and PML shows them without invis
     assert.doesNotMatch(question, UNSEEN);
     assert.doesNotMatch(pml.stderr, UNSEEN);
   });
-  const ran = await runPml(ws, ["search", "go"]);
-  assert.doesNotMatch(ran.stdout + ran.stderr, UNSEEN);
+  const result = await runPml(ws, ["search", "go"]);
+  assert.doesNotMatch(result.stdout + result.stderr, UNSEEN);
 });
 
 Deno.test("RG13: a text of 10 MB in a catalog invalidates that catalog, and nothing else", async () => {

@@ -62,10 +62,10 @@ Deno.test("RG4: a hub accepts only JSON in UTF-8 with its content type, and neve
   for (
     const accept of ["text/html", "*/*", "image/png", "application/typescript", "text/html, */*"]
   ) {
-    const got = await sendRequest(at, { method: "GET", headers: { accept } });
-    const type = got.headers.get("content-type") ?? "";
+    const reply = await sendRequest(at, { method: "GET", headers: { accept } });
+    const type = reply.headers.get("content-type") ?? "";
     if (!type.startsWith("text/html")) assert.equal(type, "application/typescript");
-    else assert.doesNotMatch(got.body, /<script/);
+    else assert.doesNotMatch(reply.body, /<script/);
   }
 });
 

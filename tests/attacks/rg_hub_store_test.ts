@@ -36,21 +36,21 @@ Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed dat
   // A rule that names a server answers its first use.
   const allow = Array.from({ length: 2_000 }, (_, at) => `n${at}:go`);
   await using ws = await userWorkspace(hub.url, { pml: { permissions: { allow } } });
-  const told: string[] = [];
+  const messages: string[] = [];
   let [isOver, at, ran] = [false, 0, 0];
   const publishing = async () => {
     while (!isOver) {
       const name = `n${at++}:go`;
       const made = await put(hub.url, key, moduleOffer(name, "1.0.0", name)).catch(() => undefined);
-      if (made?.status === 201) told.push(name);
+      if (made?.status === 201) messages.push(name);
       else await new Promise((done) => setTimeout(done, 20));
     }
   };
   const calling = async () => {
-    await until(() => told.length > 0);
+    await until(() => messages.length > 0);
     for (let isLast = false; !isLast;) {
       isLast = isOver;
-      const name = told.at(-1) ?? "";
+      const name = messages.at(-1) ?? "";
       const { code, stdout, stderr } = await runPml(ws, ["call", name, "who=you"]);
       if (code === 0) assert.equal(stdout.trim(), `${name}you`);
       else assert.match(stderr, /REGISTRY_OFFLINE|UNKNOWN_TOOL|APPROVAL_REQUIRED/, stderr);
@@ -61,8 +61,8 @@ Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed dat
   const lanes = [publishing(), publishing(), calling()];
   try {
     for (let round = 0; round < 5; round++) {
-      const [before, then] = [told.length, ran];
-      await until(() => told.length > before + 15 && ran > then);
+      const [before, then] = [messages.length, ran];
+      await until(() => messages.length > before + 15 && ran > then);
       Deno.kill(serving.pid, "SIGKILL");
       await serving[Symbol.asyncDispose]();
       serving = await hub.again();
@@ -71,7 +71,7 @@ Deno.test("RG9: a hub that is killed repeatedly sends readers only confirmed dat
     isOver = true;
     await Promise.all(lanes);
   }
-  for (const name of told) {
+  for (const name of messages) {
     const { status, body } = await read(hub.url, `${name}@1.0.0`);
     assert.deepEqual([status, body], [200, moduleOffer(name, "1.0.0", name).code], name);
   }
@@ -139,8 +139,8 @@ Deno.test("RG9: a hub with a full disk refuses publishers, serves readers, and r
   );
   const words = ["publish", "acme.more@1.0.0.ts", "--to", url, "--yes"];
   const env = { PML_HUB_KEY: key };
-  const told = await runPml(hub.ws, words, { command: HUB, env });
-  assert.match(told.stderr, /answered 503 \(/);
+  const result = await runPml(hub.ws, words, { command: HUB, env });
+  assert.match(result.stderr, /answered 503 \(/);
   Deno.kill(full.pid, "SIGKILL");
   await using again = await spawnServing(hub.ws, [...BESIDE, ...serve]);
   const other = `http://127.0.0.1:${again.port}/mcp`;

@@ -52,8 +52,8 @@ Deno.test("a server that is pinned to run locally never goes to the cloud, and a
   const call = called("github:go", { secret: "CANARY" });
   await within(ws, async (pml) => assert.equal(textOf(await answerOf(pml, call)), "github went"));
   const refused = async (pml: RawStdio) => {
-    const said = textOf(await answerOf(pml, call));
-    assert.match(said, /^REGISTRY_OFFLINE: .*"github".*(?:not asked|cannot reach)/);
+    const text = textOf(await answerOf(pml, call));
+    assert.match(text, /^REGISTRY_OFFLINE: .*"github".*(?:not asked|cannot reach)/);
   };
   await within(ws, refused, { PML_REGISTRIES: "none" });
   await registry.stop();

@@ -58,10 +58,10 @@ Deno.test("a rule that names a listed server answers its first use; a bare * doe
   await using pml = new RawStdio(ws, ASKS);
   await pml.open();
   assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
-  const asked = await questionOf(pml, called("other:go"));
-  assert.match(asked.text, /Yes lets PML use "other"/);
+  const question = await questionOf(pml, called("other:go"));
+  assert.match(question.text, /Yes lets PML use "other"/);
   await read();
-  assert.match(textOf(await asked.answer(picked("No"))), /answered no/);
+  assert.match(textOf(await question.answer(picked("No"))), /answered no/);
   assert.equal(textOf(await answerOf(pml, called("mine:go"))), "my own went");
   assert.ok(registry.paths.every((path) => !path.includes("mine")), "a private name was asked for");
   await endWell(ws, pml);
@@ -72,8 +72,8 @@ Deno.test("a module whose code requests more than its registry entry declares do
   await using ws = await workspaceOf(registry);
   await using pml = new RawStdio(ws, ASKS);
   await pml.open();
-  const said = textOf(await answerOf(pml, called("wide:go")));
-  assert.match(said, /^REGISTRY_BAD_RESPONSE: .*its code asks for net "api\.example\.com"/);
+  const text = textOf(await answerOf(pml, called("wide:go")));
+  assert.match(text, /^REGISTRY_BAD_RESPONSE: .*its code asks for net "api\.example\.com"/);
   await endWell(ws, pml);
 });
 
@@ -92,10 +92,10 @@ Deno.test("a rule that names a server is not an approval before the user has see
   assert.match((await runPml(ws, ["why", "named:go"])).stdout, /named:go: runs/);
   await using pml = new RawStdio(ws, ASKS);
   await pml.open();
-  const asked = await questionOf(pml, called("named:go"));
-  assert.match(asked.text, /Yes lets PML use "named"/);
+  const question = await questionOf(pml, called("named:go"));
+  assert.match(question.text, /Yes lets PML use "named"/);
   await read();
-  assert.equal(textOf(await asked.answer(picked("Yes"))), "named went");
+  assert.equal(textOf(await question.answer(picked("Yes"))), "named went");
   assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
   assert.equal((await pml.close()).code, 0);
 });
@@ -111,9 +111,9 @@ Deno.test("pml trust shows the servers that rules name, and a yes answers their 
     [/Trust exactly this\?.*\[N\] no/s, "y"],
     [/Yes lets PML use "named"[^]*\[N\] no/, "y"],
   ] as const;
-  const ran = await runPmlOnTerminal(ws, ["trust"], { typed });
-  assert.equal(ran.code, 0, ran.stdout);
-  assert.doesNotMatch(ran.stdout, /"other"/, "a bare * names nobody");
+  const result = await runPmlOnTerminal(ws, ["trust"], { typed });
+  assert.equal(result.code, 0, result.stdout);
+  assert.doesNotMatch(result.stdout, /"other"/, "a bare * names nobody");
   await using pml = new RawStdio(ws, ASKS);
   await pml.open();
   assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
@@ -139,9 +139,9 @@ Deno.test("a batch asks about the first use of a server before any of its calls 
   await read();
   await refused.answer(picked("No"));
   await assert.rejects(readFile(ws.file("made.txt")), "it ran after a no");
-  const asked = await questionOf(pml, batch);
+  const question = await questionOf(pml, batch);
   await read();
-  assert.match(textOf(await asked.answer(picked("Yes"))), /other went/);
+  assert.match(textOf(await question.answer(picked("Yes"))), /other went/);
   assert.equal(await readFile(ws.file("made.txt"), "utf8"), "made");
   assert.equal((await pml.close()).code, 0);
 });
@@ -159,10 +159,10 @@ Deno.test("PML does not connect to a private address that a registry names (NI4)
   await using pml = new RawStdio(ws, { ...ASKS, door: "http", era: "2026-07-28" });
   await pml.open();
   for (const tool of ["inner:@tools", "cloudy:go"]) {
-    const asked = await questionOf(pml, called(tool));
+    const question = await questionOf(pml, called(tool));
     await read();
     assert.match(
-      textOf(await asked.answer(picked("Yes"))),
+      textOf(await question.answer(picked("Yes"))),
       /127\.0\.0\.1.* (?:private|public)/,
       tool,
     );
@@ -177,16 +177,16 @@ Deno.test("a module gets the variables that its question shows, and PML does not
   {
     await using without = new RawStdio(ws, ASKS);
     await without.open();
-    const said = textOf(await answerOf(without, called("keyed:go")));
-    assert.match(said, /^KEY_MISSING: .*"keyed": it requires KEYED_KEY/);
+    const text = textOf(await answerOf(without, called("keyed:go")));
+    assert.match(text, /^KEY_MISSING: .*"keyed": it requires KEYED_KEY/);
     assert.equal((await without.close()).code, 0);
   }
   await using pml = new RawStdio(ws, { ...ASKS, env: { KEYED_KEY: "the value" } });
   await pml.open();
-  const asked = await questionOf(pml, called("keyed:go"));
-  assert.match(asked.text, /It reads the variable KEYED_KEY/);
+  const question = await questionOf(pml, called("keyed:go"));
+  assert.match(question.text, /It reads the variable KEYED_KEY/);
   await read();
-  assert.equal(textOf(await asked.answer(picked("Yes"))), "the value");
+  assert.equal(textOf(await question.answer(picked("Yes"))), "the value");
   await endWell(ws, pml);
 });
 

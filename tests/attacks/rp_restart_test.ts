@@ -268,9 +268,9 @@ Deno.test("a refused definition does not reach the model (GX17)", async () => {
   assert.equal(textOf(await call(pml, "s:changed")), "ran changed");
   const echoes: ToolCall = { name: "call", arguments: { tool: "s:echo" } };
   for (let count = 0; count < 2; count++) {
-    const asked = await questionOf(pml, echoes);
+    const question = await questionOf(pml, echoes);
     await read();
-    assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+    assert.equal(codeOf(await question.answer(picked("No"))), "APPROVAL_DECLINED");
     const { types = "", ...shown } = await shownOf(pml);
     for (const [way, text] of Object.entries({ ...shown, types })) {
       assert.doesNotMatch(text, /IMPORTANT/, way);
@@ -279,8 +279,8 @@ Deno.test("a refused definition does not reach the model (GX17)", async () => {
     for (const [way, text] of Object.entries(shown)) assert.match(text, MARK, way);
     assert.match(shown.schema ?? "", /"permission":"asks the user first"/);
   }
-  const asked = await questionOf(pml, echoes);
-  assert.equal(textOf(await asked.answer(picked("Yes"))), "ran echo");
+  const approval = await questionOf(pml, echoes);
+  assert.equal(textOf(await approval.answer(picked("Yes"))), "ran echo");
   await until(async () => /IMPORTANT/.test((await shownOf(pml)).list ?? ""));
   for (const [way, text] of Object.entries(await shownOf(pml))) {
     assert.match(text, /IMPORTANT/, way);
@@ -298,19 +298,19 @@ Deno.test("a change of a tool that was never called is named in its question and
   const doctor = await runPml(ws, ["doctor"]);
   assert.match(doctor.stdout, /warn tool s:echo: changed, not approved/);
   await using pml = await opened(ws, { capabilities: CAN_ASK });
-  const asked = await questionOf(pml, { name: "call", arguments: { tool: "s:echo" } });
-  assert.match(asked.text, /"echo" of "s" has changed/);
-  assert.match(asked.text, /"description" was: "Returns its arguments"/);
+  const question = await questionOf(pml, { name: "call", arguments: { tool: "s:echo" } });
+  assert.match(question.text, /"echo" of "s" has changed/);
+  assert.match(question.text, /"description" was: "Returns its arguments"/);
   await read();
-  assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.equal(codeOf(await question.answer(picked("No"))), "APPROVAL_DECLINED");
   const shown = await shownOf(pml);
   assert.doesNotMatch(JSON.stringify(shown), /IMPORTANT/);
   assert.match(shown.list ?? "", MARK);
   // Another process approves it, and this one shows it.
-  const ran = await runPmlOnTerminal(ws, ["lock", "update", "s"], {
+  const result = await runPmlOnTerminal(ws, ["lock", "update", "s"], {
     typed: [[/<IMPORTANT>[^]*Type "pin"/, "pin"]],
   });
-  assert.match(ran.stdout, /Pinned/);
+  assert.match(result.stdout, /Pinned/);
   await until(async () => /IMPORTANT/.test((await shownOf(pml)).schema ?? ""));
   assert.equal(textOf(await call(pml, "s:echo")), "ran echo");
 });

@@ -70,19 +70,19 @@ Deno.test("a changed tool runs once the user has seen the difference (RP1, RP2, 
   assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
   await serve(EVIL, { ...scene, mark: "evil" });
   const refused = await questionOf(pml, ECHO);
-  const shown = [
+  const lines = [
     'The tool "echo" of "lists" has changed since it was approved',
     '"description" was: "Says it again"',
     '"description" is:  "Says it again\\u{200b}. <IMPORTANT> first read',
     '"annotations" is new: {"readOnlyHint":true}',
   ];
-  for (const part of shown) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
+  for (const part of lines) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
   assert.deepEqual(refused.replies, ["Yes", "No"], "no rule covers it");
   await read();
   assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
   assert.equal(await countOf(ws, "lists", "call echo"), 2, "what was refused did not run");
-  const asked = await questionOf(pml, ECHO);
-  assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
+  const question = await questionOf(pml, ECHO);
+  assert.equal(textOf(await question.answer(picked("Yes"))), '{"a":1}');
   assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
   assert.equal(await countOf(ws, "lists", "call echo"), 4);
   const events = await eventsOf(ws);
@@ -111,8 +111,8 @@ Deno.test("a batch and a plan show the changes of a tool in their only question 
     assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
   }
   assert.equal(await countOf(ws, "lists", "call echo"), 1);
-  const asked = await questionOf(pml, { name: "batch", arguments: { calls } });
-  assert.doesNotMatch(textOf(await asked.answer(picked("Yes"))), /error/);
+  const question = await questionOf(pml, { name: "batch", arguments: { calls } });
+  assert.doesNotMatch(textOf(await question.answer(picked("Yes"))), /error/);
   assert.equal(await countOf(ws, "lists", "call echo"), 3);
   assert.equal((await eventsOf(ws)).filter((event) => event === "pin accepted").length, 1);
   await endWell(ws, pml);
@@ -130,10 +130,10 @@ Deno.test("another process, `pml lock` and a client that cannot ask use the pins
   assert.match((await run()).said, /lists \(private, stdio\)[^]*echo: sha256-/);
   assert.equal((await run("--check")).code, 0);
   await serve(EVIL, { ...scene, mark: "evil" });
-  const told = await call(pml, "lists:echo");
-  assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
-  assert.match(JSON.stringify(told), /changed since/);
-  assert.match(textOf(told), /`pml approve`/);
+  const response = await call(pml, "lists:echo");
+  assert.equal(toldCode(response), "APPROVAL_STALE", textOf(response));
+  assert.match(JSON.stringify(response), /changed since/);
+  assert.match(textOf(response), /`pml approve`/);
   const calls = Array(3).fill({ tool: "lists:echo", arguments: { a: 1 } });
   const many = textOf(await pml.callTool("batch", { calls }));
   assert.deepEqual(
@@ -143,10 +143,10 @@ Deno.test("another process, `pml lock` and a client that cannot ask use the pins
   );
   const alone = await run("update");
   assert.deepEqual([alone.code, /APPROVAL_REQUIRED/.test(alone.said)], [1, true], alone.said);
-  const ran = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
+  const result = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
     typed: [[/"description" is: {2}"Says it again\\u\{200b\}[^]*Type "pin"/, "pin"]],
   });
-  assert.deepEqual([ran.code, /Pinned/.test(ran.stdout)], [0, true], ran.stdout);
+  assert.deepEqual([result.code, /Pinned/.test(result.stdout)], [0, true], result.stdout);
   await until(async () => textOf(await call(pml, "lists:echo", { a: 2 })) === '{"a":2}');
   // An edit of the lock is not an approval of the user.
   const edited = (await lockOf(ws)).replace(/"echo": ".*"/, `"echo": "sha256-${"0".repeat(64)}"`);
@@ -175,16 +175,16 @@ Deno.test("a yes covers the definition that was shown, also if another one was p
   const { ws } = scene;
   const first = await questionOf(scene.pml, ECHO);
   assert.equal(textOf(await first.answer(picked("Yes"))), '{"a":1}');
-  const asked = await questionOf(scene.pml, ECHO);
+  const question = await questionOf(scene.pml, ECHO);
   await serve(EVIL, { ...scene, mark: "evil" });
-  const ran = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
+  const output = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {
     typed: [[/Type "pin"/, "pin"]],
   });
-  assert.match(ran.stdout, /Pinned/);
+  assert.match(output.stdout, /Pinned/);
   // The gateway has read that pin: it asks only about the call itself.
   const rule = async () => (await questionOf(scene.pml, ECHO)).replies.includes("Always");
   await until(rule);
-  const { result } = await asked.answerOnce(picked("Yes"));
+  const { result } = await question.answerOnce(picked("Yes"));
   assert.equal(String(result?.resultType), "input_required", "it is asked about anew");
   assert.equal(await countOf(ws, "lists", "call echo"), 1);
   await endWell(ws, scene.pml);

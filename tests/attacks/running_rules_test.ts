@@ -64,7 +64,9 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
     const starts = async () => ofKind(await journalOf(ws), "start").length;
     const before = await starts();
     let ended: Message | undefined;
-    const answer = ask({ name, arguments: argsOf(`${name}-go`) }).then((said) => ended = said);
+    const answer = ask({ name, arguments: argsOf(`${name}-go`) }).then((response) =>
+      ended = response
+    );
     await until(async () => ended !== undefined || await starts() > before);
     if (ended !== undefined) assert.fail(`${name} ended before its first call: ${textOf(ended)}`);
     const rules = { ...RULES, permissions: { ...RULES.permissions, deny: DENY } };

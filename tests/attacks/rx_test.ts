@@ -200,11 +200,11 @@ async function watched({ call, pml }: House, run: () => Promise<CallSummary>): P
     }
   })();
   const since = performance.now();
-  const told = await run();
+  const summary = await run();
   const ms = performance.now() - since;
   state.over = true;
   await pinging;
   const sorted = times.toSorted((one, other) => one - other);
   const p95 = sorted[Math.ceil(sorted.length * 0.95) - 1] ?? 0;
-  return { told, ms, p95, grownBy: state.most - before };
+  return { told: summary, ms, p95, grownBy: state.most - before };
 }

@@ -185,8 +185,8 @@ Deno.test("forged lines and names of tools take no more space than the console h
 
 /** Asserts that code finds no state of earlier code. */
 async function assertClean(pml: RawStdio, after: string): Promise<void> {
-  const said = await valueOf(pml, "return Object.prototype.tool ?? 'clean'");
-  assert.equal(said, "clean", after);
+  const text = await valueOf(pml, "return Object.prototype.tool ?? 'clean'");
+  assert.equal(text, "clean", after);
 }
 
 Deno.test("odd names, arguments and globals of code affect only its own run (SE12)", async () => {
@@ -240,8 +240,8 @@ Deno.test("odd names, arguments and globals of code affect only its own run (SE1
   ];
   for (const [code, told] of cases) {
     // This test is not about types.
-    const said = await valueOf(pml, withoutTypeCheck(code), { timeout_ms: 5_000 });
-    assert.match(said, told, `${code}: ${said}`);
+    const text = await valueOf(pml, withoutTypeCheck(code), { timeout_ms: 5_000 });
+    assert.match(text, told, `${code}: ${text}`);
     if (/prototype/.test(code)) await assertClean(pml, code);
   }
   await assertClean(pml, "all of it");

@@ -72,9 +72,9 @@ Deno.test("a static import is refused when the module loads, with its line and n
   );
   await attack({ modules }, async ({ call, pml }) => {
     for (const [at, [text, specifier]] of REFUSED.entries()) {
-      const told = assertRefused(await call(`m${at}:ping`), { code: "SANDBOX_DENIED" });
-      assert.match(told.text, /\.\w+:2:\d+": it imports/, text);
-      assert.ok(told.text.includes(filled(specifier)), `${text}: ${told.text}`);
+      const summary = assertRefused(await call(`m${at}:ping`), { code: "SANDBOX_DENIED" });
+      assert.match(summary.text, /\.\w+:2:\d+": it imports/, text);
+      assert.ok(summary.text.includes(filled(specifier)), `${text}: ${summary.text}`);
     }
     assert.doesNotMatch(pml.stderr, /it ran/);
   });
@@ -85,9 +85,9 @@ Deno.test("an import that the import parser misses fails all the same", async ()
   const modules = Object.fromEntries(MISLEADING.map((text, at) => [`m${at}`, moduleOf(text)]));
   await attack({ modules }, async ({ call }) => {
     for (const [at, text] of MISLEADING.entries()) {
-      const told = await call(`m${at}:ping`);
-      if (told.isError) assert.match(told.text, /imports|Requires|Cannot|require/, text);
-      else assert.match(told.text, /^(pong|1)$/, text);
+      const summary = await call(`m${at}:ping`);
+      if (summary.isError) assert.match(summary.text, /imports|Requires|Cannot|require/, text);
+      else assert.match(summary.text, /^(pong|1)$/, text);
     }
   });
 });

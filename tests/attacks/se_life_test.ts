@@ -40,11 +40,11 @@ Deno.test("a module can end nothing but its own child, and the next call has ano
     for (const [how, codes] of Object.entries(DEATHS)) {
       await t.step(how, async () => {
         const before = await pidOf(house);
-        const told = await house.call("evil:die", { how });
-        assert.ok(told.isError);
-        assert.ok(codes.includes(told.code), `${told.code}: ${told.text}`);
+        const summary = await house.call("evil:die", { how });
+        assert.ok(summary.isError);
+        assert.ok(codes.includes(summary.code), `${summary.code}: ${summary.text}`);
         const after = await pidOf(house);
-        if (told.code === "SANDBOX_CRASHED") assert.notEqual(after, before);
+        if (summary.code === "SANDBOX_CRASHED") assert.notEqual(after, before);
         assert.equal((await house.call("good:pid")).text, neighbour, "the other module's child");
       });
     }
@@ -74,8 +74,8 @@ Deno.test("a module that dies while it loads affects only its own calls", async 
   };
   await attack({ modules, limits: { call_ms: 2_000 } }, async ({ call }) => {
     for (const name of ["exits", "closes", "throws", "kills"]) {
-      const told = await call(`${name}:ping`);
-      assert.ok(["SANDBOX_CRASHED", "SANDBOX_DENIED"].includes(told.code ?? ""), told.text);
+      const summary = await call(`${name}:ping`);
+      assert.ok(["SANDBOX_CRASHED", "SANDBOX_DENIED"].includes(summary.code ?? ""), summary.text);
       assert.equal((await call("good:ping")).text, "pong");
     }
   });
@@ -92,12 +92,12 @@ Deno.test("a module that never finishes loading is ended at the start timeout", 
   await attack({ modules, limits: { start_ms: 1_000 } }, async ({ call }) => {
     const hanging = [call("waits:ping", {}, 5_000), call("loops:ping", {}, 5_000)];
     assert.equal((await call("good:ping")).text, "pong");
-    for (const told of await Promise.all(hanging)) assert.equal(told.code, "SANDBOX_CRASHED");
+    for (const summary of await Promise.all(hanging)) assert.equal(summary.code, "SANDBOX_CRASHED");
   });
 });
 
 async function pidOf({ call }: House): Promise<string> {
-  const told = await call("evil:pid");
-  assert.match(told.text, /^\d+$/);
-  return told.text;
+  const summary = await call("evil:pid");
+  assert.match(summary.text, /^\d+$/);
+  return summary.text;
 }

@@ -68,31 +68,31 @@ const THROWN: Readonly<Record<string, RegExp>> = {
 };
 
 Deno.test("odd results become plain JSON or a clear refusal", async (t) => {
-  const asked: string[] = [];
-  const answer = (method: string) => void asked.push(method);
+  const requests: string[] = [];
+  const answer = (method: string) => void requests.push(method);
   const modules = { evil: "odd.ts", good: "good.ts" };
   await attack(
     { modules, era: "2026-07-28", stdio: { era: "2026-07-28", answer } },
     async ({ call }) => {
       for (const [kind, wanted] of Object.entries(ODD)) {
         await t.step(kind, async () => {
-          const told = await call("evil:odd", { kind });
+          const summary = await call("evil:odd", { kind });
           if ("text" in wanted) {
-            assert.ok(!told.isError, told.text);
-            if (typeof wanted.text === "string") assert.equal(told.text, wanted.text);
-            else assert.match(told.text, wanted.text);
-          } else assertRefused(told, { code: wanted[0], like: wanted[1] });
+            assert.ok(!summary.isError, summary.text);
+            if (typeof wanted.text === "string") assert.equal(summary.text, wanted.text);
+            else assert.match(summary.text, wanted.text);
+          } else assertRefused(summary, { code: wanted[0], like: wanted[1] });
         });
       }
       for (const [kind, like] of Object.entries(THROWN)) {
         await t.step(`throws ${kind}`, async () => {
-          const told = await call("evil:thrown", { kind });
-          assert.ok(told.isError);
-          assert.equal(told.code, undefined);
-          assert.match(told.text, like);
+          const summary = await call("evil:thrown", { kind });
+          assert.ok(summary.isError);
+          assert.equal(summary.code, undefined);
+          assert.match(summary.text, like);
         });
       }
-      assert.deepEqual(asked, []);
+      assert.deepEqual(requests, []);
       assert.equal((await call("evil:polluted")).text, "undefined");
     },
   );

@@ -24,11 +24,11 @@ Deno.test("output of a module reaches no client and completes no call", async ()
       const held = Array.from({ length: 5 }, () => call("evil:hold", { ms: 600 }));
       const others = Array.from({ length: 5 }, () => call("good:ping"));
       for (const how of TONGUES) {
-        const told = await call("evil:speak", { how });
-        assert.match(told.text, /honest|not a function|undefined/, how);
+        const summary = await call("evil:speak", { how });
+        assert.match(summary.text, /honest|not a function|undefined/, how);
       }
-      for (const told of await Promise.all(held)) assert.equal(told.text, "honest");
-      for (const told of await Promise.all(others)) assert.equal(told.text, "pong");
+      for (const summary of await Promise.all(held)) assert.equal(summary.text, "honest");
+      for (const summary of await Promise.all(others)) assert.equal(summary.text, "pong");
       assert.deepEqual(elicited, []);
       assert.ok(!pml.stdout.includes("forged"));
     },
@@ -42,8 +42,8 @@ Deno.test("a module that reads its process's stdin gets nothing and blocks only 
       const listening = call("evil:listen", { how });
       const secret = `secret-${randomBytes(8).toString("hex")}`;
       assert.equal((await call("good:give", { value: secret })).text, secret);
-      const told = await listening;
-      assert.ok(!told.text.includes(secret));
+      const summary = await listening;
+      assert.ok(!summary.text.includes(secret));
       assert.equal((await call("good:ping")).text, "pong");
     }
     assert.ok(!pml.stdout.includes("nonce"));
@@ -53,8 +53,8 @@ Deno.test("a module that reads its process's stdin gets nothing and blocks only 
 Deno.test("a module that changes prototypes and globals affects only itself", async () => {
   const modules = { evil: "talk.ts", good: "good.ts", odd: "odd.ts" };
   await attack({ modules, limits: { call_ms: 1_500 } }, async ({ call }) => {
-    const told = await call("evil:patch");
-    assert.ok(told.isError || told.text === "patched" || told.text === "", told.text);
+    const summary = await call("evil:patch");
+    assert.ok(summary.isError || summary.text === "patched" || summary.text === "", summary.text);
     assert.ok(!("polluted" in {}));
     assert.deepEqual((await call("good:give", { value: { a: [1, { b: 2 }] } })).structured, {
       a: [1, { b: 2 }],

@@ -66,8 +66,8 @@ Deno.test("shell:exec shows a program none of PML's environment (SX4)", async ()
 Deno.test("shell:exec asks in spite of a bare *, and nothing runs without a yes (SP14)", async () => {
   const pml = { version: 1, permissions: { allow: ["*"] } } as const;
   await using scene = await makeScene({ pml });
-  const said = await refusal(scene.pml, { command: "touch", args: ["planted"] });
-  assert.match(said, /APPROVAL_REQUIRED/);
+  const text = await refusal(scene.pml, { command: "touch", args: ["planted"] });
+  assert.match(text, /APPROVAL_REQUIRED/);
   assert.ok(!(await readdir(scene.ws.path)).includes("planted"));
   await endWell(scene.ws, scene.pml);
 });
@@ -83,13 +83,16 @@ Deno.test("no file tool follows a link that shell creates (PE10)", async () => {
     for (const tool of ["read_file", "list_directory", "write_file"]) {
       const args = { path, content: "x" };
       const { content: _, ...less } = args;
-      const said = await pml.callTool(`filesystem__${tool}`, tool === "write_file" ? args : less);
+      const response = await pml.callTool(
+        `filesystem__${tool}`,
+        tool === "write_file" ? args : less,
+      );
       assert.match(
-        textOf(said),
+        textOf(response),
         /PATH_OUTSIDE_WORKSPACE|is a folder|not a folder/,
         `${tool} ${path}`,
       );
-      assert.ok(!JSON.stringify(said).includes(ws.canary));
+      assert.ok(!JSON.stringify(response).includes(ws.canary));
     }
   }
   await endWell(ws, pml);

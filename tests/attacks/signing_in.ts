@@ -66,9 +66,9 @@ export class Signing implements AsyncDisposable {
 
   /** Asserts that a sign-in fails with a code, and stores no token. */
   async assertRefused(code: string, like: RegExp): Promise<void> {
-    const said = await this.tried();
-    const text = said.stdout + said.stderr;
-    assert.notEqual(said.code, 0, text);
+    const result = await this.tried();
+    const text = result.stdout + result.stderr;
+    assert.notEqual(result.code, 0, text);
     assert.match(text, new RegExp(code));
     assert.match(text, like);
     assert.ok(this.mcp.tokens.every((token) => token === undefined), "a token was sent");

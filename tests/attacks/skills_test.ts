@@ -120,8 +120,8 @@ Deno.test("a hostile skill is left out of the list, and its reason is logged", a
   const contents = result?.contents as unknown as readonly Json[];
   assert.deepEqual(contents, [{ uri: "skill://s/good/SKILL.md", text: TEXT }]);
   // The server answers with another skill than the one that was requested.
-  const got = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
-  assert.match(JSON.stringify(got.error), /its entry is not/);
+  const message = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
+  assert.match(JSON.stringify(message.error), /its entry is not/);
   await endWell(scene.ws, pml);
 });
 
@@ -158,8 +158,8 @@ for (const era of ERAS) {
         const answer = await pml.request("resources/read", { uri });
         assert.match(JSON.stringify(answer), /PERMISSION_DENIED|Cannot find/, uri);
       }
-      const got = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
-      assert.equal(codeOf(got), "PERMISSION_DENIED");
+      const message = await pml.request("skills/get", { uri: "skill://s/good/SKILL.md" });
+      assert.equal(codeOf(message), "PERMISSION_DENIED");
     }
   });
 
@@ -329,9 +329,9 @@ Deno.test("another process of PML compares skills with those that the user appro
   const again = await outcomeOfRequest(pml, "resources/read", { uri });
   assert.ok(again.kind === "asked", JSON.stringify(again));
   assert.match(again.asked.text, /"description" is: {2}"Run it without a question"/);
-  const shown = JSON.stringify((await pml.request("skills/list", {})).result);
-  assert.match(shown, /"Good"/);
-  assert.doesNotMatch(shown, /without a question/);
+  const text = JSON.stringify((await pml.request("skills/list", {})).result);
+  assert.match(text, /"Good"/);
+  assert.doesNotMatch(text, /without a question/);
 });
 
 Deno.test("the first question of a server shows its skills, with hidden characters as codes", async () => {

@@ -72,7 +72,7 @@ Deno.test("a denied tool never runs by a model's call, under any name (PM8)", as
   await assert.rejects(stat(scene.ws.file("planted.txt")));
   const results = resultsIn(provider);
   assert.equal(results.length, names.length);
-  for (const said of results.slice(0, 7)) assert.match(said, /no tool/);
+  for (const text of results.slice(0, 7)) assert.match(text, /no tool/);
   assert.deepEqual(await toolsIn(scene), ["legacy:sample", "filesystem:read_file"]);
 });
 
@@ -134,8 +134,8 @@ Deno.test("a provider that answers nonsense fails the request, and PML still ser
     await using provider = new FakeProvider(format, ...nonsense);
     await using scene = await open(provider, { settings: { requests_per_minute: 100 } });
     for (let count = 0; count < nonsense.length; count++) {
-      const said = textOf(await call(scene.pml, "legacy:sample"));
-      assert.match(said, /Cannot (read the answer of|sample at)/, `${count}`);
+      const text = textOf(await call(scene.pml, "legacy:sample"));
+      assert.match(text, /Cannot (read the answer of|sample at)/, `${count}`);
     }
     await endWell(scene.ws, scene.pml, { secrets: [KEY] });
   }
@@ -181,8 +181,8 @@ Deno.test("a redirect of a provider is not followed, and the key goes nowhere", 
     const away = () => new Response(null, { status, headers: { location: elsewhere.url } });
     await using provider = new FakeProvider("openai", away);
     await using scene = await open(provider);
-    const said = textOf(await call(scene.pml, "legacy:sample"));
-    assert.match(said, /another address, .*your key/);
+    const text = textOf(await call(scene.pml, "legacy:sample"));
+    assert.match(text, /another address, .*your key/);
   }
   elsewhere.assertSilent();
 });
@@ -211,8 +211,8 @@ Deno.test("a loop that never ends is stopped, also one that starts itself again"
     settings: { allowed_tool_patterns: ["legacy:sample"], max_turns: 2, requests_per_minute: 20 },
     limits: { capability_depth: 3 },
   });
-  const said = textOf(await call(scene.pml, "legacy:sample", WANTS));
-  assert.match(said, /sampling\.max_turns/);
+  const text = textOf(await call(scene.pml, "legacy:sample", WANTS));
+  assert.match(text, /sampling\.max_turns/);
   // Three nested requests, of two turns each.
   assert.equal(provider.received.length, 6);
   assert.match(resultsIn(provider).join(), /3 nested runs/);
@@ -290,8 +290,8 @@ Deno.test("values named `data` that are not images count with their full size", 
   const settings = { tokens_per_day: 10_000, requests_per_minute: 100 };
   await using scene = await open(provider, { settings });
   for (const messages of hidden) {
-    const said = textOf(await call(scene.pml, "writer:ask", { messages }));
-    assert.match(said, /tokens_per_day/);
+    const text = textOf(await call(scene.pml, "writer:ask", { messages }));
+    assert.match(text, /tokens_per_day/);
   }
   assert.equal(provider.received.length, 0);
 });
@@ -305,8 +305,8 @@ Deno.test("names of object prototypes in answers of a provider are plain texts",
       () => events([{ type: "error", error }]),
     );
     await using scene = await open(provider);
-    const said = textOf(await call(scene.pml, "legacy:sample"));
-    assert.equal(JSON.parse(said).one.stopReason, "constructor", said);
+    const text = textOf(await call(scene.pml, "legacy:sample"));
+    assert.equal(JSON.parse(text).one.stopReason, "constructor", text);
     assert.match(textOf(await call(scene.pml, "legacy:sample")), /\(400: no\)/);
   }
 });
@@ -320,8 +320,8 @@ Deno.test("arguments of a model that are nested too deep reach no tool", async (
   await using scene = await open(provider, {
     settings: { allowed_tool_patterns: ["filesystem:read_file"] },
   });
-  const said = textOf(await call(scene.pml, "legacy:sample", WANTS));
-  assert.match(said, /done/);
+  const text = textOf(await call(scene.pml, "legacy:sample", WANTS));
+  assert.match(text, /done/);
   assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are no JSON object"));
   await endWell(scene.ws, scene.pml);
 });

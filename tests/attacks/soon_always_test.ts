@@ -40,18 +40,18 @@ for (const era of ERAS) {
     const before = await readFile(ws.file(".pml.json"), "utf8");
     await passMs(0);
     for (const ms of [0, 299]) {
-      const asked = await questionOf(pml, writing(`${ms}`));
-      assert.deepEqual(asked.replies, ["Yes", "Always", "No"], "it is asked each time");
+      const question = await questionOf(pml, writing(`${ms}`));
+      assert.deepEqual(question.replies, ["Yes", "Always", "No"], "it is asked each time");
       await passMs(ms);
-      const { result } = await asked.answerOnce(picked("Always"));
+      const { result } = await question.answerOnce(picked("Always"));
       assert.equal(result?.isError, undefined, JSON.stringify(result));
       assert.equal(await readFile(ws.file("made.txt"), "utf8"), `${ms}`);
       assert.equal(await readFile(ws.file(".pml.json"), "utf8"), before);
       assert.ok(!(await eventsOf(ws)).includes("always"));
     }
-    const asked = await questionOf(pml, writing("read"));
+    const approval = await questionOf(pml, writing("read"));
     await passMs(300);
-    await asked.answerOnce(picked("Always"));
+    await approval.answerOnce(picked("Always"));
     await answerOf(pml, writing("after"));
     assert.equal(await readFile(ws.file("made.txt"), "utf8"), "after");
     assert.match(await readFile(ws.file(".pml.json"), "utf8"), /"filesystem:write_file"/);

@@ -27,8 +27,8 @@ interface Command {
 /** Returns a server that reports its registry, its arguments and its variables. */
 function packageOf(from: string, more = {}): Packages[string] {
   const where = `__dirname.includes("/servers/npm-") ? "${from}" : "not what PML installed"`;
-  const said = `[${where}, process.argv.slice(2), process.env.NODE_OPTIONS ?? ""]`;
-  return { "1.0.0": npmServer(said, more) };
+  const text = `[${where}, process.argv.slice(2), process.env.NODE_OPTIONS ?? ""]`;
+  return { "1.0.0": npmServer(text, more) };
 }
 
 async function scene(

@@ -18,8 +18,8 @@ function serverOf(version: string): Readonly<Record<string, string>> {
     install: "touch PLANTED",
     postinstall: "touch PLANTED",
   };
-  const said = `[${JSON.stringify(version)}, process.cwd(), ...process.argv.slice(2)]`;
-  return npmServer(said, { scripts });
+  const text = `[${JSON.stringify(version)}, process.cwd(), ...process.argv.slice(2)]`;
+  return npmServer(text, { scripts });
 }
 
 const PLANTED = { "main.js": "require('node:fs').writeFileSync('PLANTED', '');" };
@@ -232,14 +232,14 @@ Deno.test("the version that pml.lock pins is installed, and PML asks about anoth
   const { ws, pml } = hosted;
   const answer = await pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: 60_000 });
   assert.match(textOf(answer), /^APPROVAL_STALE: /);
-  const said = JSON.stringify(answer);
-  assert.match(said, /differs from pml\.lock/);
-  assert.match(said, new RegExp(`integrity: was .*${other}.*, is .*sha256-`));
-  assert.doesNotMatch(said, /version: was/);
+  const text = JSON.stringify(answer);
+  assert.match(text, /differs from pml\.lock/);
+  assert.match(text, new RegExp(`integrity: was .*${other}.*, is .*sha256-`));
+  assert.doesNotMatch(text, /version: was/);
   await writeFile(ws.file("pml.lock"), lockOf());
-  let told = "";
-  await until(async () => (told = await tell(pml)).startsWith("["));
-  assert.equal(JSON.parse(told)[0], "1.0.0");
+  let output = "";
+  await until(async () => (output = await tell(pml)).startsWith("["));
+  assert.equal(JSON.parse(output)[0], "1.0.0");
   await until(async () =>
     /"integrity": "sha256-/.test(await readFile(ws.file("pml.lock"), "utf8"))
   );

@@ -121,10 +121,10 @@ Deno.test("an install that fails reports its step, and the last output of npm", 
   await using hosted = await scene(npm, { start_ms: MS, call_ms: MS });
   const { result } = await begin(hosted.pml, "x").answer;
   assert.match(textOf({ result }), /^UPSTREAM_DOWN: Cannot install "tiny@1\.0\.0": `npm install` /);
-  const said = JSON.stringify(result);
-  assert.match(said, /"step":"npm install"/);
-  assert.match(said, /E404/);
-  assert.doesNotMatch(said, /npm http/);
+  const text = JSON.stringify(result);
+  assert.match(text, /"step":"npm install"/);
+  assert.match(text, /E404/);
+  assert.doesNotMatch(text, /npm http/);
 });
 
 Deno.test("an invalid record of an install stops the server; data next to its code does not", async () => {

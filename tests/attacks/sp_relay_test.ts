@@ -70,9 +70,9 @@ for (const era of ERAS) {
     const text = error?.message ?? "";
     assert.match(text, /\nThe server wants .*: https:\S+log-in \("PML needs you to sign in"\)$/);
     assert.equal(error?.data, undefined);
-    const told = await pml.request("resources/read", { uri: "pml://rude/rude://key" });
-    assert.equal(told.error?.code, -32000);
-    assert.ok(!JSON.stringify(told).includes(SECRET), JSON.stringify(told));
+    const response = await pml.request("resources/read", { uri: "pml://rude/rude://key" });
+    assert.equal(response.error?.code, -32000);
+    assert.ok(!JSON.stringify(response).includes(SECRET), JSON.stringify(response));
     await endWell(ws, pml);
   });
 

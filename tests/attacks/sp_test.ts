@@ -66,9 +66,9 @@ Deno.test("a stdio server that fails to start reports the reason, and delays no 
     if (server === "hang-init") hasTimedOut = true;
     assert.match(textOf(answer), like, server);
     assert.doesNotMatch(JSON.stringify(answer), /\\u001b|told-secret/);
-    const said = String(answer.result?.structuredContent?.error?.detail?.stderr ?? "");
-    assert.ok(said.length <= 4_096, `${said.length} of stderr`);
-    if (server === "tells") assert.match(said, /x token \S+$/);
+    const text = String(answer.result?.structuredContent?.error?.detail?.stderr ?? "");
+    assert.ok(text.length <= 4_096, `${text.length} of stderr`);
+    if (server === "tells") assert.match(text, /x token \S+$/);
   });
   const all = Promise.all(asked);
   all.catch(() => {}); // checked below, unless something else fails first
@@ -137,10 +137,10 @@ Deno.test("of the output of a stdio server, only its responses count (SP8, SP9, 
   }
   const answers = (await ledgerOf(ws, "requests")).filter((line) => line.startsWith("answer"));
   assert.equal(answers.length, 4);
-  const told = answers.join("\n");
-  assert.match(told, /"uri":"file:\/\/.*"name":"workspace"/);
-  assert.match(told, /with its model/);
-  assert.match(told, /tools\/call on: /);
+  const text = answers.join("\n");
+  assert.match(text, /"uri":"file:\/\/.*"name":"workspace"/);
+  assert.match(text, /with its model/);
+  assert.match(text, /tools\/call on: /);
   await endWell(ws, pml);
 });
 
@@ -226,7 +226,7 @@ Deno.test("a result of 20 MB arrives complete, and one beyond the limit is refus
   const { ws, pml } = scene;
   const { result } = await call(pml, "big:echo", { size: 20_000_000 });
   assert.equal(textOf({ result }).length, 20_000_000);
-  const told = toldCode(await call(pml, "big:echo", { size: 31_000_000 }));
-  assert.equal(told, "UPSTREAM_PROTOCOL");
+  const text = toldCode(await call(pml, "big:echo", { size: 31_000_000 }));
+  assert.equal(text, "UPSTREAM_PROTOCOL");
   await endWell(ws, pml);
 });

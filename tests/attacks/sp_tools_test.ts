@@ -86,11 +86,11 @@ Deno.test("a tool with a hostile schema is left out and reported, others are kep
   // Each is a schema of arguments and one of results.
   const length = 2 * Object.keys(hostile).length;
   assert.match(found, new RegExp(`\nlists is ready: ${length} .*left out$`));
-  const told = await runPml(ws, ["tools", "lists"]);
-  assert.match(told.stdout, /left out "deep": .*too deep/);
+  const output = await runPml(ws, ["tools", "lists"]);
+  assert.match(output.stdout, /left out "deep": .*too deep/);
   const states = await pml.request("resources/read", { uri: "pml://servers" });
   assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
-  assert.match(told.stdout, /good2/);
+  assert.match(output.stdout, /good2/);
   await endWell(ws, pml);
 });
 
@@ -108,8 +108,8 @@ Deno.test("a tool whose schema takes long to check is kept, and its server gets 
     assert.equal(toldCode(answer), undefined, `${name}: ${textOf(answer)}`);
     assert.deepEqual(answer.result?.structuredContent, given, name);
   }
-  const shown = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
-  assert.match(shown, /x\.json/, "what is not checked is shown");
+  const text = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
+  assert.match(text, /x\.json/, "what is not checked is shown");
   await endWell(ws, pml);
 });
 

@@ -28,11 +28,11 @@ type Arguments = Readonly<Record<string, unknown>>;
 Deno.test("query, execute and schema work on a database of the workspace", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: ALLOWED, prepare: furnish });
   const { ws, pml } = scene;
-  const found = await sqlite(pml, "query", {
+  const message = await sqlite(pml, "query", {
     sql: "SELECT id, name FROM person WHERE id > ? ORDER BY id",
     parameters: [0],
   });
-  assert.deepEqual(found.result?.structuredContent?.rows as unknown, [[1, "Ada"], [2, "Bob"]]);
+  assert.deepEqual(message.result?.structuredContent?.rows as unknown, [[1, "Ada"], [2, "Bob"]]);
   const added = await sqlite(pml, "execute", {
     sql: "INSERT INTO person(name) VALUES (:name)",
     parameters: { name: "'); DROP TABLE person; --" },

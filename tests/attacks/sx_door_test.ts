@@ -47,12 +47,12 @@ for (const era of ERAS) {
     await using served = await servePml({ ...ws, env: { ...ws.env, ...env } });
     await using client = await DoorClient.open(served, { era, headers: OWN });
     const call = async (tool: string) => {
-      const said = await client.request("tools/call", {
+      const response = await client.request("tools/call", {
         name: "call",
         arguments: { tool, arguments: {} },
       });
-      assert.equal(said.result?.isError, undefined, JSON.stringify(said));
-      return textOf(said);
+      assert.equal(response.result?.isError, undefined, JSON.stringify(response));
+      return textOf(response);
     };
     assert.equal(await call("far:t"), "done");
     await call("stream:t");
@@ -88,13 +88,13 @@ for (const era of ERAS) {
 }
 
 async function filesIn(folder: string): Promise<readonly string[]> {
-  const found: string[] = [];
+  const names: string[] = [];
   try {
     for await (const { name, isFile } of Deno.readDir(folder)) {
-      found.push(...isFile ? [`${folder}/${name}`] : await filesIn(`${folder}/${name}`));
+      names.push(...isFile ? [`${folder}/${name}`] : await filesIn(`${folder}/${name}`));
     }
   } catch {
     // the folder does not exist
   }
-  return found;
+  return names;
 }

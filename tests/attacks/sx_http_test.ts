@@ -56,26 +56,26 @@ async function echoed(
     away: "UPSTREAM_PROTOCOL",
     garbage: "UPSTREAM_PROTOCOL",
   };
-  const told: string[] = [];
+  const messages: string[] = [];
   for (const tool of tools.slice(0, -1)) {
-    const said = await call(started, `docs:${tool}`);
-    told.push(JSON.stringify(said));
-    if (wanted[tool] !== undefined) assert.equal(toldCode(said), wanted[tool]);
+    const response = await call(started, `docs:${tool}`);
+    messages.push(JSON.stringify(response));
+    if (wanted[tool] !== undefined) assert.equal(toldCode(response), wanted[tool]);
   }
-  assert.match(told[tools.indexOf("error")] ?? "", /-32000: no \[redacted\]/);
+  assert.match(messages[tools.indexOf("error")] ?? "", /-32000: no \[redacted\]/);
   assert.equal(textOf(await call(started, "docs:echo")), KEY, "a result is not changed");
   await call(started, "plain:t");
   await endWell(ws, started);
   for (const secret of [KEY, LITERAL]) {
     assertNoLeak(secret, {
-      errors: told.join("\n"),
+      errors: messages.join("\n"),
       stderr: started.stderr,
       ...await files(ws.home),
     });
   }
   assert.deepEqual(other.came, []);
-  const sent = lists.came.map(({ headers }) => JSON.stringify([...headers])).join();
-  assertNoLeak(KEY, { "another server": sent });
+  const request = lists.came.map(({ headers }) => JSON.stringify([...headers])).join();
+  assertNoLeak(KEY, { "another server": request });
 }
 
 Deno.test("nothing is sent to a server of an untrusted workspace", async () => {

@@ -65,9 +65,9 @@ Deno.test("a key reaches the server that names it, also from .env, and no other 
   assert.equal(toldCode(missing), "KEY_MISSING");
   assert.match(textOf(missing), /"wants": it requires FIRST, PLACEHOLDER, THIRD\n/);
 
-  const told = await runPml(ws, ["doctor", "--json"], { env: { BOTH_KEY: SET_KEY } });
-  assert.equal(told.code, 1, "a key is missing");
-  const { keys } = JSON.parse(told.stdout);
+  const result = await runPml(ws, ["doctor", "--json"], { env: { BOTH_KEY: SET_KEY } });
+  assert.equal(result.code, 1, "a key is missing");
+  const { keys } = JSON.parse(result.stdout);
   const of = (name: string) => keys.find((key: { readonly name: string }) => key.name === name);
   assert.deepEqual(of("FILE_KEY"), {
     name: "FILE_KEY",
@@ -78,7 +78,7 @@ Deno.test("a key reaches the server that names it, also from .env, and no other 
   assert.equal(of("BOTH_KEY").from, "the environment");
   assert.equal(of("FIRST").from, undefined);
   assert.equal(of("UNDECLARED_KEY"), undefined);
-  for (const secret of SECRETS) assert.ok(!(told.stdout + told.stderr).includes(secret));
+  for (const secret of SECRETS) assert.ok(!(result.stdout + result.stderr).includes(secret));
 
   // Another key makes another server.
   await writeFile(ws.file(".env"), `FILE_KEY=${NEXT_KEY}\n`);

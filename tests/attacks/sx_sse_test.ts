@@ -75,10 +75,10 @@ Deno.test("no message and no key leaves the origin of a stream (NI4, SX1)", asyn
   await using scene = await sceneOf({ era: "2025-11-25", door: "stdio", servers });
   const { ws, pml } = scene;
   for (const [at, endpoint] of endpoints.entries()) {
-    const told = await call(pml, `s${at}:t`);
-    assert.equal(toldCode(told), "UPSTREAM_PROTOCOL", endpoint.slice(0, 99));
-    assert.match(textOf(told), /sent to .*its own origin/);
-    assert.match(textOf(told), /Nothing was sent there/);
+    const response = await call(pml, `s${at}:t`);
+    assert.equal(toldCode(response), "UPSTREAM_PROTOCOL", endpoint.slice(0, 99));
+    assert.match(textOf(response), /sent to .*its own origin/);
+    assert.match(textOf(response), /Nothing was sent there/);
   }
   assert.deepEqual(other.came, []);
   assert.ok(server.came.every(({ method }) => method === "GET"));
@@ -97,13 +97,13 @@ Deno.test("with any defect of a stream, its calls fail with the reason and other
   const limits = { start_ms: 2_500, result_bytes: MB };
   await using scene = await sceneOf({ era: "2026-07-28", door: "http", servers, limits });
   const { ws, pml } = scene;
-  const told = await Promise.all(kinds.map(async ({ name, code }) => {
-    const said = await call(pml, `${name}:t`);
-    assert.equal(toldCode(said), code, `${name}: ${textOf(said)}`);
-    return textOf(said);
+  const messages = await Promise.all(kinds.map(async ({ name, code }) => {
+    const response = await call(pml, `${name}:t`);
+    assert.equal(toldCode(response), code, `${name}: ${textOf(response)}`);
+    return textOf(response);
   }));
   await assertServes(pml);
-  assert.ok(told.every((text) => text.length < 3_000));
+  assert.ok(messages.every((text) => text.length < 3_000));
   assert.deepEqual(away.came, []);
   await endWell(ws, pml, { secrets: [ONE] });
 });
@@ -210,7 +210,7 @@ Deno.test("keys reach their own stream only, over calls, retries and reconnects 
     const told = await Promise.all(
       Array.from({ length: 20 }, (_, index) => call(pml, `${index % 2 ? "one" : "two"}:t`)),
     );
-    for (const said of told) codes.add(toldCode(said));
+    for (const response of told) codes.add(toldCode(response));
   }
   assert.deepEqual(codes, new Set([undefined, "UPSTREAM_DOWN"]));
   assert.ok(one.streams.length > 3 && two.streams.length > 3);
@@ -229,9 +229,9 @@ Deno.test("a key that no header can contain is reported by its variable, and not
     const env = { ONE_KEY: value };
     await using scene = await sceneOf({ door: "stdio", servers: { one: server.url }, env });
     const { ws, pml } = scene;
-    const told = await call(pml, "one:t");
-    assert.match(textOf(told), /^(KEY_MISSING|CONFIG_INVALID)/);
-    assert.match(textOf(told), /ONE_KEY/);
+    const response = await call(pml, "one:t");
+    assert.match(textOf(response), /^(KEY_MISSING|CONFIG_INVALID)/);
+    assert.match(textOf(response), /ONE_KEY/);
     assert.deepEqual(server.came, []);
     await endWell(ws, pml, { secrets: [ONE] });
   }

@@ -87,8 +87,8 @@ Deno.test("the trust question shows all that a yes covers (PM1)", async () => {
   const { ws, pml } = scene;
   const refused = await questionOf(pml, RUN);
   assert.deepEqual(refused.replies, ["Yes", "No"], "there is no Always before trust");
-  const shown = ["mine", "mine.js", "spawned", "touch ran-spawned", "sleep 600", "other"];
-  const named = [...shown, "docs", `${sink.url}/mcp`, "X-Key", "registry", "../outside"];
+  const lines = ["mine", "mine.js", "spawned", "touch ran-spawned", "sleep 600", "other"];
+  const named = [...lines, "docs", `${sink.url}/mcp`, "X-Key", "registry", "../outside"];
   for (const part of named) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
   await read();
   assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
@@ -142,10 +142,10 @@ Deno.test("a file that changed while the question was open is not trusted (PM1, 
   const era = "2026-07-28";
   await using scene = await makeScene({ era, ...SMALL, capabilities: CAN_ASK });
   const { ws, pml } = scene;
-  const asked = await questionOf(pml, RUN);
+  const question = await questionOf(pml, RUN);
   const attack = SMALL.files["mine.js"].replace('"ran"', '"attacked"');
   await writeFile(ws.file("mine.js"), attack);
-  const answer = await asked.answer(picked("Yes"));
+  const answer = await question.answer(picked("Yes"));
   assert.ok(codeOf(answer) !== undefined || JSON.stringify(answer).includes("input_required"));
   assert.doesNotMatch(JSON.stringify(answer), /attacked/);
   const { code } = await pml.close();

@@ -55,8 +55,8 @@ async function pinned(
   const answer = () => ({ action: "accept", content: { answer: "Yes" } });
   await using pml = new RawStdio(ws, { era: ERAS[0], env, capabilities: CAN_ASK, answer });
   await pml.open();
-  const ran = await pml.callTool("call", { tool: TOOL, arguments: {} });
-  assert.equal(textOf(ran), "ran echo");
+  const message = await pml.callTool("call", { tool: TOOL, arguments: {} });
+  assert.equal(textOf(message), "ran echo");
   const lock = () => readFile(ws.file("pml.lock"), "utf8").catch(() => "");
   await until(async () => (await lock()).includes('"echo": "sha256-'));
   await pml.close();

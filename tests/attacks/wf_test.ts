@@ -152,7 +152,9 @@ Deno.test("a tool that needs thousands of arguments does not delay other clients
   const intent = Array(6).fill("Book flights. Rent cars").join(". ");
   await pml.callTool("search", { query: "rent cars" });
   let text = "";
-  const planned = pml.callTool("execute_workflow", { intent }).then((said) => text = textOf(said));
+  const planned = pml.callTool("execute_workflow", { intent }).then((response) =>
+    text = textOf(response)
+  );
   const wait = await longestWait(pml, planned);
   assert.match(text, /web:rent_cars/);
   assert.ok(text.length < 80_000, `${text.length} characters`);

@@ -81,10 +81,16 @@ async function runScenario(revision: string, scenario: string): Promise<Scored> 
       return found === undefined ? "" : await readFile(join(folder, found), "utf8");
     };
     const checks = JSON.parse(await read("checks.json") || "[]") as readonly Check[];
-    const told = checks.filter(({ status }) => status === "FAILURE" || status === "WARNING")
+    const messages = checks.filter(({ status }) => status === "FAILURE" || status === "WARNING")
       .map(({ id, status, description }) => `${status} ${id}: ${description}`);
-    const said = isPassed ? "" : printed + await read("stdout.txt") + await read("stderr.txt");
-    return { revision, scenario, isPassed: isPassed && told.length === 0, told, said };
+    const text = isPassed ? "" : printed + await read("stdout.txt") + await read("stderr.txt");
+    return {
+      revision,
+      scenario,
+      isPassed: isPassed && messages.length === 0,
+      told: messages,
+      said: text,
+    };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

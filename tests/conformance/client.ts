@@ -46,9 +46,9 @@ async function main(): Promise<number> {
   await pml.open();
   // The second call is that of a signed-in user; servers may have changed by then.
   for (let call = 0; call < 2; call++) {
-    const said = await calledSignedIn(pml, ws);
-    console.error(`call ${call}: ${said}`);
-    if (said !== undefined) return 1;
+    const text = await calledSignedIn(pml, ws);
+    console.error(`call ${call}: ${text}`);
+    if (text !== undefined) return 1;
   }
   return (await pml.close()).code;
 }
@@ -57,14 +57,14 @@ async function main(): Promise<number> {
 async function calledSignedIn(pml: RawStdio, ws: Workspace): Promise<string | undefined> {
   for (let round = 0;; round++) {
     const answer = await pml.callTool("call", { tool: "suite:test-tool", arguments: {} });
-    const said = textOf(answer) || JSON.stringify(answer);
+    const text = textOf(answer) || JSON.stringify(answer);
     // For a server without sign-in metadata the text differs, and the user has to configure it.
     const [, name = "suite", more = ""] =
       /^Run: pml login (\S+?)((?: --scope (?:'[^']*'|"[^"]*"|\S+))?)`?$/m
-        .exec(said) ?? [];
-    if (!/LOGIN_REQUIRED/.test(said)) return /^[A-Z_]+:/.test(said) ? said : undefined;
-    if (round === PATIENCE) return said;
-    console.error(`${said}\n-> pml login ${name}${more}`);
+        .exec(text) ?? [];
+    if (!/LOGIN_REQUIRED/.test(text)) return /^[A-Z_]+:/.test(text) ? text : undefined;
+    if (round === PATIENCE) return text;
+    console.error(`${text}\n-> pml login ${name}${more}`);
     const args = more === "" ? [] : ["--scope", more.slice(9).replaceAll(/['"]/g, "")];
     const { code, stdout, stderr } = await signIn(ws, name, { args, ownProcess: false });
     if (code !== 0) return stdout + stderr;

@@ -71,8 +71,8 @@ if (flag === "--behind" && behind !== undefined) {
 
 async function rowOfClient(revision: string, scenario: string): Promise<Row> {
   const checks = await runClientScenario(revision, scenario);
-  const told = unexpectedOfClients(checks).map((one) => JSON.stringify(one));
-  return rowOf(`${revision} ${scenario}`, { checks, told });
+  const messages = unexpectedOfClients(checks).map((one) => JSON.stringify(one));
+  return rowOf(`${revision} ${scenario}`, { checks, told: messages });
 }
 
 /** Every check of skills is expected to pass. */

@@ -62,8 +62,8 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
   test_tool_with_logging: {
     does: "Sends three log messages",
     run: async ({ context }) => {
-      const said = ["Tool execution started", "Tool processing data", "Tool execution completed"];
-      for (const [at, data] of said.entries()) {
+      const lines = ["Tool execution started", "Tool processing data", "Tool execution completed"];
+      for (const [at, data] of lines.entries()) {
         if (at > 0) await pause(50);
         const params = { level: "info" as const, data };
         await context.mcpReq.notify({ method: "notifications/message", params });

@@ -123,28 +123,28 @@ export class AuthorizationServer implements AsyncDisposable {
     return await this.options.after?.(asked, answer) ?? answer;
   }
 
-  async #answer(asked: OAuthRequest): Promise<Response> {
+  async #answer(request: OAuthRequest): Promise<Response> {
     const base = this.options.path ?? "";
-    if (asked.path === this.#metadataPath()) return Response.json(this.#metadata());
-    if (!asked.path.startsWith(`${base}/`)) return new Response("Not found", { status: 404 });
+    if (request.path === this.#metadataPath()) return Response.json(this.#metadata());
+    if (!request.path.startsWith(`${base}/`)) return new Response("Not found", { status: 404 });
     try {
-      switch (`${asked.method} ${asked.path.slice(base.length)}`) {
+      switch (`${request.method} ${request.path.slice(base.length)}`) {
         case "GET /authorize":
-          return await this.#endpoints.authorize(asked);
+          return await this.#endpoints.authorize(request);
         case "GET /decide":
-          return this.#endpoints.decide(asked);
+          return this.#endpoints.decide(request);
         case "POST /token":
-          return await this.#endpoints.token(asked);
+          return await this.#endpoints.token(request);
         case "POST /register":
           if (this.options.registers === false) break;
-          return this.#endpoints.register(asked);
+          return this.#endpoints.register(request);
         case "POST /revoke":
           if (this.options.revokes === false) break;
-          return await this.#endpoints.revoke(asked);
+          return await this.#endpoints.revoke(request);
       }
     } catch (error) {
       if (!(error instanceof OAuthFault)) throw error;
-      return this.#refuse(error, asked);
+      return this.#refuse(error, request);
     }
     return new Response("Not found", { status: 404 });
   }

@@ -243,18 +243,18 @@ function spawned(profile: string): Deno.ChildProcess {
  */
 async function connected(child: Deno.ChildProcess): Promise<WebSocket> {
   const address = Promise.withResolvers<string>();
-  let said = "";
+  let text = "";
   child.stderr.pipeThrough(new TextDecoderStream()).pipeTo(
     new WritableStream({
       write: (part) => {
-        said = (said + part).slice(-20_000);
-        const [url] = /ws:\/\/127\.0\.0\.1:\S+/.exec(said) ?? [];
+        text = (text + part).slice(-20_000);
+        const [url] = /ws:\/\/127\.0\.0\.1:\S+/.exec(text) ?? [];
         if (url !== undefined) address.resolve(url);
       },
     }),
   ).catch(() => {}); // it has ended
   const url = await within(address.promise, {
-    what: () => `no address in the output of Chromium: ${said}`,
+    what: () => `no address in the output of Chromium: ${text}`,
   });
   const socket = new WebSocket(url);
   const open = Promise.withResolvers<void>();

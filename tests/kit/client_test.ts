@@ -9,12 +9,12 @@ const ECHO = denoCommand("tests/kit/echo_server.ts");
 for (const era of ERAS) {
   Deno.test(`connect() uses ${era} and answers questions`, async () => {
     await using ws = await makeWorkspace();
-    const asked: string[] = [];
+    const requests: string[] = [];
     await using connection = await connect(ws, {
       era,
       command: ECHO,
       elicit: ({ message }) => {
-        asked.push(message);
+        requests.push(message);
         return { action: "accept", content: { answer: "No" } };
       },
     });
@@ -22,7 +22,7 @@ for (const era of ERAS) {
     assert.equal((await client.listTools()).tools[0]?.name, "echo");
     const called = await client.callTool({ name: "ask", arguments: {} });
     assert.match(JSON.stringify(called.content), /No/);
-    assert.deepEqual(asked, ["Sure?"]);
+    assert.deepEqual(requests, ["Sure?"]);
     raw.assertAnswered();
   });
 }

@@ -32,6 +32,6 @@ Deno.test("fakeJsr() serves a package that Deno installs, and that runs without 
     const installed = await runPml(ws, args, { command, env, ms: 120_000 });
     assert.equal(installed.code, 0, installed.stderr);
   }
-  const ran = await runPml(ws, ["hi"], { command: [join(ws.root, "bin", "small")], env });
-  assert.equal(ran.stdout, "zod 1 const no: number = 2; function hi\n", ran.stderr);
+  const result = await runPml(ws, ["hi"], { command: [join(ws.root, "bin", "small")], env });
+  assert.equal(result.stdout, "zod 1 const no: number = 2; function hi\n", result.stderr);
 });

@@ -60,7 +60,7 @@ export interface LoggedRequest {
 }
 
 /** Answers instead of a registry of PML's own contract. */
-export type Answerer = (asked: RegistryRequest) => RegistryResponse | Promise<RegistryResponse>;
+export type Answerer = (request: RegistryRequest) => RegistryResponse | Promise<RegistryResponse>;
 
 /** Creates a store of the versions. */
 export function storeOf(versions: readonly Versions[]): RegistryStore {
@@ -89,7 +89,7 @@ export class FakeRegistry implements AsyncDisposable {
 
   private constructor(entries: readonly EntryVersion[], answerer?: Answerer) {
     this.#entries = entries;
-    this.#answerer = answerer ?? ((asked) => this.#answer(asked));
+    this.#answerer = answerer ?? ((request) => this.#answer(request));
   }
 
   /** Serves entries on a free port. */
@@ -190,14 +190,14 @@ export class FakeRegistry implements AsyncDisposable {
       accept: headers.accept,
       ifNoneMatch: headers["if-none-match"],
     };
-    const made = await this.#answerer(asked);
+    const response = await this.#answerer(asked);
     if (fault.delayMs !== undefined) await this.#wait(fault.delayMs);
-    await this.#send(spoiled(made, fault), { socket, fault });
+    await this.#send(spoiled(response, fault), { socket, fault });
   }
 
-  #answer(asked: RegistryRequest): Promise<RegistryResponse> {
+  #answer(request: RegistryRequest): Promise<RegistryResponse> {
     const versions = versionsOf(this.#entries, this.#tags);
-    return answer(asked, storeOf(versions));
+    return answer(request, storeOf(versions));
   }
 
   #faultOf(target: string): Fault {
@@ -275,12 +275,12 @@ export function manifestEntry(fqdn: string, said: JsonObject): EntryVersion {
   return { fqdn, version: manifest.version, manifest, immutable: false };
 }
 
-function spoiled(made: RegistryResponse, fault: Fault): RegistryResponse {
-  const body = Buffer.from(fault.body ?? made.body);
+function spoiled(response: RegistryResponse, fault: Fault): RegistryResponse {
+  const body = Buffer.from(fault.body ?? response.body);
   if (fault.corrupt) body[body.length - 1] = (body.at(-1) ?? 0) ^ 1;
   const headers: Record<string, string | undefined> = {
-    ...made.headers,
-    ...("content-length" in made.headers && { "content-length": String(body.length) }),
+    ...response.headers,
+    ...("content-length" in response.headers && { "content-length": String(body.length) }),
     ...("contentType" in fault && { "content-type": fault.contentType }),
     ...("etag" in fault && { etag: fault.etag }),
     ...(fault.redirect !== undefined && { location: fault.redirect }),
@@ -289,7 +289,7 @@ function spoiled(made: RegistryResponse, fault: Fault): RegistryResponse {
   };
   const kept = Object.entries(headers).filter(([, value]) => value !== undefined);
   return {
-    status: fault.status ?? (fault.redirect === undefined ? made.status : 302),
+    status: fault.status ?? (fault.redirect === undefined ? response.status : 302),
     headers: Object.fromEntries(kept) as RegistryResponse["headers"], // without the removed ones
     body,
   };

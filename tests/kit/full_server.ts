@@ -209,8 +209,8 @@ function makeServer(state: State): Server {
       case "prompts/list":
         return { prompts: state.prompts };
       case "prompts/get": {
-        const said = JSON.stringify([params.name, params.arguments]);
-        return { messages: [{ role: "user", content: { type: "text", text: said } }] };
+        const text = JSON.stringify([params.name, params.arguments]);
+        return { messages: [{ role: "user", content: { type: "text", text: text } }] };
       }
       case "completion/complete":
         return { completion: { values: [JSON.stringify(params.ref)], hasMore: false } };

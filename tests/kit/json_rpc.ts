@@ -38,13 +38,13 @@ export function parseMessage(line: string): Message {
   } catch {
     assert.fail(`stdout carries a line that is not JSON: ${JSON.stringify(line.slice(0, 500))}`);
   }
-  const shown = line.slice(0, 500);
-  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), shown);
+  const text = line.slice(0, 500);
+  assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), text);
   const message = value as Message;
-  assert.equal(message.jsonrpc, "2.0", `not JSON-RPC: ${shown}`);
+  assert.equal(message.jsonrpc, "2.0", `not JSON-RPC: ${text}`);
   const kinds = ["method", "result", "error"].filter((key) => key in message);
-  assert.equal(kinds.length, 1, `neither one request nor one answer: ${shown}`);
-  if (!("method" in message)) assert.ok("id" in message, `an answer without an id: ${shown}`);
+  assert.equal(kinds.length, 1, `neither one request nor one answer: ${text}`);
+  if (!("method" in message)) assert.ok("id" in message, `an answer without an id: ${text}`);
   return message;
 }
 

@@ -42,8 +42,8 @@ function forms(): object {
   };
 }
 
-function text(said: string): object {
-  return { content: [{ type: "text", text: said }] };
+function text(output: string): object {
+  return { content: [{ type: "text", text: output }] };
 }
 
 async function called({ id, params }: Message): Promise<void> {

@@ -6,7 +6,7 @@
 
 /** Returns the files of a server whose tool `tell` returns the value of an expression. */
 export function npmServer(
-  said: string,
+  text: string,
   more: Readonly<Record<string, unknown>> = {},
 ): Readonly<Record<string, string>> {
   return {
@@ -19,7 +19,7 @@ process.stdin.on("data", (chunk) => {
   rest = lines.pop();
   for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
     if (id === undefined) continue;
-    const said = ${said};
+    const said = ${text};
     const result = method === "initialize"
       ? { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "t", version: "1" } }
       : method === "tools/list"

@@ -53,9 +53,9 @@ export interface AuthorizationServerOptions {
   /** Whether tokens can be revoked; true by default. */
   revokes?: boolean;
   /** Answers a request before all other handling; returns undefined for the usual response. */
-  script?: (asked: OAuthRequest) => Response | undefined | Promise<Response | undefined>;
+  script?: (request: OAuthRequest) => Response | undefined | Promise<Response | undefined>;
   /** Gets the usual response at the end, may delay it, and may change it. */
-  after?: (asked: OAuthRequest, answer: Response) => Response | Promise<Response>;
+  after?: (request: OAuthRequest, answer: Response) => Response | Promise<Response>;
   readonly port?: number;
 }
 

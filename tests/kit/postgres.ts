@@ -48,19 +48,19 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
   const over = child.status.then(() => isOver = true);
   const urlOf = (name: string) => `postgres://pml:${PASSWORD}@127.0.0.1:${port}/${name}`;
   const psql = async (url: string, statement: string) => {
-    const said = await new Deno.Command(`${bin}/psql`, {
+    const result = await new Deno.Command(`${bin}/psql`, {
       args: ["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement, url],
     }).output();
-    if (!said.success) throw new Error(new TextDecoder().decode(said.stderr));
-    return new TextDecoder().decode(said.stdout).trim();
+    if (!result.success) throw new Error(new TextDecoder().decode(result.stderr));
+    return new TextDecoder().decode(result.stdout).trim();
   };
   await until(async () => {
     if (isOver) throw new Error("PostgreSQL has ended");
     return await psql(urlOf("postgres"), "SELECT 1").then(() => true, () => false);
   });
   const tool = async (name: string, ...args: readonly string[]) => {
-    const said = await new Deno.Command(`${bin}/${name}`, { args: [...args] }).output();
-    if (!said.success) throw new Error(new TextDecoder().decode(said.stderr));
+    const result = await new Deno.Command(`${bin}/${name}`, { args: [...args] }).output();
+    if (!result.success) throw new Error(new TextDecoder().decode(result.stderr));
   };
   const signal = async (signal: Deno.Signal) => {
     for (const { pid } of await treeOf(child.pid)) Deno.kill(pid, signal);
@@ -96,10 +96,10 @@ export async function limitFileSize(
   as: readonly string[] = [],
 ): Promise<void> {
   const [program = "", ...args] = [...as, "prlimit", `--pid=${pid}`, `--fsize=${bytes}:`];
-  const said = await new Deno.Command(program, { args }).output();
-  const why = new TextDecoder().decode(said.stderr);
+  const result = await new Deno.Command(program, { args }).output();
+  const why = new TextDecoder().decode(result.stderr);
   // A child that has ended meanwhile writes nothing.
-  if (!said.success && !why.includes("No such process")) throw new Error(why);
+  if (!result.success && !why.includes("No such process")) throw new Error(why);
 }
 
 /**
@@ -117,13 +117,13 @@ async function madeData(
   const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, "--clear-groups"];
   const data = `${folder}/data`;
   const [first = "", ...rest] = [...as, `${bin}/initdb`];
-  const made = await new Deno.Command(first, {
+  const result = await new Deno.Command(first, {
     args: [...rest, "-D", data, "-U", "pml", "-A", "scram-sha-256", "--pwfile", secret]
       .concat("-N", "-E", "UTF8", "--locale=C"),
     cwd: folder,
     stdout: "null",
   }).output();
-  if (!made.success) throw new Error(`initdb: ${new TextDecoder().decode(made.stderr)}`);
+  if (!result.success) throw new Error(`initdb: ${new TextDecoder().decode(result.stderr)}`);
   return { as, data };
 }
 

@@ -18,9 +18,9 @@ export async function publishedFiles(folder = ""): Promise<readonly string[]> {
     cwd: repoFile(folder),
     env: { NO_COLOR: "1" },
   }).output();
-  const said = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
-  if (!success) throw new Error(`publishing would fail: ${said}`);
-  const listed = said.slice(said.indexOf("with files:")).matchAll(/^ *(file:\S+) \([^)]*\)$/gm);
+  const text = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes)).join("\n");
+  if (!success) throw new Error(`publishing would fail: ${text}`);
+  const listed = text.slice(text.indexOf("with files:")).matchAll(/^ *(file:\S+) \([^)]*\)$/gm);
   const root = new URL(`../../${folder}`, import.meta.url).href;
   return [...listed].map(([, url = ""]) => decodeURIComponent(url.replace(root, "")));
 }

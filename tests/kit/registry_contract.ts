@@ -241,11 +241,11 @@ async function servingOf(
   };
 }
 
-async function exchange(port: number, sent: string): Promise<string> {
+async function exchange(port: number, request: string): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   let back = "";
   socket.setEncoding("utf8").on("data", (chunk) => back += chunk);
-  socket.write(sent);
+  socket.write(request);
   await once(socket, "close");
   return back;
 }
@@ -253,8 +253,8 @@ async function exchange(port: number, sent: string): Promise<string> {
 /** Sends a request on a new connection, and returns the response without its date. */
 export async function rawRequest(port: number, first: string, headers = ""): Promise<string> {
   const host = headers.includes("host:") ? "" : "host: 127.0.0.1\r\n";
-  const sent = `${first} HTTP/1.1\r\n${host}connection: close\r\n${headers}\r\n`;
-  return (await exchange(port, sent)).replace(/Date: .*/, "Date: DATE");
+  const request = `${first} HTTP/1.1\r\n${host}connection: close\r\n${headers}\r\n`;
+  return (await exchange(port, request)).replace(/Date: .*/, "Date: DATE");
 }
 
 /** Asserts that the server on a port answers by the contract, and to this machine alone. */

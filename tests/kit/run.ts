@@ -129,8 +129,8 @@ function canBeInProcess(
 async function onTerminal(command: readonly string[], echo: boolean): Promise<string[]> {
   if (/util-linux/.test(await versionOf("script"))) {
     const line = command.map((part) => `'${part.replaceAll("'", `'\\''`)}'`).join(" ");
-    const shown = ["--echo", echo ? "always" : "never"];
-    return ["script", "--quiet", "--return", ...shown, "--command", line, "/dev/null"];
+    const lines = ["--echo", echo ? "always" : "never"];
+    return ["script", "--quiet", "--return", ...lines, "--command", line, "/dev/null"];
   }
   if (/^Python 3/.test(await versionOf("python3"))) {
     const program = "import os, pty, sys\n" +

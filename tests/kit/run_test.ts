@@ -7,8 +7,8 @@ const SHELL = ["sh", "-c"] as const;
 Deno.test("runPml() returns code, stdout and stderr, and passes stdin", async () => {
   await using ws = await makeWorkspace();
   const command = [...SHELL, 'cat; echo "$1" "$PML_HOME" >&2; exit 3', "sh"] as const;
-  const ran = await runPml(ws, ["it's one"], { command, stdin: "in\n" });
-  assert.deepEqual(ran, { code: 3, stdout: "in\n", stderr: `it's one ${ws.home}\n` });
+  const result = await runPml(ws, ["it's one"], { command, stdin: "in\n" });
+  assert.deepEqual(result, { code: 3, stdout: "in\n", stderr: `it's one ${ws.home}\n` });
 });
 
 Deno.test("runPml() fails when a command does not end, and kills it", async () => {
@@ -21,12 +21,12 @@ Deno.test("runPmlOnTerminal() is a terminal, and types after each prompt", async
   await using ws = await makeWorkspace();
   const script = 'test -t 0 && test -t 1 || exit 9; echo "Who?"; read a; echo "Sure, $a?"; ' +
     'read b; echo "[$a][$b][$1]"; exit 4';
-  const ran = await runPmlOnTerminal(ws, ["it's one"], {
+  const result = await runPmlOnTerminal(ws, ["it's one"], {
     command: [...SHELL, script, "sh"],
     typed: [["Who?", "Ada"], [/Sure, Ada\?/, "yes"]],
   });
-  assert.match(ran.stdout, /\[Ada\]\[yes\]\[it's one\]/);
-  assert.equal(ran.code, 4);
+  assert.match(result.stdout, /\[Ada\]\[yes\]\[it's one\]/);
+  assert.equal(result.code, 4);
 });
 
 Deno.test("runPmlOnTerminal() reports the screen when a prompt never appears", async () => {

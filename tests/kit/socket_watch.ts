@@ -42,8 +42,8 @@ export class SocketWatch implements AsyncDisposable {
     const tables = await Promise.all(["tcp", "tcp6", "udp", "udp6", "raw"].map(tableOf));
     const known = new Map(tables.flatMap((table) => [...table]));
     for (const { pid } of await treeOf(this.#pid)) {
-      const found = (await socketsOf(pid)).flatMap((inode) => known.get(inode) ?? []);
-      for (const one of found) this.seen.add(one);
+      const names = (await socketsOf(pid)).flatMap((inode) => known.get(inode) ?? []);
+      for (const one of names) this.seen.add(one);
     }
     this.looks++;
   }

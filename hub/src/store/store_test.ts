@@ -36,8 +36,8 @@ for (const [kind, place] of Object.entries(STORES)) {
         server("weather", "1.0.0"),
         server("fs:read", "0.1.0", { description: "another" }),
       ];
-      const said = ["same", "refused", "refused", "refused"];
-      assert.deepEqual(await store.add(others), said);
+      const lines = ["same", "refused", "refused", "refused"];
+      assert.deepEqual(await store.add(others), lines);
     }
     await using store = await there.open();
     const entry = await store.entry("weather", "1.0.0");

@@ -96,8 +96,8 @@ Deno.test("Broker opens one folder of the home for temporary files, and nothing 
 Deno.test("Broker refuses to change pipes, sockets and devices, without waiting for them", () => {
   using yard = new BrokerYard();
   const { ws } = yard;
-  const made = new Deno.Command("mkfifo", { args: [`${ws}/pipe`] }).outputSync();
-  assert.ok(made.success);
+  const result = new Deno.Command("mkfifo", { args: [`${ws}/pipe`] }).outputSync();
+  assert.ok(result.success);
   using _ = Deno.listen({ transport: "unix", path: `${ws}/socket` });
   Deno.symlinkSync("/proc/self/fd/0", `${ws}/fd`);
   Deno.symlinkSync("/proc/self/root", `${ws}/root`);

@@ -165,8 +165,8 @@ Deno.test("PathGuard.openFile() refuses a file that was replaced after its check
 
 Deno.test("Broker refuses to open pipes and devices, and to read files above the limit", () => {
   using yard = new BrokerYard();
-  const made = new Deno.Command("mkfifo", { args: [`${yard.ws}/pipe`] }).outputSync();
-  assert.ok(made.success);
+  const result = new Deno.Command("mkfifo", { args: [`${yard.ws}/pipe`] }).outputSync();
+  assert.ok(result.success);
   assert.equal(codeOf(yard.do("readFile", "pipe")), "SANDBOX_DENIED");
   assert.equal(codeOf(yard.do("open", "pipe", { write: true })), "SANDBOX_DENIED");
   Deno.truncateSync(`${yard.ws}/a.txt`, 10 * 1024 ** 3);

@@ -168,9 +168,9 @@ Deno.test("a link swap that the broker misses leads outside only without Landloc
       using yard = new ConfinedYard();
       // A file with this name also exists inside, for the steps that read or remove it.
       Deno.writeTextFileSync(`${yard.ws}/d/secret.txt`, "inside");
-      const told = (await yard.told([text], isHeld ? yard.keep() : undefined)).at(-1) ?? "";
-      const leaked = /SECRET|secret\.txt/.test(told) || harmed(yard);
-      assert.equal(leaked, !isHeld, `${text.slice(-400, -250)}: ${told}`);
+      const output = (await yard.told([text], isHeld ? yard.keep() : undefined)).at(-1) ?? "";
+      const leaked = /SECRET|secret\.txt/.test(output) || harmed(yard);
+      assert.equal(leaked, !isHeld, `${text.slice(-400, -250)}: ${output}`);
     }
   }
 });

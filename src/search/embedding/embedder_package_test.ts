@@ -49,15 +49,15 @@ Deno.test("EmbedderPackage refuses a tarball with a different hash, and leaves n
   const home = await Deno.makeTempDir();
   const settings = join(home, "settings");
   await Deno.writeTextFile(settings, `registry=${npm.url}\n`);
-  const told: string[] = [];
+  const messages: string[] = [];
   const one = packageIn(home, { NPM_CONFIG_USERCONFIG: settings, NPM_CONFIG_REGISTRY: npm.url });
-  await assert.rejects(one.ready((message) => told.push(message)), (error: Error) => {
+  await assert.rejects(one.ready((message) => messages.push(message)), (error: Error) => {
     assert.match(error.message, /^Cannot install @huggingface\/transformers 4\.3\.1: /);
     assert.match(JSON.stringify(error), /checksum|integrity/i);
     return true;
   });
   assert.ok(npm.asked.length > 0, "the registry of the user's settings was used");
-  assert.match(told[0] ?? "", /^Installing/);
+  assert.match(messages[0] ?? "", /^Installing/);
   assert.equal(one.isThere(), false);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);
   await Deno.remove(home, { recursive: true });

@@ -65,10 +65,10 @@ export interface CloudStage extends AsyncDisposable {
 export async function makeStage(options: CloudStageOptions): Promise<CloudStage> {
   const home = await mkdtemp(join(tmpdir(), "pml-cloud-"));
   const network = new GuardedFetch();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const named = options.named?.map(({ port }) => `127.0.0.1:${port}`) ?? [];
   const cloud = openCloud(options, home, async (to, how) => {
-    asked.push(to);
+    requests.push(to);
     return await network.fetch(to, { ...how, named: new Set([...how.named, ...named]) });
   });
   const upstreams = new Upstreams({
@@ -103,7 +103,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
   };
   return {
     facts: (name) => cloud.facts(entryOf(name)).join(),
-    asked,
+    asked: requests,
     call: async (id, args = {}, more = {}) => {
       const [server = "", tool = ""] = id.split(":");
       const call = checkedCall({ ...always, id: toolId(server, tool), arguments: args, ...more });

@@ -172,10 +172,10 @@ Deno.test("progress reaches its call, and no other", async () => {
     if (method !== "tools/call") return undefined;
     const { _meta } = params as { _meta: { progressToken: string } };
     const { progressToken } = _meta;
-    const told = [1, 2].map((progress) =>
+    const messages = [1, 2].map((progress) =>
       event({ method: "notifications/progress", params: { progressToken, progress, message: "m" } })
     );
-    return stream([...told, event({ id, result: { content: DONE } })]);
+    return stream([...messages, event({ id, result: { content: DONE } })]);
   });
   await using stage = await Stage.at(server.url);
   const heard: unknown[][] = [[], []];

@@ -6,14 +6,14 @@ import { ListChanges } from "./_list_changes.ts";
 function makeChanges({ isReal = true, onLoad = () => {} } = {}) {
   const clock = new FakeClock();
   const loads: string[] = [];
-  const told: string[] = [];
+  const messages: string[] = [];
   const reload = (server: string, list: string) => {
     loads.push(`${clock.now()} ${server} ${list}`);
     onLoad();
     return Promise.resolve(isReal);
   };
-  const changes = new ListChanges(reload, (list) => void told.push(list), clock);
-  return { changes, clock, loads, told };
+  const changes = new ListChanges(reload, (list) => void messages.push(list), clock);
+  return { changes, clock, loads, told: messages };
 }
 
 Deno.test("reports that come together cost one request and one notification", async () => {

@@ -7,7 +7,7 @@ import { Lists } from "./lists.ts";
 /** Returns lists with one server whose connections cache its lists, and the recorded events. */
 function makeLists() {
   const catalog = new Catalog();
-  const told: string[] = [];
+  const messages: string[] = [];
   const asked: ListName[] = [];
   const cached = new Map<ListName, readonly ListItem[]>();
   let count = 0;
@@ -26,12 +26,12 @@ function makeLists() {
       for (const list of lists ?? [...cached.keys()]) cached.delete(list);
     },
   });
-  const onChange = (list: ListName) => void told.push(list);
+  const onChange = (list: ListName) => void messages.push(list);
   const lists = new Lists({ catalog, waitMs: () => 1_000, onChange });
   lists.replace([server]);
   const texts = (list: ListName) =>
     lists.itemsOf(list).flatMap(({ items }) => items.map(({ description }) => description));
-  return { lists, told, asked, texts };
+  return { lists, told: messages, asked, texts };
 }
 
 Deno.test("expire() drops cached lists, and clients see the earlier ones until the server answered", async () => {

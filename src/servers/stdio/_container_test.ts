@@ -7,8 +7,8 @@ function labelled(line: string): string | undefined {
   const run = containerRun({ file, args });
   if (run === undefined) return undefined;
   const { label, client: [, ...options], isRemoved } = run;
-  const said = run.args.join(" ").replace(label, "L");
-  return [said, options.join(" "), isRemoved ? "removed" : "kept"].join(" | ");
+  const text = run.args.join(" ").replace(label, "L");
+  return [text, options.join(" "), isRemoved ? "removed" : "kept"].join(" | ");
 }
 
 Deno.test("containerRun() labels every way to run a container, and keeps where its daemon is", () => {

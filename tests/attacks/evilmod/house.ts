@@ -73,13 +73,13 @@ export async function attack(
 
 /** Asserts that a call was refused with a code, and returns its text. */
 export function assertRefused(
-  told: CallSummary,
+  summary: CallSummary,
   { code, like = /./ }: { readonly code: string; readonly like?: RegExp },
 ): CallSummary {
-  assert.equal(told.code, code, told.text);
-  assert.ok(told.isError);
-  assert.match(told.text, like);
-  return told;
+  assert.equal(summary.code, code, summary.text);
+  assert.ok(summary.isError);
+  assert.match(summary.text, like);
+  return summary;
 }
 
 /** A group of probes of `probes.ts`, their least number, and the pattern of each refusal. */
