@@ -30,7 +30,12 @@ export async function logs(
   const lines = visibleLines((text ?? "").trimEnd(), Infinity);
   const note = text === undefined ? whyEmpty(name, state.kind) : "";
   if (!follow) {
-    return { value: { server: name, path, text: text ?? null }, text: lines, paint: plainText, note };
+    return {
+      value: { server: name, path, text: text ?? null },
+      text: lines,
+      paint: plainText,
+      note,
+    };
   }
   const show = (more: string) => {
     for (const line of more.split("\n").filter(Boolean)) {
