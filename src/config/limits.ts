@@ -72,14 +72,14 @@ export const ROWS = {
     "64 MB",
     "64 KB",
     "1 GB",
-    "How much PML keeps of results that answers only refer to.",
+    "The total size of the results that PML keeps for references in answers.",
   ],
-  keptMs: ["10 min", "1 s", "24 h", "How long PML keeps a result that an answer only refers to."],
+  keptMs: ["10 min", "1 s", "24 h", "How long PML keeps a result for a reference in an answer."],
   inlineBytes: [
     0,
     0,
     "512 MB",
-    "The largest result that an answer of `call` or of a tool contains; the answer refers to a larger one, if the tool has no output schema. 0: answers contain every result.",
+    "The largest result that an answer of `call` or of a tool contains. For a larger result, the answer contains a reference, unless the tool has an output schema. 0: answers contain every result.",
   ],
   idleMs: [
     "5 min",
