@@ -328,6 +328,8 @@ for (const isOff of [false, true]) {
     assert.equal(JSON.parse(result.stdout).confined, isOff ? "no: it is off" : "landlock");
     const { code, stdout } = await runPmlOnTerminal(ws, ["install", "own"], {
       ...{ env, ms: MS },
+      // The script looks for the variables of PML's process.
+      ownProcess: true,
       typed: [["exactly these scripts?", "y"]],
     });
     assert.equal(code, 0, stdout);
