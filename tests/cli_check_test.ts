@@ -209,5 +209,5 @@ Deno.test("a module cannot harm pml check while it loads", async () => {
     assert.equal(result.stderr, "");
   }
   await ws.assertCanaries();
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
 });

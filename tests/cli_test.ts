@@ -189,7 +189,7 @@ Deno.test("pml call ends at Ctrl-C, and leaves no process", async () => {
     typed: [[/May it run.*no/, "\x03"]],
   });
   assert.equal(result.code, 130, result.stdout);
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
 });
 
 Deno.test("pml call on a terminal asks to trust a server before it reads the arguments", async () => {

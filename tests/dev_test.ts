@@ -233,7 +233,7 @@ Deno.test("Ctrl-C ends pml dev within a second, during a call and at rest, and l
         await dev.type(line);
         await dev.next("log");
       }
-      const watch = new ProcWatch(ws.tag);
+      const watch = new ProcWatch(ws);
       await watch.remember(dev.pid);
       const since = performance.now();
       dev.kill("SIGINT");
@@ -258,7 +258,7 @@ Deno.test("on a terminal pml dev has a prompt, Enter repeats the last call, and 
     ],
   });
   assert.equal(result.code, 130, result.stdout);
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
 });
 
 Deno.test("on a terminal changed code of a module of the configuration asks before it runs", async () => {

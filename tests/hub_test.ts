@@ -42,7 +42,7 @@ async function hub(ws: Workspace, ...args: readonly string[]) {
 Deno.test("a hub answers an imported folder byte for byte as pml registry serve does", async () => {
   const mark = `/tmp/${crypto.randomUUID()}`;
   await using ws = await hubWorkspace({ ...FILES, "evil.ts": EVIL.replace("MARK", mark) });
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   const imported = await hub(ws, "import", "served", "--json");
   const counts = { added: 7, same: 0, refused: 0, left_out: 1 };
   assert.deepEqual(JSON.parse(imported.stdout), counts, imported.stderr);

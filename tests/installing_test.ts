@@ -69,7 +69,7 @@ Deno.test("a signal ends any command within a second while it installs, with all
         const decoder = new TextDecoder();
         for await (const piece of child.stderr) text += decoder.decode(piece);
       })();
-      const watch = new ProcWatch(ws.tag);
+      const watch = new ProcWatch(ws);
       await until(() => text.includes("Installing slow-pkg"));
       await watch.remember(child.pid);
       const since = performance.now();

@@ -34,7 +34,7 @@ Deno.test("pml registry serve answers byte for byte as the contract specifies, a
       Object.entries(files).map(([name, text]) => [`served/${name}`, text]),
     ),
   });
-  const watch = new ProcWatch(workspace.tag);
+  const watch = new ProcWatch(workspace);
   const serve = ["registry", "serve", "--port", "0", "--json", "served"];
   await using serving = await spawnServing(workspace, [...pmlCommand(), ...serve]);
   const { port, said } = serving;

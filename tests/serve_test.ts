@@ -152,7 +152,7 @@ Deno.test("pml serve ends at once after a second signal, with its child processe
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
   one.client.callTool(params).catch(() => {}); // it is lost
   await until(async () => ofKind(await journalOf(ws), "start").length === 1);
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   await until(async () => (await watch.remember(served.pid)).length > 1);
   served.kill("SIGTERM");
   // After the first signal it accepts no requests, and waits for the call.

@@ -177,7 +177,7 @@ class Crowd implements AsyncDisposable {
 
   /** Returns the process that has a refresh under way. */
   async #refreshing(): Promise<RawStdio | undefined> {
-    const living = await new ProcWatch(this.#ws.tag).living();
+    const living = await new ProcWatch(this.#ws).living();
     const child = living.find(({ command }) => command.includes("refresh_child"));
     return this.#running.find(({ pid }) => pid === child?.parent);
   }

@@ -97,7 +97,7 @@ Deno.test("a client that is killed in the middle of a call leaves no process (ST
   const client = spawnBehindClient(ws, [callLine("slow__wait", { path: "never" })]);
   const started = async () => ofKind(await journalOf(ws), "start").length === 1;
   assert.ok(await waitUntil(started));
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   await watch.remember(client.pid);
   client.kill("SIGKILL");
   await client.status;
@@ -115,7 +115,7 @@ Deno.test("a client that closes its end of stdout ends PML without a crash repor
   await until(async () => ofKind(await journalOf(ws), "end").length === 1);
   await within(child.status, { ms: END_MS, what: () => "it does not end" });
   assert.doesNotMatch(await stderr, CRASH);
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
   await assertNoTempFiles(ws);
   assertPaired(await journalOf(ws));
 });
@@ -136,7 +136,7 @@ Deno.test("a client that never reads is disconnected, and its requests are limit
   await asking;
   assert.match(await stderr, /read its answers/);
   await child.stdout.cancel();
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
   await assertNoTempFiles(ws);
   assertPaired(await journalOf(ws));
 });
@@ -152,7 +152,7 @@ Deno.test("SIGTERM also ends it when its last answer is never read (ST6, ST9)", 
   const { code } = await within(child.status, { ms: 4000, what: () => "it does not end" });
   assert.equal(code, 143);
   await child.stdout.cancel();
-  await new ProcWatch(ws.tag).assertNothingLeft();
+  await new ProcWatch(ws).assertNothingLeft();
   assertPaired(await journalOf(ws));
 });
 

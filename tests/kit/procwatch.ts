@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { readdir, readlink } from "node:fs/promises";
 import process from "node:process";
 import { END_MS, waitUntil } from "./wait.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** A living process. */
 export interface Process {
@@ -23,21 +24,20 @@ export interface Process {
 /** A process without its arguments. */
 type Standing = Omit<Process, "command">;
 
-/**
- * The time when this file was loaded, in ticks, minus one second: earlier processes have no tag of
- * a test, and reading them would take most of the time.
- */
-const SINCE = (Number(readOrNothing("/proc/uptime").split(" ")[0]) - 1) * 100;
-
 /** Follows the processes of one test. */
 export class ProcWatch {
   readonly #tag: string;
+  readonly #since: number;
   readonly #remembered = new Map<string, Standing>();
 
-  /** Follows the processes with a tag. */
-  constructor(tag: string) {
+  /**
+   * Follows the processes with the tag of a workspace. Those that are older than the workspace have
+   * no tag, and reading them would take most of the time.
+   */
+  constructor({ tag, since }: Pick<Workspace, "tag" | "since">) {
     assert.match(tag, /^\w{8,}$/, "a tag must be long enough to be found by chance nowhere");
     this.#tag = tag;
+    this.#since = since;
   }
 
   /** Returns the processes that have the tag now, and the remembered ones that still run. */
@@ -45,7 +45,7 @@ export class ProcWatch {
     const all = standings();
     const remembered = all.filter((item) => this.#remembered.has(keyOf(item)));
     const others = all.filter((item) =>
-      Number(item.started) >= SINCE && !remembered.includes(item) && item.pid !== process.pid
+      Number(item.started) >= this.#since && !remembered.includes(item) && item.pid !== process.pid
     );
     const tagged = others.map(named).filter((item) => carries(item, this.#tag));
     return Promise.resolve([...remembered.map(named), ...tagged]);

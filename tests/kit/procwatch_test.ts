@@ -13,7 +13,7 @@ function spawnShell(options: Deno.CommandOptions): Deno.ChildProcess {
 
 Deno.test("ProcWatch finds a process by the tag in its environment, and its end", async () => {
   await using ws = await makeWorkspace();
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   await watch.assertNothingLeft();
   const shell = spawnShell({ env: ws.env });
   assert.ok(
@@ -28,7 +28,7 @@ Deno.test("ProcWatch finds a process by the tag in its environment, and its end"
 
 Deno.test("ProcWatch finds a process without the tag in its environment by its folder", async () => {
   await using ws = await makeWorkspace();
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   const shell = spawnShell({ clearEnv: true, env: { PATH: ws.env.PATH ?? "" }, cwd: ws.path });
   assert.ok(
     await waitUntil(async () => (await watch.living()).length === 2),
@@ -40,7 +40,7 @@ Deno.test("ProcWatch finds a process without the tag in its environment by its f
 });
 
 Deno.test("ProcWatch remembers grandchildren without a tag after their parent's end", async () => {
-  const watch = new ProcWatch("no-such-tag".replaceAll("-", "_"));
+  const watch = new ProcWatch({ tag: "no_such_tag", since: 0 });
   const shell = spawnShell({ clearEnv: true, env: {} });
   assert.ok(await waitUntil(async () => (await treeOf(shell.pid)).length === 2), "no grandchild");
   await watch.remember(shell.pid);

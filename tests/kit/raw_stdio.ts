@@ -121,7 +121,7 @@ export class RawStdio implements AsyncDisposable {
   constructor(workspace: Workspace, options: RawStdioOptions = {}) {
     this.#options = options;
     this.era = options.era ?? "2025-11-25";
-    this.watch = new ProcWatch(workspace.tag);
+    this.watch = new ProcWatch(workspace);
     this.#isOwnProcess = needsProcess(options);
     this.#child = started(workspace, options);
     this.#input = this.#child.stdin.getWriter();

@@ -18,7 +18,7 @@ import {
   rm,
   writeFile,
 } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { homedir, tmpdir, uptime } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 
@@ -63,6 +63,8 @@ export interface Workspace extends AsyncDisposable {
   readonly canary: string;
   /** The random text that marks every process of this workspace, in its environment or its paths. */
   readonly tag: string;
+  /** A time shortly before its creation, in ticks since the start of the system. */
+  readonly since: number;
   /** The whole environment to spawn programs with. */
   readonly env: Readonly<Record<string, string>>;
   /** Returns the absolute path of a file in the workspace. */
@@ -74,6 +76,8 @@ export interface Workspace extends AsyncDisposable {
 /** Creates a workspace outside the repository. */
 export async function makeWorkspace(options: WorkspaceOptions = {}): Promise<Workspace> {
   const tag = randomBytes(8).toString("hex");
+  // `uptime()` returns whole seconds.
+  const since = (uptime() - 2) * 100;
   // The tag in the path marks children whose environment was cleared.
   const root = await realpath(await mkdtemp(join(tmpdir(), `pml-${tag}-`)));
   const path = join(root, "ws");
@@ -85,7 +89,7 @@ export async function makeWorkspace(options: WorkspaceOptions = {}): Promise<Wor
   await writeFiles(path, filesOf(options));
   const before = await fingerprint(dirname(outside));
   return {
-    ...{ root, path, home, outside, canary, tag },
+    ...{ root, path, home, outside, canary, tag, since },
     env: environment({ root, path, home, tag }, options),
     file: (relative) => join(path, relative),
     assertCanaries: async () => {

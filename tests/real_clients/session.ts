@@ -129,7 +129,7 @@ async function run(
 
 /** Ends the processes of a session: Codex and Cline leave daemons. */
 async function endAll(ws: Workspace): Promise<void> {
-  const watch = new ProcWatch(ws.tag);
+  const watch = new ProcWatch(ws);
   const isEmpty = async () => (await watch.living()).length === 0;
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const { pid } of await watch.living()) {
