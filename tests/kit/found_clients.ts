@@ -6,6 +6,8 @@
  */
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { installedOnce } from "../real_clients/install.ts";
 import { repoFile } from "./pml_command.ts";
 
 /** The Node that they need, and the one that npm installs if the present one is older. */
@@ -45,15 +47,22 @@ export interface FoundClients {
   readonly start: (name: string) => readonly string[];
 }
 
-/** Installs the clients in a folder. */
+/**
+ * Installs the clients, once on a machine for each list of versions, and links them into a folder.
+ */
 export async function installedClients(folder: string): Promise<FoundClients> {
-  await Deno.copyFile(repoFile("tests/clients/package.json"), `${folder}/package.json`);
+  const list = await Deno.readTextFile(repoFile("tests/clients/package.json"));
   const { stdout } = await runClient(["node", "--version"], { cwd: folder });
   const isOld = !(Number(/^v(\d+)/.exec(stdout)?.[1]) >= LEAST);
   const how = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
   const install = ["npm", "install", ...how, ...(isOld ? [NODE] : [])];
-  const { code, stderr } = await runClient(install, { cwd: folder });
-  assert.equal(code, 0, stderr);
+  const hash = createHash("sha256").update(JSON.stringify([list, install])).digest("hex");
+  const packages = await installedOnce(`found-${hash.slice(0, 16)}`, async (fresh) => {
+    await Deno.writeTextFile(`${fresh}/package.json`, list);
+    const { code, stderr } = await runClient(install, { cwd: fresh });
+    assert.equal(code, 0, stderr);
+  });
+  await Deno.symlink(`${packages}/node_modules`, `${folder}/node_modules`);
   const bin = `${folder}/node_modules/.bin`;
   const node = isOld ? `${bin}/node` : "node";
   return { folder, node, start: (name) => [node, `${bin}/${name}`] };

@@ -21,23 +21,33 @@ export class NpmUnreachable extends Error {}
 
 /** Returns the program of a client, installed at its exact version. Throws `NpmUnreachable`. */
 export async function installClient({ name, version, npm, bin }: RealClient): Promise<string> {
-  const folder = join(CACHE, `${name}-${version}`);
-  const program = join(folder, "node_modules", ".bin", bin);
-  if (await exists(program)) return program;
+  const folder = await installedOnce(`${name}-${version}`, async (fresh) => {
+    await writeFile(join(fresh, "package.json"), '{ "private": true }\n');
+    await runNpm(["install", "--no-audit", "--no-fund", `${npm}@${version}`], fresh);
+  });
+  return join(folder, "node_modules", ".bin", bin);
+}
+
+/** Returns a folder of this machine with installed packages. `install` fills it the first time. */
+export async function installedOnce(
+  name: string,
+  install: (folder: string) => Promise<void>,
+): Promise<string> {
+  const folder = join(CACHE, name);
+  if (await exists(folder)) return folder;
   await mkdir(CACHE, { recursive: true });
   // Installed under another name first, so that an interrupted install is never used.
   const fresh = await mkdtemp(join(CACHE, "new-"));
   try {
-    await writeFile(join(fresh, "package.json"), '{ "private": true }\n');
-    await runNpm(["install", "--no-audit", "--no-fund", `${npm}@${version}`], fresh);
-    // Another process may have installed the same version meanwhile.
+    await install(fresh);
+    // Another process may have installed the same packages meanwhile.
     await rename(fresh, folder).catch(async (error) => {
-      if (!await exists(program)) throw error;
+      if (!await exists(folder)) throw error;
     });
   } finally {
     await rm(fresh, { recursive: true, force: true });
   }
-  return program;
+  return folder;
 }
 
 /**
