@@ -119,7 +119,7 @@ for (const era of ERAS) {
     assert.ok(await waitUntil(done));
     const question = pml.messages.slice(before).find(isLate);
     assert.ok(question !== undefined);
-    assert.match(lateText(question), /may this tool run\?/);
+    assert.match(lateText(question), /may "filesystem:write_file" run\?/);
     const answer = await replied(pml, { question, first, call: approval });
     const { done: states } = told(answer);
     assert.deepEqual(Object.keys(states ?? {}).sort(), ["after", "late", "name", "now", "read"]);

@@ -85,3 +85,25 @@ Deno.test("a model gets only tools of the client's tool set", async () => {
   assert.match(content[0].text, /no tool/);
   await assert.rejects(readFile(scene.ws.file("n.txt")), { code: "ENOENT" });
 });
+
+Deno.test("an answer for a session is not for calls of a model while a server samples", async () => {
+  const making = (path: string) => ({ name: "filesystem__create_directory", input: { path } });
+  await using provider = new FakeProvider("anthropic", { uses: [making("two")] }, { text: "done" });
+  const texts: string[] = [];
+  await using scene = await samplingScene({
+    ...{ era: "2026-07-28", provider, rules: ALLOWED },
+    settings: { allowed_tool_patterns: ["filesystem:*"] },
+    answer: async (_, params) => {
+      texts.push(String(params.message));
+      await new Promise((resolve) => setTimeout(resolve, 330));
+      return { action: "accept", content: { answer: "For this session" } };
+    },
+  });
+  const made = (path: string) => call(scene.pml, "filesystem:create_directory", { path });
+  assert.equal(codeOf(await made("one")), undefined);
+  assert.equal(codeOf(await made("again")), undefined);
+  assert.equal(texts.length, 1);
+  const args = { _meta: { allowedToolPatterns: ["filesystem:*"] } };
+  await call(scene.pml, `${KINDS[0]}:sample`, args);
+  assert.ok(texts.some((text) => text.includes("two")), "the model's call was not asked about");
+});

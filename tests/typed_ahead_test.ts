@@ -53,7 +53,7 @@ Deno.test("input before a question does not answer it, one key does, and Enter i
   const enter = await runPmlOnTerminal(ws, write, { typed: [[asked, ""]] });
   assert.match(enter.stdout, /APPROVAL_DECLINED/);
   const odd = await runPmlOnTerminal(ws, write, {
-    typed: [[asked, "x"], [/Press y.* or n/, "yes"]],
+    typed: [[asked, "x"], [/Press y.* or d/, "yes"]],
   });
   assert.equal(odd.code, 0, odd.stdout);
   assert.equal(await Deno.readTextFile(ws.file("a.txt")), "x");

@@ -31,7 +31,9 @@ import { Approvals } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { AskCallOptions } from "../calls/decisions.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
+import type { AnswerOffers } from "../calls/answer_offers.ts";
 import type { CallSubjects } from "../calls/call_subjects.ts";
+import { SessionAnswers } from "../calls/session_answers.ts";
 import { callableTool } from "../calls/page_tools.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
@@ -83,6 +85,8 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
   #subjects: Promise<CallSubjects> | undefined;
+  #offers: Promise<AnswerOffers> | undefined;
+  readonly #sessions: SessionAnswers;
   #notifications: Promise<Notifications> | undefined;
 
   /** Opens the way; starts nothing before the first call. */
@@ -94,6 +98,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
     const ttl = policy.now.config.limits.approvalMs;
     this.approvals = new Approvals(policy.now.loaded.environment.home, log, { ttl });
     this.always = new AlwaysRules(policy, RUNS_CODE);
+    this.#sessions = new SessionAnswers({ policy, always: this.always, log });
     this.opener = new ServerOpener(options);
     this.machine = this.opener.machine;
     this.logins = this.opener.logins;
@@ -162,6 +167,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
 
   /** Ends every child and server, then the journal. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#sessions[Symbol.dispose]();
     await this.machine[Symbol.asyncDispose]();
     // The journal records the end of each call.
     await this.#capacity.over();
@@ -230,6 +236,18 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
     });
   }
 
+  /** Loads the finder of answers with the first question: most calls need none. */
+  async #openOffers(): Promise<AnswerOffers> {
+    const [{ AnswerOffers }, { ToolSets }] = await Promise.all([
+      import("../calls/answer_offers.ts"),
+      import("../calls/tool_sets.ts"),
+    ]);
+    const { approvals, always } = this;
+    const { policy, servers: { lists } } = this.#options;
+    const toolSets = new ToolSets({ policy, always, approvals });
+    return new AnswerOffers({ always, sessions: this.#sessions, toolSets, lists });
+  }
+
   #asking(): AskCallOptions & TrustOptions {
     const { policy } = this.#options;
     const { approvals } = this;
@@ -238,6 +256,9 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
       subjectOf: async (call) => await (await this.#callSubjects()).of(call),
       alwaysOffered: (call) => this.always.offered(call),
       always: (call) => this.always.add(call),
+      offers: { of: async (call) => await (await (this.#offers ??= this.#openOffers())).of(call) },
+      sessions: this.#sessions,
+      rules: this.always,
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;

@@ -154,3 +154,16 @@ function journalOf(
   };
   return journal as unknown as Journal; // nothing else of it is used
 }
+
+/** Sessions without answers. */
+export const NO_SESSIONS = {
+  covers: () => Promise.resolve(false),
+  keep: () => Promise.reject(new Error("no answer is for a session")),
+};
+
+/** Questions without other answers. */
+export const NO_OFFERS = {
+  of: () => Promise.resolve({}),
+  addTools: () => Promise.reject(new Error("no answer is for several tools")),
+  deny: () => Promise.reject(new Error("no answer denies a tool")),
+};

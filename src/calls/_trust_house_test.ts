@@ -8,7 +8,7 @@ import { Approvals } from "../policy/approvals.ts";
 import { type ApprovalEvent, assertNotDenied, decisionOf } from "./decisions.ts";
 import { type Judge, makeJudge } from "../policy/rules.ts";
 import type { Subject } from "../policy/subject.ts";
-import { newCall, newPipeline, resolvedContext } from "./_context_test.ts";
+import { newCall, newPipeline, NO_OFFERS, NO_SESSIONS, resolvedContext } from "./_context_test.ts";
 import { approved } from "./checks/approval.ts";
 import { notDenied } from "./checks/rules.ts";
 import { serverIsTrusted, type TrustOptions } from "./checks/trust.ts";
@@ -105,6 +105,9 @@ export async function house(
     subjectOf,
     alwaysOffered: () => undefined,
     always: () => Promise.resolve(),
+    offers: NO_OFFERS,
+    sessions: NO_SESSIONS,
+    rules: NO_OFFERS,
     record: ({ event, call }: ApprovalEvent) => {
       assert.equal(call.id.split(":")[0], "weather", "each record names its tool");
       return Promise.resolve(void events.push(event));

@@ -23,7 +23,8 @@ const MOST_ROUNDS = 4;
 const LOOK_MS = 3_000;
 
 /** The options of `askForAll`. */
-export interface AskAllOptions extends Pick<AskCallOptions, "approvals" | "subjectOf" | "record"> {
+export interface AskAllOptions
+  extends Pick<AskCallOptions, "approvals" | "subjectOf" | "sessions" | "record"> {
   /** Returns the configuration that was read: the same object as long as no file changes. */
   readonly read: () => object;
   readonly workspace: () => string;
@@ -101,7 +102,7 @@ async function openOf(call: Call, options: AskAllOptions): Promise<CallQuestion 
 }
 
 async function lookedAt(request: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
-  const { look, assertFits, subjectOf, workspace } = options;
+  const { look, assertFits, subjectOf, sessions, workspace } = options;
   for (let pass = 0; pass < MAX_PASSES; pass++) {
     const call = await look(request);
     const unapproved = await call.server.unapproved(call);
@@ -112,6 +113,7 @@ async function lookedAt(request: Call, options: AskAllOptions): Promise<CallQues
     // To look may have found the server, and other rules with it.
     if (!call.isCurrent()) continue;
     if (call.verdict?.kind === "allow") return undefined;
+    if (await sessions.covers(call)) return undefined;
     await assertFits(call);
     return { call, subject: await subjectOf(call) };
   }

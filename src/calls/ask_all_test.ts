@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { admitted, callOf, house, NO_RULES, resolving, subjectOf } from "./_trust_house_test.ts";
 import { serverDouble } from "../servers/_server_double_test.ts";
-import type { ApprovalReply, Call, Question } from "../protocol/call.ts";
+import type { ApprovalReply } from "../protocol/answers.ts";
+import type { Call, Question } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";

@@ -12,12 +12,12 @@ import { defined } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { AlwaysRules } from "../policy/always_rule.ts";
 import type { Approvals } from "../policy/approvals.ts";
-import { definitionLines } from "../policy/definition_texts.ts";
+import { definitionLines, isKnownToUser } from "../policy/definition_texts.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import { ENDED } from "../policy/multi_tool_rules.ts";
 import type { Policy } from "../policy/policy.ts";
+import { isRisky } from "../policy/risky.ts";
 import type { Subject } from "../policy/subject.ts";
-import { kindNamed } from "../servers/kinds.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import type { Machine } from "../servers/machine.ts";
 import { methodDefinition, type ResolvedCall } from "../servers/server.ts";
@@ -61,10 +61,7 @@ export class CallSubjects {
     const hash = definitionHash(
       isAll ? methodDefinition(splitToolId(call.id).tool) : definition,
     );
-    // Built-in servers describe themselves in PML's own words, and a capability was shown when it
-    // was saved.
-    const isKnown = call.method !== undefined || server.origin.isShipped ||
-      kindNamed(server.kind)?.isSaved === true || approvals.hasRead(hash);
+    const isKnown = call.method !== undefined || isKnownToUser(server, hash, approvals);
     const skills = await this.#unreadSkills(call);
     const lines = [
       ...isKnown ? [] : definitionLines(definition),
@@ -88,6 +85,7 @@ export class CallSubjects {
         ...offerFacts(call),
       ],
       ...lines.length === 0 ? {} : { definitionLines: lines },
+      ...isRisky(call.id, definition) && { isRisky: true },
       ...skills === undefined ? {} : { otherTexts: [definitionHash(skills)] },
     };
   }

@@ -261,6 +261,10 @@ class ContextClient implements CallClient {
     return this.#client.requestId;
   }
 
+  get connection(): AbortSignal | undefined {
+    return this.#client.connection;
+  }
+
   get able(): JsonObject | undefined {
     return this.#client.able;
   }

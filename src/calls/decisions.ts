@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { ApprovalReply } from "../protocol/answers.ts";
 import type { ApprovalAnswer, Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
@@ -12,13 +13,25 @@ import { isMethodRuleName } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
-import type { Approvals } from "../policy/approvals.ts";
+import type { AlwaysRules } from "../policy/always_rule.ts";
+import type { Approvals, LastingAnswers } from "../policy/approvals.ts";
 import { deniedByRule, type Judge } from "../policy/rules.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
+import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
+import type { SessionAnswers } from "./session_answers.ts";
 
 /** An event of an approval request, for the journal. */
 export interface ApprovalEvent {
-  readonly event: "asked" | "approved" | "always" | "always_not_kept" | "declined";
+  readonly event:
+    | "asked"
+    | "approved"
+    | "session"
+    | "session_not_kept"
+    | "always"
+    | "always_not_kept"
+    | "never"
+    | "never_not_kept"
+    | "declined";
   readonly call: Call;
   readonly detail?: JsonObject;
 }
@@ -28,6 +41,12 @@ export interface AskOptions {
   readonly approvals: Approvals;
   /** Writes to the journal. The call waits for it. */
   readonly record: (event: ApprovalEvent) => Promise<void>;
+}
+
+/** Finds the answers that a question may offer. `AnswerOffers` implements it. */
+export interface OfferFinder {
+  /** Returns the answers with an effect on later calls, besides "Always". */
+  of(call: ResolvedCall): Promise<LastingAnswers>;
 }
 
 /** The options of asking about a call. */
@@ -41,18 +60,27 @@ export interface AskCallOptions extends AskOptions {
   readonly alwaysOffered: (call: Call) => string | undefined;
   /** Saves the rule of "Always". */
   readonly always: (call: Call) => Promise<void>;
+  /** The other answers that a question may offer. */
+  readonly offers: OfferFinder;
+  /** The answers that are valid until a client disconnects. */
+  readonly sessions: Pick<SessionAnswers, "covers" | "keep">;
+  /** Saves a rule for each tool of a set, or the rule of "Never". */
+  readonly rules: Pick<AlwaysRules, "addTools" | "deny">;
 }
 
 /** A question to the user. */
 export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 
+/** An answer that is more than a yes or no to one call. */
+export type LastingReply = "Session" | "Always" | "Reads" | "All" | "Never";
+
 /**
- * The result of asking: a question, or how the yes came: once or always in the client, or in a
- * terminal.
+ * The result of asking: a question, or the answer: a yes to the call, in the client or in a terminal,
+ * or an answer with an effect on later calls.
  */
 export type AskResult =
   | AskOutcome
-  | { readonly kind: "Yes" | "Always" | "terminal" };
+  | { readonly kind: "Yes" | "terminal" | LastingReply };
 
 /**
  * Returns the decision of the rules about a call, where a tool outside of the toolset is denied. A
@@ -115,25 +143,32 @@ export function assertNotDenied({ id, verdict }: Pick<Call, "id" | "verdict">): 
  */
 export async function askUser(
   calls: readonly Call[],
-  { subjects, rule, isShared, approvals, record, answer }: AskOptions & {
+  { subjects, rule, lasting, isShared, approvals, record, answer }: AskOptions & {
     readonly subjects: readonly Subject[];
     /** The answer that the user gave to an earlier question about them. */
     readonly answer: ApprovalAnswer | undefined;
     /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
     readonly rule?: string | undefined;
+    /** The other answers that the question may offer. */
+    readonly lasting?: LastingAnswers | undefined;
     /** Whether one answer covers all equal questions that are open at the same time. */
     readonly isShared?: boolean;
   },
 ): Promise<AskResult> {
   const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
-  const meaning = await approvals.meaningOf(answer, digestOf(subjects));
+  const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
   switch (meaning) {
+    case "Never":
+      return { kind: meaning };
     case "Yes":
+    case "Session":
     case "Always":
+    case "Reads":
+    case "All":
     case "terminal":
-      if (meaning === "Yes" && answer?.reply === "Always") {
-        await tell("always_not_kept", { why: "the answer came within 300 ms" });
+      if (meaning === "Yes" && answer !== undefined && answer.reply !== "Yes") {
+        await tell("always_not_kept", { why: WHY_ONCE[answer.reply] ?? WHY_SOON });
       }
       await approvals.markRead(
         subjects.filter(({ definitionLines }) => definitionLines !== undefined)
@@ -150,6 +185,7 @@ export async function askUser(
     case "no-channel":
     case undefined: {
       const question = approvals.open(subjects, {
+        ...lasting,
         always: rule,
         terminalOnly: meaning !== undefined,
         isShared,
@@ -160,15 +196,43 @@ export async function askUser(
   }
 }
 
-/** Saves the rule before the call runs. If this fails, the yes is still valid once. */
-export async function keepRule(call: Call, { always, record }: AskCallOptions): Promise<void> {
+const WHY_SOON = "the answer came within 300 ms";
+const WHY_SET = `${WHY_SOON}, or the tools changed since the question`;
+/** Why an answer counts once. */
+const WHY_ONCE: Partial<Record<ApprovalReply, string>> = { Reads: WHY_SET, All: WHY_SET };
+
+/** The events of replies, if they are not those of "Always". */
+const EVENTS: Partial<Record<LastingReply, "never" | "session">> = {
+  Never: "never",
+  Session: "session",
+};
+
+/**
+ * Saves an answer before the call runs. If this fails, the yes is still valid once. Throws
+ * APPROVAL_DECLINED for "Never".
+ */
+export async function keepAnswer(
+  call: ResolvedCall,
+  { reply, sets = [] }: { readonly reply: LastingReply; readonly sets?: readonly ToolSet[] },
+  options: AskCallOptions,
+): Promise<void> {
+  const { approvals, record } = options;
+  const set = sets.find((one) => one.reply === reply);
+  const event = EVENTS[reply] ?? "always";
   try {
-    await always(call);
+    if (reply === "Never") await options.rules.deny(call);
+    else if (reply === "Session") await options.sessions.keep(call);
+    else if (set === undefined) await options.always(call);
+    else {
+      await options.rules.addTools(set.tools);
+      await approvals.markRead(unreadIn(set));
+    }
+    const tools = set?.tools.map(({ id }) => id);
+    await record({ event, call, ...tools !== undefined && { detail: { tools } } });
   } catch (error) {
-    await record({ event: "always_not_kept", call, detail: { why: messageOf(error) } });
-    return;
+    await record({ event: `${event}_not_kept`, call, detail: { why: messageOf(error) } });
   }
-  await record({ event: "always", call });
+  if (reply === "Never") throw declined([call], "the user answered never");
 }
 
 function declined(calls: readonly Call[], how: string): PmlError {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { YES_OR_NO } from "../protocol/answers.ts";
 import type { JournalRecord } from "../audit/journal.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
 import { textResult } from "../protocol/call.ts";
@@ -53,7 +54,13 @@ Deno.test("the arguments that a rule names are kept out of the journal", async (
 });
 
 Deno.test("a call has one start record and one end record, however it ends", async () => {
-  const question = { handle: "h", text: "Run?", always: true, terminalOnly: false };
+  const question = {
+    handle: "h",
+    text: "Run?",
+    answers: YES_OR_NO,
+    suggested: "Yes" as const,
+    terminalOnly: false,
+  };
   const cases: readonly (readonly [() => Promise<Outcome>, string, string?])[] = [
     [gives({ kind: "result", result: textResult("SECRET-RESULT") }), "result"],
     [gives({ kind: "result", result: { ...textResult("x"), isError: true } }), "tool error"],

@@ -10,11 +10,16 @@ import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { setForPerson } from "./_config_file.ts";
+import { answersOf, toolSetText } from "../policy/approvals.ts";
+import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
+import { YES_OR_NO } from "../protocol/answers.ts";
+import type { Call } from "../protocol/call.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-type Approvals = Awaited<ReturnType<App["callPath"]>>["approvals"];
-type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
+type CallPath = Awaited<ReturnType<App["callPath"]>>;
+type Pending = Awaited<ReturnType<CallPath["approvals"]["pendingApprovals"]>>[number];
 
 /** Shows the calls that wait for approval, and asks about each of them. */
 export async function approve(
@@ -60,16 +65,17 @@ export async function decide(
   const { id, text, expires } = pending;
   const { approvals, always } = await app.callPath();
   const call = asLeft(pending, app);
-  const { members } = pending.subjects[0] ?? {};
-  const rule = call && always.offered({ ...call, ...defined({ members }) });
+  const { rule, never, sets } = call === undefined ? NO_RULES : rulesFor(pending, call, always);
   tell(`${text}\nThe id of this call: ${id}\n`);
   const written = `the rule ${rule} in ${app.policy.rulesFile}`;
-  if (rule !== undefined) tell(`"always" writes ${written}\n`);
+  if (rule !== undefined) tell(`"always" writes ${written}`);
+  for (const set of sets) tell(namesOf(set));
+  if (rule !== undefined) tell("");
   const until = new Date(expires).toTimeString().slice(0, 5);
   const still = ` Still pending, expires ${until}.`;
   const reply = await askReply("Approve exactly this call?", {
     once: true,
-    always: rule !== undefined,
+    answers: answersOf({ session: rule && pending.session, always: rule, sets, never }),
     pending: still,
     signal,
   });
@@ -94,6 +100,10 @@ export async function decide(
     tell(`Approved always, by ${written}`);
     return "approved";
   }
+  if (reply === "Session") return await approveSession(id, at);
+  const set = sets.find((one) => one.reply === reply);
+  if (set !== undefined) return await decideSet(pending, set, at);
+  if (reply === "Never" && call !== undefined) return await deny(id, call, at);
   if (reply === "No") {
     const isRefused = await approvals.refuse(id);
     await recordAction(at, "declined", { id, channel: "terminal" });
@@ -102,6 +112,97 @@ export async function decide(
   }
   tell(`Not answered.${still}`);
   return "left";
+}
+
+/** The rules that answers to a question may add. */
+interface OfferedRules {
+  readonly rule: string | undefined;
+  readonly never: string | undefined;
+  readonly sets: readonly ToolSet[];
+}
+
+const NO_RULES: OfferedRules = { rule: undefined, never: undefined, sets: [] };
+
+/** Returns the rules that answers may add now. Others may have come since the question. */
+function rulesFor(
+  pending: Pending,
+  call: Pick<Call, "id" | "arguments">,
+  always: CallPath["always"],
+): OfferedRules {
+  const { members } = pending.subjects[0] ?? {};
+  const rule = pending.always ? always.offered({ ...call, ...defined({ members }) }) : undefined;
+  return {
+    rule,
+    never: pending.never === true ? always.denialOf(call) : undefined,
+    sets: rule === call.id ? writableSets(pending, always) : [],
+  };
+}
+
+/** Approves a waiting call for the session that asked. Its process keeps the answer. */
+async function approveSession(id: string, at: CommandContext): Promise<"approved"> {
+  await (await at.app.callPath()).approvals.grant(id, true);
+  await recordAction(at, "session", { id, channel: "terminal" });
+  tell("Approved until the client disconnects. Ask it to repeat the call.");
+  return "approved";
+}
+
+/** Denies the tool of a waiting call from now on. */
+async function deny(
+  id: string,
+  call: { readonly id: ToolId },
+  at: CommandContext,
+): Promise<"refused"> {
+  const { approvals, always } = await at.app.callPath();
+  await approvals.refuse(id);
+  await always.deny(call);
+  await recordAction(at, "never", { tool: call.id, channel: "terminal" });
+  tell(`Denied from now on, by the rule ${call.id} in ${at.app.policy.rulesFile}`);
+  return "refused";
+}
+
+/**
+ * Shows the texts of a set of tools that the user has not read, asks once more if there are any, and
+ * writes a rule for each tool.
+ */
+async function decideSet(
+  { id, expires }: Pending,
+  set: ToolSet,
+  at: CommandContext,
+): Promise<"approved" | "left"> {
+  const { app, signal } = at;
+  const { approvals, always } = await app.callPath();
+  const tools = set.tools.map((tool) => tool.id);
+  if (unreadIn(set).length > 0) {
+    tell(toolSetText(set));
+    const question = `Allow these ${tools.length} tools?`;
+    // guard: set-unread
+    if (await askReply(question, { answers: YES_OR_NO, signal }) !== "Yes") {
+      tell(`Not answered. Still pending, expires ${new Date(expires).toTimeString().slice(0, 5)}.`);
+      return "left";
+    }
+  }
+  await approvals.grant(id);
+  await always.addTools(set.tools);
+  await approvals.markRead(unreadIn(set));
+  await recordAction(at, "always", { tools, channel: "terminal" });
+  tell(`Approved always, by ${tools.length} rules in ${app.policy.rulesFile}`);
+  return "approved";
+}
+
+/** Returns the sets of a question whose rules would have an effect now. */
+function writableSets({ sets = [] }: Pending, always: CallPath["always"]): readonly ToolSet[] {
+  return sets.filter(({ tools }) =>
+    tools.every(({ id }) => always.offered({ id, arguments: {} }) === id)
+  );
+}
+
+/** Returns a line with the names of the tools of a set. */
+function namesOf({ reply, tools }: ToolSet): string {
+  const names = tools.map(({ id, note }) =>
+    `${quoted(splitToolId(id).tool, 200)}${note === undefined ? "" : ` (${note})`}`
+  );
+  const which = reply === "Reads" ? "tools that read" : "tools";
+  return `"${tools.length} ${which}" writes a rule for each of: ${names.join(", ")}`;
 }
 
 /**
@@ -122,9 +223,9 @@ async function listedKeys(pending: Pending, at: CommandContext): Promise<readonl
   return keys;
 }
 
-/** Returns the call of a question of this workspace to which "Always" can be answered. */
-function asLeft({ always, subjects: [subject, ...more] }: Pending, app: App) {
-  if (!always || subject === undefined || more.length > 0) return undefined;
+/** Returns the call of a question of this workspace to which an answer can add a rule. */
+function asLeft({ subjects: [subject, ...more] }: Pending, app: App) {
+  if (subject === undefined || more.length > 0) return undefined;
   const { tool: id, arguments: args, actor, workspace, rules } = subject;
   // Other rules may have come since, and "Always" is written to the file of this workspace, for
   // everybody.

@@ -123,12 +123,12 @@ async function ask(
   { id, ...at }: CommandContext & { readonly id: ToolId },
 ): Promise<ApprovalAnswer | undefined> {
   if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
-  const { handle, text, always, terminalOnly } = question;
+  const { handle, text, answers, terminalOnly } = question;
   if (!terminalOnly) {
     tell(`${text}\n`);
     return {
       handle,
-      reply: await askReply("May it run?", { always, once: true, signal: at.signal }),
+      reply: await askReply("May it run?", { answers, once: true, signal: at.signal }),
     };
   }
   const waiting = await (await at.app.callPath()).approvals.leave(handle);
@@ -141,6 +141,7 @@ async function ask(
 /** Returns the error for a reply that refuses a call; undefined for other replies. */
 function refusalOf(id: ToolId, reply: ApprovalAnswer["reply"] | undefined): PmlError | undefined {
   if (reply === "No") return declined(id, ANSWERED_NO);
+  if (reply === "Never") return declined(id, "you answered never");
   return reply === "cancelled" ? declined(id, "you dismissed the question") : undefined;
 }
 

@@ -34,7 +34,10 @@ export const paintFailure: Paint = (text) =>
 
 /** Makes the keys of a question bold. */
 export const paintQuestion: Paint = (text) =>
-  text.replace(/\[[yaN]\](?= (?:yes|once|always|no)\b)/g, (key) => styled("bold", key));
+  text.replace(
+    /\[[ysartNd]\](?= (?:yes|once|for this session|always|\d+ tools|no|never)\b)/g,
+    (key) => styled("bold", key),
+  );
 
 /** Makes the titles of help bold. */
 export const paintHelp: Paint = (text) =>

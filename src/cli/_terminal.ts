@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ApprovalReply } from "../protocol/call.ts";
+import { type ApprovalReply, type OfferedAnswer, YES_OR_NO } from "../protocol/answers.ts";
 import { PmlError } from "../core/errors.ts";
 import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";
@@ -16,6 +16,8 @@ import { tell } from "./out.ts";
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
 const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
+/** How long a question is shown before keys answer it, in milliseconds. */
+const SHOWN_MS = 1_000;
 /** How long the terminal must be quiet until earlier input is discarded, in milliseconds. */
 const QUIET_MS = 250;
 /** The same after an unknown key: the user may be typing a word, whose next letters come slowly. */
@@ -37,10 +39,24 @@ export function needPerson(tried: string, also = "; `--json` only shows it"): vo
   });
 }
 
+/** The key of each answer on a terminal, and its name. */
+const KEYS: Readonly<Record<OfferedAnswer["reply"], readonly [key: string, name: string]>> = {
+  Yes: ["y", "yes"],
+  Session: ["s", "for this session"],
+  Always: ["a", "always"],
+  Reads: ["r", "always for these tools that read"],
+  All: ["t", "always for these tools"],
+  No: ["N", "no"],
+  Never: ["d", "never"],
+};
+
 /** The options of `askReply`. */
 interface ReplyOptions {
-  /** Whether "always" is offered. */
-  readonly always?: boolean;
+  /**
+   * The answers to an approval request. Keys within a second after the request appeared are
+   * discarded. Missing if it is another question, which is answered yes or no.
+   */
+  readonly answers?: readonly OfferedAnswer[];
   /** Whether a yes applies once only, which the question then shows. */
   readonly once?: boolean;
   /** The text after the valid keys, for an invalid key. */
@@ -49,26 +65,22 @@ interface ReplyOptions {
 }
 
 /**
- * Asks for one key: y, n, or a where "always" is offered. Enter is no. Input from before the
+ * Asks for one key: y, n, or that of another offered answer. Enter is no. Input from before the
  * question is discarded. Returns "cancelled" if the user stops.
  */
 export async function askReply(
   message: string,
-  { always = false, once = false, pending = "", signal }: ReplyOptions,
+  { answers: approvals, once = false, pending = "", signal }: ReplyOptions,
 ): Promise<ApprovalReply> {
-  const replies = new Map<string, ApprovalReply>([["y", "Yes"], ["n", "No"], ["\r", "No"], [
-    "\n",
-    "No",
-  ]]);
-  if (always) replies.set("a", "Always");
+  const answers = approvals ?? YES_OR_NO;
+  const replies = new Map<string, OfferedAnswer["reply"]>([["\r", "No"], ["\n", "No"]]);
+  for (const { reply } of answers) replies.set(KEYS[reply][0].toLowerCase(), reply);
   // In raw mode each key comes at once, and none is shown.
   setRaw();
   try {
-    await dropTyped(signal);
-    tell(
-      `${message} [y] ${once ? "once" : "yes"}${always ? "  [a] always" : ""}  [N] no `,
-      { end: "", paint: paintQuestion },
-    );
+    await dropTyped(signal, { least: approvals === undefined ? 0 : SHOWN_MS });
+    const keys = answers.map((answer) => keyText(answer, once)).join("  ");
+    tell(`${message} ${keys} `, { end: "", paint: paintQuestion });
     for (;;) {
       const key = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
       if (BREAK_OFF.includes(key)) {
@@ -77,17 +89,26 @@ export async function askReply(
       }
       const reply = replies.get(key);
       if (reply !== undefined) {
-        tell(reply.toLowerCase());
+        tell(KEYS[reply][1]);
         return reply;
       }
-      await dropTyped(signal, WORD_MS);
-      tell(`\nPress y${always ? ", a" : ""} or n.${pending} `, { end: "" });
+      await dropTyped(signal, { quiet: WORD_MS });
+      const keys = answers.map(({ reply }) => KEYS[reply][0].toLowerCase());
+      tell(`\nPress ${keys.slice(0, -1).join(", ")} or ${keys.at(-1)}.${pending} `, { end: "" });
     }
   } finally {
     // If the user types a whole word, the rest must not answer the next question, or reach the shell.
     await dropTyped(signal);
     commandProcess().stdin.setRaw(false);
   }
+}
+
+/** Returns the key of an answer, and its effect. */
+function keyText({ reply, tools }: OfferedAnswer, once: boolean): string {
+  const [key, name] = KEYS[reply];
+  if (reply === "Yes") return `[${key}] ${once ? "once" : name}`;
+  if (reply === "Reads") return `[${key}] ${tools} tools that read`;
+  return reply === "All" ? `[${key}] ${tools} tools` : `[${key}] ${name}`;
 }
 
 /** Shows facts, and asks whether the user agrees. */
@@ -147,10 +168,23 @@ function setRaw(): void {
   commandProcess().stdin.setRaw(true, { cbreak: Deno.build.os !== "windows" });
 }
 
-/** Discards input until the terminal is quiet for a moment. The terminal must be in raw mode. */
-async function dropTyped(signal: AbortSignal, quiet = QUIET_MS): Promise<void> {
+/**
+ * Discards input until the terminal is quiet for a moment, and at least for some time. The terminal
+ * must be in raw mode.
+ */
+async function dropTyped(
+  signal: AbortSignal,
+  { quiet = QUIET_MS, least = 0 }: { readonly quiet?: number; readonly least?: number } = {},
+): Promise<void> {
+  const end = performance.now() + least;
   await takeTyped(signal);
-  do await pause(quiet, signal); while ((await takeTyped(signal))?.length && !signal.aborted);
+  while (!signal.aborted) {
+    await pause(quiet, signal);
+    const isQuiet = !(await takeTyped(signal))?.length;
+    // guard: keys-too-soon
+    if (performance.now() < end) continue;
+    if (isQuiet) return;
+  }
 }
 
 function holdsAny(text: string, characters: readonly string[]): boolean {

@@ -49,6 +49,7 @@ const KEPT: Readonly<Record<string, string>> = {
   sandbox: "files of running sandboxes",
   serve_token: "the token of `pml serve`",
   servers: "installed packages",
+  sessions: "answers until a client disconnects",
   shown: "tools that your answers for several tools covered",
   sign_ins: "sign-ins at servers",
   signed_in: "sign-ins at servers",

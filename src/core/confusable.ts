@@ -27,7 +27,8 @@ export function confusableWith(name: string, names: Iterable<string>): string | 
   return undefined;
 }
 
-function lookOf(name: string): string {
+/** Returns a text that is equal for names which look alike in many typefaces. */
+export function lookOf(name: string): string {
   return ALIKE.reduce((text, [pattern, letter]) => text.replace(pattern, letter), name);
 }
 

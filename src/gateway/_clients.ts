@@ -43,6 +43,8 @@ export interface Client extends Follower {
   level: string;
   /** The capabilities that it declared last. */
   capabilities: JsonObject;
+  /** Aborts when it disconnects; undefined if it lives for one request. */
+  readonly connection: AbortController | undefined;
   /** The name and the version that it stated last; undefined before its first request. */
   info: JsonObject | undefined;
   /** Whether the host has a report of this client. */
@@ -91,6 +93,7 @@ export class Clients {
       capabilities: {},
       info: undefined,
       isReported: false,
+      connection: peer.isBrief === true ? undefined : new AbortController(),
       followed: new Map(),
       turn: Promise.resolve(),
     };
@@ -101,6 +104,7 @@ export class Clients {
   /** Removes a client. */
   remove(client: Client): void {
     this.#all.delete(client);
+    client.connection?.abort();
   }
 
   /** Returns whether a client or a stream is still connected. */

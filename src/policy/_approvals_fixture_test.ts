@@ -1,4 +1,4 @@
-import type { ApprovalReply } from "../protocol/call.ts";
+import type { ApprovalReply } from "../protocol/answers.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";

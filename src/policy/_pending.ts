@@ -22,6 +22,7 @@ import { withoutKeys } from "./_members.ts";
 import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
+import type { ToolSet } from "./tool_set.ts";
 
 /** The maximum number of approvals of one actor that can wait. The oldest is removed first. */
 const MOST_WAITING = 50;
@@ -38,6 +39,12 @@ export interface PendingApproval {
   readonly expires: number;
   /** Whether the user may answer "Always". */
   readonly always: boolean;
+  /** Whether the user may answer "Never". */
+  readonly never?: boolean;
+  /** The nonce of the session that may keep the answer; missing if none may. */
+  readonly session?: string;
+  /** The sets of tools that one answer may cover. */
+  readonly sets?: readonly ToolSet[];
   /** The members in which each call alone differs from an earlier one. */
   readonly differing?: readonly (readonly string[])[];
 }
@@ -54,6 +61,12 @@ export interface ApprovalLifetime {
 type ApprovalState = typeof APPROVAL_FOLDERS[number];
 
 type Times = Pick<PendingApproval, "asked" | "expires">;
+
+/** An approval that was given at a terminal. */
+export interface GrantedApproval extends Times {
+  /** The nonce of the session that keeps the answer; missing if it covers one call. */
+  readonly session?: string | undefined;
+}
 
 /** A space, which is valid between JSON tokens. */
 const BLANK = 0x20;
@@ -77,9 +90,9 @@ export class PendingFiles {
   /** Writes a question that waits for an answer. Returns it. */
   async leave(
     id: string,
-    { subjects, always, differing = [] }: Pick<
+    { subjects, always, never = false, session, sets = [], differing = [] }: Pick<
       PendingApproval,
-      "subjects" | "always" | "differing"
+      "subjects" | "always" | "never" | "session" | "sets" | "differing"
     >,
   ): Promise<PendingApproval> {
     const others = (await this.list()).filter((other) =>
@@ -87,7 +100,9 @@ export class PendingFiles {
     );
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
     const asked = this.#clock.now();
-    const kept = { subjects, always, differing, asked, expires: asked + this.#ttl };
+    const expires = asked + this.#ttl;
+    const offers = { always, never, sets, ...session !== undefined && { session } };
+    const kept = { subjects, ...offers, differing, asked, expires };
     await writePrivate(this.#path("pending", id), kept);
     return { ...kept, id, text: fullText(subjects, differing) };
   }
@@ -109,14 +124,15 @@ export class PendingFiles {
   }
 
   /** Approves a question. Throws APPROVAL_STALE if it is no longer pending. */
-  async grant(id: string): Promise<void> {
+  async grant(id: string, isForSession = false): Promise<void> {
     privateFolder(join(this.#home, "approved"));
     const pending = this.#pending(id);
     const approved = this.#path("approved", id);
     const given = pending !== undefined &&
       await succeeded(repeated(() => Deno.rename(this.#path("pending", id), approved)));
     if (!given) throw stale(id);
-    keepTimes(approved, pending);
+    const { asked, expires, session } = pending;
+    keepTimes(approved, { asked, expires, ...isForSession && { session } });
     await syncName(approved);
   }
 
@@ -146,11 +162,11 @@ export class PendingFiles {
   }
 
   /**
-   * Uses up an approval. Returns true for only one caller, because only one can remove the file.
+   * Uses up an approval. Returns it to only one caller, because only one can remove the file.
    */
-  async take(id: string): Promise<boolean> {
-    const approved = this.#read("approved", { id, parse: (json) => json as Times });
-    return approved !== undefined && await this.#removed(id);
+  async take(id: string): Promise<GrantedApproval | undefined> {
+    const approved = this.#read("approved", { id, parse: (json) => json as GrantedApproval });
+    return approved !== undefined && await this.#removed(id) ? approved : undefined;
   }
 
   async #removed(id: string): Promise<boolean> {
@@ -203,10 +219,10 @@ function parsed(json: unknown, id: string): PendingApproval {
  * Removes all but the times from an approval: its name binds it to the call. The file is written in
  * place, so that a call which uses it up meanwhile cannot use it twice.
  */
-function keepTimes(path: string, { asked, expires }: Times): void {
+function keepTimes(path: string, { asked, expires, session }: GrantedApproval): void {
   try {
     using file = openRegular(path, { read: true, write: true });
-    const times = new TextEncoder().encode(JSON.stringify({ asked, expires }));
+    const times = new TextEncoder().encode(JSON.stringify({ asked, expires, session }));
     const bytes = new Uint8Array(Math.max(file.statSync().size, times.length)).fill(BLANK);
     bytes.set(times);
     for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));

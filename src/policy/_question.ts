@@ -5,17 +5,19 @@
  */
 
 import { quoted, textsIn, visible } from "../core/json.ts";
+import { answerLabel } from "../protocol/answers.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { mixedIn } from "../core/mixed_alphabets.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { metaKeysIn, shownMembers } from "./_members.ts";
 import { isMark } from "./definition_texts.ts";
 import type { Subject } from "./subject.ts";
+import type { ToolSet } from "./tool_set.ts";
 
 /** The maximum number of characters, after escaping, of a question that is sent to a client. */
 export const LONGEST_QUESTION = 4_000;
-/** How many calls a short question names. */
-const MOST_NAMED = 10;
+/** How many calls a short question names, and how many tools its first line names. */
+const [MOST_NAMED, MOST_IN_TITLE] = [10, 3];
 
 /**
  * Returns the whole question, however long it is. `differing` has the names of the members for each
@@ -26,15 +28,25 @@ export function fullText(
   differing: readonly (readonly string[])[] = [],
 ): string {
   if (subjects.length === 1) {
-    const may = subjects[0]?.isSaved ? "this be saved as a tool" : "this tool run";
-    return `PML asks: may ${may}?\n${
+    return `${titleOf(subjects)}\n${
       subjects.map((subject) => block(subject, differing[0])).join("")
     }`;
   }
   const blocks = withoutRepeats(subjects).map((subject, at) =>
     `\nCall ${at + 1}\n${block(subject, differing[at])}`
   );
-  return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
+  return `${titleOf(subjects)}\n${blocks.join("")}`;
+}
+
+/** Returns the first line, which some clients show alone. It names server and tool. */
+function titleOf(subjects: readonly Subject[]): string {
+  const tools = [...new Set(subjects.map(({ tool }) => tool))];
+  const names = tools.slice(0, MOST_IN_TITLE).map((tool) => unhidden(quoted(tool))).join(", ");
+  const more = tools.length > MOST_IN_TITLE ? `, and ${tools.length - MOST_IN_TITLE} more` : "";
+  if (subjects.length > 1) {
+    return `PML asks: may these ${subjects.length} calls run? ${names}${more}`;
+  }
+  return `PML asks: may ${names} ${subjects[0]?.isSaved ? "be saved as a tool" : "run"}?`;
 }
 
 /** Returns a line that describes the effect of the "Always" rule. */
@@ -45,6 +57,31 @@ export function alwaysText(
   if (rule !== subject?.tool) return '"Always" allows exactly these arguments';
   const others = subject.members === undefined ? "" : " and other members";
   return `"Always" allows this tool, with any arguments${others}`;
+}
+
+/** Returns the lines about an answer for a session. */
+export function sessionText(
+  { rule, hasPages }: { readonly rule: string; readonly hasPages: boolean },
+  subject: Pick<Subject, "tool"> | undefined,
+): string {
+  const what = rule === subject?.tool
+    ? "this tool, with any arguments,"
+    : "exactly these arguments";
+  const pages = hasPages
+    ? "It also covers calls of pages in your client (MCP Apps): PML cannot tell them from those of " +
+      "the model\n"
+    : "";
+  return `"For this session" allows ${what} until your client disconnects, for at most 12 hours\n${pages}`;
+}
+
+/** Returns the lines about a set of tools: each tool by its name, with the texts that are not read. */
+export function toolSetText({ reply, tools }: ToolSet): string {
+  const label = answerLabel({ reply, tools: tools.length });
+  const lines = tools.flatMap(({ id, note, lines = [] }) => [
+    `${quoted(splitToolId(id).tool, 200)}${note === undefined ? "" : `: ${note}`}`,
+    ...lines.map((line) => `  ${line}`),
+  ]);
+  return `\n"${label}" allows these, with any arguments:\n${indented(lines)}`;
 }
 
 /** Replaces lines that repeat those of an earlier call with a reference to that call. */
@@ -81,7 +118,7 @@ export function shortText(subjects: readonly Subject[], length: number): string 
   const lines = subjects.slice(0, MOST_NAMED).map((subject) => indented(identity(subject)));
   const more = subjects.length - lines.length;
   const tools = lines.join("") + (more > 0 ? `\nand ${more} more calls\n` : "");
-  return `PML asks: may this run?\n${tools}\n` +
+  return `${titleOf(subjects)}\n${tools}\n` +
     `The question has ${length} characters: \`pml approve\` on a terminal shows it in full`;
 }
 

@@ -30,8 +30,22 @@ Deno.test("fullText() names server and tool before facts and arguments", () => {
 
 Deno.test("fullText() lists every call of a batch", () => {
   const text = fullText([subject({}), subject({ path: "b" }, { tool: toolId("git", "add") })]);
-  assert.match(text, /^PML asks: may these 2 calls run\?\n\nCall 1\n\n {4}Server: "filesystem"\n/);
+  assert.match(
+    text,
+    /^PML asks: may these 2 calls run\? [^\n]+\n\nCall 1\n\n {4}Server: "filesystem"\n/,
+  );
   assert.match(text, /Arguments: none\n\nCall 2\n\n {4}Server: "git"\n {4}Tool: "add"\n/);
+});
+
+Deno.test("the first line of a question names server and tool, in few characters", () => {
+  const first = (subjects: readonly Subject[]) => fullText(subjects).split("\n")[0] ?? "";
+  const of = (name: string) => subject({}, { tool: toolId("s", name) });
+  assert.match(first([subject({}, { isSaved: true })]), /"filesystem:write_file" .* tool\?$/);
+  const many = ["a", "b", "c", "d", "e"].map(of);
+  assert.match(first(many), /5 calls run\? "s:a", "s:b", "s:c", .*2 more$/);
+  assert.match(first([of("a"), of("a")]), /2 calls run\? "s:a"$/);
+  const odd = first([of(`x\n\u202e\u200b${"long".repeat(50)}`)]);
+  assert.ok(odd.length < 150 && odd.includes("x\\u{a}\\u{202e}\\u{200b}long"), odd);
 });
 
 Deno.test("fullText() escapes invisible and misleading characters", () => {
@@ -63,7 +77,7 @@ Deno.test("fullText() indents every line with text of servers or clients", () =>
     const asked = subject({ [key]: value }, { facts: [fact], workspace: fact, actor: value });
     const lines = fullText([asked]).split("\n");
     const [title, ...rest] = lines;
-    assert.match(title ?? "", /^PML asks: [ \w]+\?$/);
+    assert.equal(title, 'PML asks: may "filesystem:write_file" run?');
     for (const line of rest) assert.match(line, /^$|^ {4}/);
     assert.equal(lines.filter((line) => line.startsWith("    Server: ")).length, 1);
     assert.doesNotMatch(lines.join(""), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);

@@ -1,5 +1,5 @@
 /**
- * Adds a rule to the text of a `.pml.json` without changing anything else in it.
+ * Adds rules to the text of a `.pml.json` without changing anything else in it.
  *
  * @module
  */
@@ -20,33 +20,40 @@ export interface RuleLists {
   readonly deny: readonly string[];
 }
 
-/** Returns the text of a new file with one allow rule. */
-export function newText(rule: string, defaults: RuleLists): string {
-  return `${JSON.stringify({ version: 1, permissions: allowing(rule, defaults) }, null, 2)}\n`;
+/** The rules to add, and the list that they are added to: `allow` by default. */
+export interface AddedRules {
+  readonly rules: readonly string[];
+  readonly list?: "allow" | "deny" | undefined;
+}
+
+/** Returns the text of a new file with the added rules. */
+export function newText(added: AddedRules, defaults: RuleLists): string {
+  return `${JSON.stringify({ version: 1, permissions: withRules(added, defaults) }, null, 2)}\n`;
 }
 
 /**
- * Returns the text with the rule in `allow`, and without the same rule in `ask`. If the file has no
- * `permissions`, the default rules are written too, so that nothing else changes. Throws
- * CONFIG_INVALID if that is not possible.
+ * Returns the text with rules in `allow`, and without the same rules in `ask`; or with rules in
+ * `deny`. If the file has no `permissions`, the default rules are written too, so that nothing else
+ * changes. Throws CONFIG_INVALID if that is not possible.
  */
-export async function allowingText(
+export async function textWithRules(
   text: string,
-  { rule, defaults }: { readonly rule: string; readonly defaults: RuleLists },
+  { defaults, ...added }: AddedRules & { readonly defaults: RuleLists },
 ): Promise<string> {
+  const { rules, list = "allow" } = added;
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   let now = text.slice(mark.length);
   const value = read(now, jsonc);
   const lists = value.permissions ?? defaults;
   if (!isLists(lists)) throw unreadable("a list is none");
-  const permissions = allowing(rule, lists);
+  const permissions = withRules(added, lists);
   if (value.permissions === undefined) {
     now = inserted(now, { path: ["permissions"], value: permissions, jsonc });
   } else {
-    now = withoutAsk(now, rule, jsonc);
-    if (permissions.allow !== lists.allow) {
-      now = inserted(now, { path: ["permissions", "allow", 0], value: rule, jsonc });
+    if (list === "allow") now = rules.reduce((text, rule) => withoutAsk(text, rule, jsonc), now);
+    for (const rule of newRules(added, lists).toReversed()) {
+      now = inserted(now, { path: ["permissions", list, 0], value: rule, jsonc });
     }
   }
   // Compares the values before and after the edit. For example, if a key occurs twice, the editor
@@ -57,17 +64,29 @@ export async function allowingText(
   return mark + now;
 }
 
-function allowing(rule: string, lists: Partial<RuleLists>): Partial<RuleLists> {
-  const { allow = [], ask } = lists;
+function withRules(added: AddedRules, lists: Partial<RuleLists>): Partial<RuleLists> {
+  const { rules, list = "allow" } = added;
+  const { ask } = lists;
+  const isAdded = (one: string) => rules.some((rule) => isSameRule(one, rule));
   return {
     ...lists,
-    ...(ask && { ask: ask.filter((one) => !isSameRule(one, rule)) }),
-    allow: allow.some((one) => isSameRule(one, rule)) ? allow : [rule, ...allow],
+    ...list === "allow" && ask && { ask: ask.filter((one) => !isAdded(one)) },
+    [list]: [...newRules(added, lists), ...lists[list] ?? []],
   };
 }
 
+/** Returns the rules that the list does not contain yet. */
+function newRules(
+  { rules, list = "allow" }: AddedRules,
+  lists: Partial<RuleLists>,
+): readonly string[] {
+  const present = lists[list] ?? [];
+  return [...new Set(rules)].filter((rule) => !present.some((one) => isSameRule(one, rule)));
+}
+
 function isLists(value: unknown): value is Partial<RuleLists> {
-  return isObject(value) && [value.allow ?? [], value.ask ?? []].every(Array.isArray);
+  return isObject(value) &&
+    [value.allow, value.ask, value.deny].every((list = []) => Array.isArray(list));
 }
 
 function read(text: string, jsonc: Jsonc): Record<string, unknown> {

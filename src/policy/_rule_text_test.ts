@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { argumentsRule, parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { parse } from "jsonc-parser";
-import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
+import { newText, type RuleLists, textWithRules } from "./_rule_text.ts";
 
 const TOOL = toolId("n", "n");
 const DEFAULTS: RuleLists = { allow: ["d:d"], ask: ["*"], deny: [] };
@@ -16,10 +16,10 @@ const EXACT = argumentsRule(toolId("shell", "exec"), {
 }) ?? "";
 
 function edited(text: string, rule: string = TOOL): Promise<string> {
-  return allowingText(text, { rule, defaults: DEFAULTS });
+  return textWithRules(text, { rules: [rule], defaults: DEFAULTS });
 }
 
-Deno.test("allowingText() adds the tool at the start of the list, one entry per line", async () => {
+Deno.test("textWithRules() adds the tool at the start of the list, one entry per line", async () => {
   const table: [string, string][] = [
     ["[]", '[\n    "n:n"\n  ]'],
     ['["a:a"]', '[\n    "n:n",\n    "a:a"\n  ]'],
@@ -37,7 +37,7 @@ Deno.test("allowingText() adds the tool at the start of the list, one entry per 
   }
 });
 
-Deno.test("allowingText() removes an equal ask rule with its comma and keeps comments", async () => {
+Deno.test("textWithRules() removes an equal ask rule with its comma and keeps comments", async () => {
   const table: [string, string][] = [
     ['["n:n"]', "[]"],
     ['["a:a", "n:n"]', '["a:a"]'],
@@ -58,7 +58,7 @@ Deno.test("allowingText() removes an equal ask rule with its comma and keeps com
   }
 });
 
-Deno.test("allowingText() writes a rule with exact arguments that is parsed unchanged", async () => {
+Deno.test("textWithRules() writes a rule with exact arguments that is parsed unchanged", async () => {
   const before =
     '{ // mine\n  "permissions": {\n    "ask": ["*"], // all\n    "allow": ["a:a"]\n  }\n}';
   const after = await edited(before, EXACT);
@@ -68,10 +68,13 @@ Deno.test("allowingText() writes a rule with exact arguments that is parsed unch
   assert.deepEqual(parsePattern(allow[0] ?? ""), parsePattern(EXACT));
   assert.equal(await edited(after, EXACT), after);
   assert.deepEqual(JSON.parse(await edited("{}", EXACT)).permissions.allow, [EXACT, "d:d"]);
-  assert.deepEqual(JSON.parse(newText(EXACT, DEFAULTS)).permissions.allow, [EXACT, "d:d"]);
+  assert.deepEqual(JSON.parse(newText({ rules: [EXACT] }, DEFAULTS)).permissions.allow, [
+    EXACT,
+    "d:d",
+  ]);
 });
 
-Deno.test("allowingText() removes only the ask rule with the same arguments, in any spelling", async () => {
+Deno.test("textWithRules() removes only the ask rule with the same arguments, in any spelling", async () => {
   const [name = "", json = ""] = EXACT.split(/(?<=exec\()/);
   const spread = `${name}${JSON.stringify(JSON.parse(json.slice(0, -1)), null, 1)})`;
   const kept = ["shell:exec", "shell:*", 'shell:exec({"command":"a"})', "shell:exec(command=a)"];
@@ -85,7 +88,7 @@ Deno.test("allowingText() removes only the ask rule with the same arguments, in 
   assert.equal(await edited(allowed, EXACT), allowed);
 });
 
-Deno.test("allowingText() keeps a byte order mark and creates missing keys", async () => {
+Deno.test("textWithRules() keeps a byte order mark and creates missing keys", async () => {
   const marked = await edited('\uFEFF{"permissions": {"allow": []}}');
   assert.deepEqual([marked[0], JSON.parse(marked.slice(1))], ["\uFEFF", {
     permissions: { allow: ["n:n"] },
@@ -97,7 +100,7 @@ Deno.test("allowingText() keeps a byte order mark and creates missing keys", asy
   assert.equal(await edited("{\n}\n"), `${JSON.stringify(whole, null, 2)}\n`);
 });
 
-Deno.test("allowingText() changes only the two lists, in any layout of the text", async () => {
+Deno.test("textWithRules() changes only the two lists, in any layout of the text", async () => {
   const blank = fc.constantFrom("", " ", "\n", "\r\n  ", " // c, ]\n", "/* , [ */", "\t");
   const name = fc.constantFrom("a:a", "b:b", "n:n", "c:*", JSON.stringify(EXACT).slice(1, -1));
   const rule = fc.constantFrom(TOOL, EXACT);
@@ -120,4 +123,27 @@ Deno.test("allowingText() changes only the two lists, in any layout of the text"
     }),
     { numRuns: 500 },
   );
+});
+
+Deno.test("textWithRules() adds several rules in their order, and only those that are missing", async () => {
+  const text = '{"permissions":{"allow":["b:b"],"ask":["c:c","a:a"],"deny":[]}}';
+  const rules = ["a:a", "b:b", "c:c", "a:a"];
+  const { permissions } = parse(await textWithRules(text, { rules, defaults: DEFAULTS }));
+  assert.deepEqual(permissions, { allow: ["a:a", "c:c", "b:b"], ask: [], deny: [] });
+  const created = JSON.parse(newText({ rules }, DEFAULTS)).permissions;
+  assert.deepEqual(created.allow, ["a:a", "b:b", "c:c", "d:d"]);
+});
+
+Deno.test("textWithRules() adds a deny rule and leaves the other lists unchanged", async () => {
+  const options = { rules: [TOOL], list: "deny", defaults: DEFAULTS } as const;
+  for (const deny of ["", ',"deny":["x:x"]']) {
+    const text = `{"permissions":{"allow":["n:n"],"ask":["n:n"]${deny}}}`;
+    const { permissions } = parse(await textWithRules(text, options));
+    const others = deny === "" ? [] : ["x:x"];
+    assert.deepEqual(permissions, { allow: ["n:n"], ask: ["n:n"], deny: [TOOL, ...others] });
+  }
+  assert.deepEqual(parse(await textWithRules("{}", options)).permissions, {
+    ...DEFAULTS,
+    deny: [TOOL],
+  });
 });

@@ -1,5 +1,5 @@
 /**
- * Adds a rule to the workspace file atomically. A trusted file stays trusted.
+ * Adds rules to the workspace file atomically. A trusted file stays trusted.
  *
  * @module
  */
@@ -9,14 +9,13 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { type PlainFile, readPlain, writeWhole } from "../io/private_files.ts";
-import { allowingText, newText, type RuleLists } from "./_rule_text.ts";
+import { type AddedRules, newText, type RuleLists, textWithRules } from "./_rule_text.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
 
 export type { RuleLists } from "./_rule_text.ts";
 
-/** The options of `addAllow`. */
-export interface AllowOptions {
-  readonly rule: string;
+/** The options of `addRules`. */
+export interface AddOptions extends AddedRules {
   readonly trusted: TrustStore;
   /** The default rules, which are written if the file has no `permissions`. */
   readonly defaults: RuleLists;
@@ -25,10 +24,11 @@ export interface AllowOptions {
 }
 
 /**
- * Adds one rule to `allow` in the file at this real path, and removes the same rule from `ask`.
- * Creates and trusts a missing file. Throws WORKSPACE_UNTRUSTED if the file is not trusted.
+ * Adds rules to `allow` in the file at this real path in one edit, and removes the same rules from
+ * `ask`; or adds rules to `deny`. Creates and trusts a missing file. Throws WORKSPACE_UNTRUSTED if
+ * the file is not trusted.
  */
-export async function addAllow(file: string, options: AllowOptions): Promise<void> {
+export async function addRules(file: string, options: AddOptions): Promise<void> {
   if (await Deno.realPath(dirname(file)) !== dirname(file)) throw notTrusted(file);
   await options.trusted.whileEditing(file, async () => {
     const before = readPlain(file);
@@ -36,8 +36,11 @@ export async function addAllow(file: string, options: AllowOptions): Promise<voi
   });
 }
 
-async function create(file: string, { rule, trusted, defaults }: AllowOptions): Promise<void> {
-  const bytes = new TextEncoder().encode(newText(rule, defaults));
+async function create(
+  file: string,
+  { trusted, defaults, ...added }: AddOptions,
+): Promise<void> {
+  const bytes = new TextEncoder().encode(newText(added, defaults));
   // The trust is saved first. These bytes are PML's own, so after a crash in between only the
   // record remains.
   await trusted.trust({ path: file, hash: hashOf(bytes), servers: {} });
@@ -46,13 +49,13 @@ async function create(file: string, { rule, trusted, defaults }: AllowOptions): 
 
 async function edit(
   file: string,
-  { before, trusted, listed, ...wanted }: AllowOptions & { readonly before: PlainFile },
+  { before, trusted, listed, ...wanted }: AddOptions & { readonly before: PlainFile },
 ): Promise<void> {
   const from = hashOf(before.bytes);
   // guard: always-trusted
   if (!listed && !await trusted.isTrusted(file, from)) throw notTrusted(file);
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(before.bytes);
-  const bytes = new TextEncoder().encode(await allowingText(text, wanted));
+  const bytes = new TextEncoder().encode(await textWithRules(text, wanted));
   const to = hashOf(bytes);
   if (to === from) return;
   // Every call would fail if the file became too long to read.

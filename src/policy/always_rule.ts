@@ -1,5 +1,5 @@
 /**
- * The rules that "Always" adds to the workspace file, and which calls a listed file allows.
+ * The rules that lasting answers add to the workspace file, and which calls a listed file allows.
  *
  * @module
  */
@@ -10,8 +10,9 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import type { AddedRules } from "./_rule_text.ts";
 import { alwaysWins } from "./always_wins.ts";
-import { MultiToolRules } from "./multi_tool_rules.ts";
+import { type CoveredTool, MultiToolRules } from "./multi_tool_rules.ts";
 import { makeJudge } from "./rules.ts";
 import { isTrustedByVariable, type Policy } from "./policy.ts";
 import { reads } from "./snapshot.ts";
@@ -20,7 +21,7 @@ const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
 type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
-/** Makes the rules of "Always", and adds them to the workspace file. */
+/** Makes the rules of "Always" and "Never", and adds them to the workspace file. */
 export class AlwaysRules {
   /** The rules that an answer wrote for several tools. */
   readonly multiTool: MultiToolRules;
@@ -56,20 +57,52 @@ export class AlwaysRules {
       : undefined;
   }
 
+  /** Returns the deny rule that "Never" would add for a call, if it can be written. */
+  denialOf({ id }: Pick<AskedCall, "id">): string | undefined {
+    const { loaded, config } = this.#policy.now;
+    const isWritable = (loaded.file === undefined || config.trusted) && !loaded.wide;
+    const isOfOther = config.narrowing?.identity !== undefined;
+    // No rule can name the listing of a server's tools.
+    return isWritable && !isOfOther && !id.endsWith(":@tools") ? id : undefined;
+  }
+
   /** Adds the "Always" rule of a call to the workspace file. */
   async add(call: AskedCall): Promise<void> {
     const rule = this.#ruleOf(call);
     if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-    const { addAllow } = await import("./always.ts");
-    await addAllow(this.#policy.rulesFile, {
-      rule,
+    await this.#write({ rules: [rule] });
+    // Unlike an answer for several tools, this one was about the present definition of the tool.
+    await this.multiTool.remove({ rule, source: this.#policy.rulesFile });
+    await this.#policy.reload();
+  }
+
+  /** Adds an allow rule for each of several tools, in one edit. */
+  async addTools(tools: readonly CoveredTool[]): Promise<void> {
+    // guard: set-again
+    if (tools.some(({ id }) => this.offered({ id, arguments: {} }) !== id)) {
+      throw new TypeError("a rule for one of the tools would have no effect now");
+    }
+    await this.multiTool.add(this.#policy.rulesFile, tools);
+    await this.#write({ rules: tools.map(({ id }) => id) });
+    await this.#policy.reload();
+  }
+
+  /** Denies the tool of a call from now on. */
+  async deny(call: Pick<AskedCall, "id">): Promise<void> {
+    const rule = this.denialOf(call);
+    if (rule === undefined) throw new TypeError("no deny rule can be written here");
+    await this.#write({ rules: [rule], list: "deny" });
+    await this.#policy.reload();
+  }
+
+  async #write(added: AddedRules): Promise<void> {
+    const { addRules } = await import("./always.ts");
+    await addRules(this.#policy.rulesFile, {
+      ...added,
       trusted: this.#policy.store,
       defaults: DEFAULT_TEXTS,
       listed: isTrustedByVariable(this.#policy.now.loaded),
     });
-    // Unlike an answer for several tools, this one was about the present definition of the tool.
-    await this.multiTool.remove({ rule, source: this.#policy.rulesFile });
-    await this.#policy.reload();
   }
 
   #ruleOf({ id, arguments: args, fixed, members }: AskedCall): string | undefined {

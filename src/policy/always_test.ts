@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { toolId } from "../core/tool_id.ts";
-import { addAllow } from "./always.ts";
+import { addRules } from "./always.ts";
 import { DEFAULTS, race, startChild } from "./approvals_child_test.ts";
 import { hashOf, TrustStore } from "./trust.ts";
 
@@ -31,14 +31,14 @@ async function fixture(text?: string) {
     now,
     write,
     options: { trusted, defaults: DEFAULTS },
-    allow: (rule: string = TOOL) => addAllow(file, { rule, trusted, defaults: DEFAULTS }),
+    allow: (rule: string = TOOL) => addRules(file, { rules: [rule], trusted, defaults: DEFAULTS }),
     isTrusted: () => trusted.isTrusted(file, hash()),
     files: () => [...Deno.readDirSync(work)].map((entry) => entry.name),
     [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
   };
 }
 
-Deno.test("addAllow() adds one entry, removes an equal ask rule, and keeps everything else", async () => {
+Deno.test("addRules() adds one entry, removes an equal ask rule, and keeps everything else", async () => {
   const before = `{
   // Who wrote this
   "version": 1, "unknown": { "b": 1, "a": [ 2,3 ] },
@@ -66,7 +66,7 @@ Deno.test("addAllow() adds one entry, removes an equal ask rule, and keeps every
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("addAllow() changes nothing if the tool is already allowed", async () => {
+Deno.test("addRules() changes nothing if the tool is already allowed", async () => {
   const text = '{"version":1,"permissions":{"allow":["fs:write"]}}';
   await using at = await fixture(text);
   const { ino } = Deno.statSync(at.file);
@@ -74,7 +74,7 @@ Deno.test("addAllow() changes nothing if the tool is already allowed", async () 
   assert.deepEqual([at.now(), Deno.statSync(at.file).ino], [text, ino]);
 });
 
-Deno.test("addAllow() also writes the defaults if the file has no permissions", async () => {
+Deno.test("addRules() also writes the defaults if the file has no permissions", async () => {
   await using at = await fixture('{\n\t"version": 1\n}\n');
   await at.allow();
   const permissions = { ...DEFAULTS, allow: ["fs:write", ...DEFAULTS.allow] };
@@ -83,7 +83,7 @@ Deno.test("addAllow() also writes the defaults if the file has no permissions", 
   assert.equal(await at.isTrusted(), true);
 });
 
-Deno.test("addAllow() creates and trusts a missing file", async () => {
+Deno.test("addRules() creates and trusts a missing file", async () => {
   await using at = await fixture();
   await at.allow();
   assert.deepEqual(JSON.parse(at.now()), {
@@ -94,31 +94,31 @@ Deno.test("addAllow() creates and trusts a missing file", async () => {
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("addAllow() does not change an untrusted file", async () => {
+Deno.test("addRules() does not change an untrusted file", async () => {
   const planted = '{"version":1,"private_mcps":{}}';
   await using at = await fixture('{"version":1}');
   await Deno.writeTextFile(at.file, planted);
   await assert.rejects(at.allow(), { code: "WORKSPACE_UNTRUSTED" });
   assert.equal(at.now(), planted);
   assert.equal(await at.isTrusted(), false);
-  await addAllow(at.file, { ...at.options, rule: TOOL, listed: true });
+  await addRules(at.file, { ...at.options, rules: [TOOL], listed: true });
   assert.match(at.now(), /fs:write/);
   // `PML_TRUST` creates no record: without the variable the trust is gone.
   assert.equal(await at.isTrusted(), false);
 });
 
-Deno.test("addAllow() does not write through a link", async () => {
+Deno.test("addRules() does not write through a link", async () => {
   await using at = await fixture('{"version":1}');
   const other = join(at.root, "other");
   await Deno.mkdir(other);
   const link = join(other, ".pml.json");
   await Deno.symlink(at.file, link);
-  await assert.rejects(addAllow(link, { ...at.options, rule: TOOL, listed: true }), {
+  await assert.rejects(addRules(link, { ...at.options, rules: [TOOL], listed: true }), {
     code: "CONFIG_INVALID",
   });
   const inside = join(at.root, "linked", ".pml.json");
   await Deno.symlink(at.work, join(at.root, "linked"));
-  await assert.rejects(addAllow(inside, { ...at.options, rule: TOOL, listed: true }), {
+  await assert.rejects(addRules(inside, { ...at.options, rules: [TOOL], listed: true }), {
     code: "WORKSPACE_UNTRUSTED",
   });
   assert.equal(at.now(), '{"version":1}');
@@ -160,7 +160,7 @@ Deno.test("a file that is created concurrently is not replaced", async () => {
   assert.equal(await at.isTrusted(), false);
 });
 
-Deno.test("addAllow() rejects a file that it cannot read or that it would parse differently after the edit", async () => {
+Deno.test("addRules() rejects a file that it cannot read or that it would parse differently after the edit", async () => {
   await using at = await fixture();
   const bad = [
     "",
@@ -177,15 +177,15 @@ Deno.test("addAllow() rejects a file that it cannot read or that it would parse 
     assert.equal(at.now(), text);
   }
   await Deno.writeFile(at.file, new Uint8Array([...new TextEncoder().encode("{} // "), 0xff]));
-  const listed = { ...at.options, rule: TOOL, listed: true };
-  await assert.rejects(addAllow(at.file, listed), TypeError);
+  const listed = { ...at.options, rules: [TOOL], listed: true };
+  await assert.rejects(addRules(at.file, listed), TypeError);
 });
 
 Deno.test("a failed write is reported and leaves the file unchanged", async () => {
   const text = '{"version":1}';
   await using at = await fixture(text);
   const missing = join(at.root, "missing", ".pml.json");
-  await assert.rejects(addAllow(missing, { ...at.options, rule: TOOL }), Deno.errors.NotFound);
+  await assert.rejects(addRules(missing, { ...at.options, rules: [TOOL] }), Deno.errors.NotFound);
   if (Deno.build.os === "windows") return;
   const { open } = Deno;
   try {
@@ -251,7 +251,7 @@ Deno.test("four concurrent processes lose no entry and keep the trust (PM13)", a
   assert.equal(await at.isTrusted(), true);
 });
 
-Deno.test("addAllow() does not make a file too long to be read", async () => {
+Deno.test("addRules() does not make a file too long to be read", async () => {
   const allow = [`fs:write(${JSON.stringify({ a: "x".repeat(3_000) })})`];
   const text = (length: number) =>
     JSON.stringify({ version: 1, permissions: { allow }, x: "x".repeat(length) });

@@ -5,17 +5,34 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { ApprovalAnswer, ApprovalReply, Question } from "../protocol/call.ts";
+import { type ApprovalReply, type OfferedAnswer, YES_OR_NO } from "../protocol/answers.ts";
+import type { ApprovalAnswer, Question } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { containsKnownKey } from "../core/key_kinds.ts";
+import { dropOldest } from "../core/memo.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import type { Clock } from "../io/waiting.ts";
-import { type ApprovalLifetime, type PendingApproval, PendingFiles } from "./_pending.ts";
+import {
+  type ApprovalLifetime,
+  type GrantedApproval,
+  type PendingApproval,
+  PendingFiles,
+} from "./_pending.ts";
 import { AskedMembers, metaKeysIn, shownMembers } from "./_members.ts";
-import { alwaysText, fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
+import {
+  alwaysText,
+  fullText,
+  LONGEST_QUESTION,
+  sessionText,
+  shortText,
+  toolSetText,
+} from "./_question.ts";
 import { ReadDefinitions } from "./_read_definitions.ts";
 import { digestOf, type Subject } from "./subject.ts";
+import { keyOfSet, type ToolSet } from "./tool_set.ts";
 
 export type { PendingApproval } from "./_pending.ts";
+export { toolSetText } from "./_question.ts";
 
 /**
  * The meaning of an answer; undefined if it does not belong to an open question about exactly these
@@ -23,8 +40,27 @@ export type { PendingApproval } from "./_pending.ts";
  */
 export type AnswerMeaning = ApprovalReply | "no-channel" | undefined;
 
+/** An answer that covers calls until a client disconnects. */
+export interface SessionOffer {
+  /** The calls that it covers, as a rule. */
+  readonly rule: string;
+  readonly connection: AbortSignal;
+  /** Whether pages in the client may make calls, too. */
+  readonly hasPages: boolean;
+}
+
+/** The answers with an effect on later calls, besides "Always". */
+export interface LastingAnswers {
+  /** The answer until the client disconnects; undefined if it is not offered. */
+  readonly session?: SessionOffer | undefined;
+  /** The tools that one answer would cover: first those that read, then all. */
+  readonly sets?: readonly ToolSet[];
+  /** The deny rule that "Never" would add; undefined if it is not offered. */
+  readonly never?: string | undefined;
+}
+
 /** The options of one question. */
-export interface QuestionOptions {
+export interface QuestionOptions extends LastingAnswers {
   /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
   /** Whether only an answer at a terminal counts, because the client answers without the user. */
@@ -35,12 +71,14 @@ export interface QuestionOptions {
 
 /**
  * The shortest time, in milliseconds, in which a user can read a question. A faster refusal came
- * from a program, and a faster "Always" counts as "Yes".
+ * from a program, and a faster yes to more than the call counts as "Yes".
  */
 const SOONEST_ANSWER = 300;
 /** The maximum number of calls of one question in a client. */
 const MOST_CALLS = 10;
 const MOST_CALLS_IN_TERMINAL = 1_000;
+/** The maximum number of waiting questions whose connections are remembered. */
+const LEFT_MAX = 1_000;
 /** The maximum number of characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
 /** The size that a small question counts as, so that at most a thousand are open. */
@@ -49,7 +87,12 @@ const LEAST_TEXT = 64_000;
 interface OpenQuestion {
   readonly digest: string;
   readonly subjects: readonly Subject[];
-  readonly question: Pick<Question, "always" | "terminalOnly">;
+  readonly question: Pick<Question, "answers" | "terminalOnly">;
+  readonly session?: SessionOffer | undefined;
+  /** The sets of tools that were shown, or would be shown on a terminal. */
+  readonly sets: readonly ToolSet[];
+  /** The keys of the sets, by their replies. */
+  readonly setKeys: SetKeys;
   /** The members in which each call alone differs from an earlier one. */
   readonly differing: readonly (readonly string[])[];
   readonly at: number;
@@ -60,11 +103,15 @@ interface OpenQuestion {
   readonly claim?: (() => Promise<void>) | undefined;
 }
 
+/** The keys of the sets of tools that a question offers, by the replies that choose them. */
+type SetKeys = Readonly<Partial<Record<ApprovalReply, string>>>;
+
 /** A question that the client stores instead of this process. */
 export interface SentQuestion {
   /** The digest of the subjects. */
   readonly digest: string;
-  readonly always: boolean;
+  readonly answers: readonly OfferedAnswer[];
+  readonly setKeys: SetKeys;
   /** The time of the question, in milliseconds since 1970. */
   readonly at: number;
 }
@@ -76,6 +123,8 @@ export class Approvals {
   readonly #files: PendingFiles;
   readonly #definitions: ReadDefinitions;
   readonly #members = new AskedMembers();
+  /** The connections of questions that wait for a terminal, by nonces that only this process knows. */
+  readonly #left = new Map<string, AbortSignal>();
   readonly #clock: Clock;
   readonly #ttl: number;
   #remark = "";
@@ -98,19 +147,30 @@ export class Approvals {
     if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooMany(subjects.length);
     this.#files.sweep();
     const [subject] = subjects;
-    // An "Always" for several tools would allow more than the user expects.
-    const always = subjects.length === 1 ? options.always : undefined;
+    // An "Always" for several calls would allow more than the user expects.
+    const offers: QuestionOptions = subjects.length === 1 ? options : {};
+    const { always, session, sets = [], never } = offers;
     const differing = subjects.map((each) => this.#members.differing(each));
-    const text = fullText(subjects, differing) +
-      (always ? `\n${alwaysText(always, subject)}\n` : "") +
-      this.#takeRemark();
+    const effects = [
+      ...session === undefined ? [] : [sessionText(session, subject)],
+      ...always === undefined ? [] : [`${alwaysText(always, subject)}\n`],
+    ];
+    const plain = [fullText(subjects, differing), ...effects.length > 0 ? ["\n"] : [], ...effects]
+      .join("");
+    const remark = this.#takeRemark();
+    // A client offers one set, and only if all definitions that it covers fit into the question.
+    const [set] = sets.filter((one) =>
+      plain.length + toolSetText(one).length + remark.length <= LONGEST_QUESTION
+    );
+    const text = plain + (set === undefined ? "" : toolSetText(set)) + remark;
     const tooLong = text.length > LONGEST_QUESTION || subjects.length > MOST_CALLS;
     const question = {
       text: tooLong ? shortText(subjects, text.length) : text,
-      always: always !== undefined,
+      answers: answersOf({ session, always, sets: set === undefined ? [] : [set], never }),
+      suggested: suggestedFor(subjects),
       terminalOnly: options.terminalOnly === true || tooLong,
     };
-    const kept = { length: text.length, differing };
+    const kept = { length: text.length, differing, session, sets };
     if (options.isShared !== true) {
       return { handle: this.#keep(subjects, question, kept), ...question };
     }
@@ -141,27 +201,46 @@ export class Approvals {
 
   /** Returns an answer for a call that the user has just approved, alone or in a batch. */
   ticket(subject: Subject): ApprovalAnswer {
-    const question = { always: false, terminalOnly: false };
+    const question = { answers: YES_OR_NO, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };
   }
 
   /**
-   * Checks an answer against the digest of the subjects. The handle can be used only once, whatever
-   * the result.
+   * Checks an answer against the digest of the subjects, and against the connection and the sets of
+   * tools as they are now. The handle can be used only once, whatever the result.
    */
-  settle({ handle, reply }: ApprovalAnswer, digest: string): AnswerMeaning {
+  settle(
+    { handle, reply }: ApprovalAnswer,
+    digest: string,
+    { session, sets = [] }: LastingAnswers = {},
+  ): AnswerMeaning {
     const open = this.#take(handle);
     // guard: digest
     if (open?.digest !== digest || open.question.terminalOnly) return undefined;
     const isTooSoon = this.#clock.now() - (open.shownAt ?? open.at) < SOONEST_ANSWER;
+    if (reply === "cancelled") return isTooSoon ? "no-channel" : reply;
+    // guard: offered-answer
+    if (!open.question.answers.some((offered) => offered.reply === reply)) return undefined;
     switch (reply) {
       case "Yes":
         return "Yes";
-      case "Always":
-        return !open.question.always ? undefined : isTooSoon ? "Yes" : "Always";
       case "No":
-      case "cancelled":
+      case "Never":
         return isTooSoon ? "no-channel" : reply;
+      case "Session":
+        // guard: session-asked
+        if (session === undefined || session.connection !== open.session?.connection) return "Yes";
+        return isTooSoon ? "Yes" : reply;
+      case "Always":
+        return isTooSoon ? "Yes" : reply;
+      case "Reads":
+      case "All": {
+        const set = sets.find((one) => one.reply === reply);
+        const isSame = set !== undefined && keyOfSet(set) === open.setKeys[reply];
+        // guard: shown-set
+        if (!isSame) return "Yes";
+        return isTooSoon ? "Yes" : reply;
+      }
     }
   }
 
@@ -169,13 +248,25 @@ export class Approvals {
   async meaningOf(
     answer: ApprovalAnswer | undefined,
     digest: string,
+    lasting: LastingAnswers = {},
   ): Promise<AnswerMeaning | "terminal"> {
     const claim = answer && this.#open.get(answer.handle)?.claim;
-    const settled = answer && this.settle(answer, digest);
+    const settled = answer && this.settle(answer, digest, lasting);
     // guard: sealed-once
     if (settled !== undefined) await claim?.();
-    const open = settled === undefined || settled === "no-channel";
-    return open && await this.#files.take(digest) ? "terminal" : settled;
+    if (settled !== undefined && settled !== "no-channel") return settled;
+    const approved = await this.#files.take(digest);
+    if (approved === undefined) return settled;
+    return this.#isForSession(approved, lasting) ? "Session" : "terminal";
+  }
+
+  /** Returns whether an approval at a terminal is for the session that asked, in this process. */
+  #isForSession({ session: nonce = "" }: GrantedApproval, { session }: LastingAnswers): boolean {
+    const connection = this.#left.get(nonce);
+    this.#left.delete(nonce);
+    // guard: session-terminal
+    if (connection !== session?.connection) return false;
+    return connection !== undefined;
   }
 
   /**
@@ -184,22 +275,44 @@ export class Approvals {
    */
   async leave(handle: string): Promise<PendingApproval | undefined> {
     const open = this.#take(handle);
-    const { always } = open?.question ?? {};
-    return open && await this.#files.leave(open.digest, { ...open, always: always === true });
+    if (open === undefined) return undefined;
+    const offers = (reply: ApprovalReply) =>
+      open.question.answers.some((offered) => offered.reply === reply);
+    const [always, never] = [offers("Always"), offers("Never")];
+    const nonce = open.session && randomBytes(32).toString("hex");
+    if (nonce !== undefined && open.session !== undefined) {
+      this.#left.set(nonce, open.session.connection);
+      dropOldest(this.#left, LEFT_MAX);
+    }
+    const { digest, subjects, differing, sets } = open;
+    const session = nonce === undefined ? {} : { session: nonce };
+    return await this.#files.leave(digest, {
+      ...session,
+      subjects,
+      differing,
+      sets,
+      always,
+      never,
+    });
   }
 
   /** Removes a question from memory for the client to store; undefined if the handle is unknown. */
   send(handle: string): SentQuestion | undefined {
     const open = this.#take(handle);
-    return open && { digest: open.digest, always: open.question.always, at: open.at };
+    if (open === undefined) return undefined;
+    const { digest, question: { answers }, setKeys, at } = open;
+    return { digest, answers, setKeys, at };
   }
 
   /** Restores a question that the client stored, and returns its handle. */
-  takeBack({ digest, always, at }: SentQuestion, claim: () => Promise<void>): string {
+  takeBack(
+    { digest, answers = YES_OR_NO, setKeys = {}, at }: SentQuestion,
+    claim: () => Promise<void>,
+  ): string {
     // The clock of another machine may be ahead.
-    const kept = { digest, at: Math.min(at, this.#clock.now()), claim };
-    const question = { always, terminalOnly: false };
-    return this.#add({ ...kept, subjects: [], differing: [], question });
+    const kept = { digest, at: Math.min(at, this.#clock.now()), claim, setKeys };
+    const question = { answers, terminalOnly: false };
+    return this.#add({ ...kept, subjects: [], differing: [], sets: [], question });
   }
 
   /** Returns the pending questions for `pml approve`, the oldest first, with their full texts. */
@@ -207,9 +320,12 @@ export class Approvals {
     return await this.#files.list();
   }
 
-  /** Approves the question with this id. The same call can then run once. */
-  async grant(id: string): Promise<void> {
-    await this.#files.grant(id);
+  /**
+   * Approves the question with this id. The same call can then run once, or the session that asked
+   * keeps the answer.
+   */
+  async grant(id: string, isForSession = false): Promise<void> {
+    await this.#files.grant(id, isForSession);
   }
 
   /** Returns the `_meta` keys that are the only difference of the calls from earlier ones. */
@@ -236,13 +352,16 @@ export class Approvals {
   #keep(
     subjects: readonly Subject[],
     question: OpenQuestion["question"],
-    { length = 0, differing = [], shownAt }:
+    { length = 0, differing = [], session, sets = [], shownAt }:
       & { readonly length?: number }
-      & Partial<Pick<OpenQuestion, "differing" | "shownAt">> = {},
+      & Partial<Pick<OpenQuestion, "differing" | "session" | "sets" | "shownAt">> = {},
   ): string {
     const digest = digestOf(subjects);
-    const kept = { digest, subjects, question, differing, at: this.#clock.now(), shownAt };
-    return this.#add(kept, Math.max(length, LEAST_TEXT));
+    const setKeys = Object.fromEntries(sets.map((set) => [set.reply, keyOfSet(set)]));
+    const offers = { question, session, sets, setKeys };
+    const kept = { digest, subjects, ...offers, differing, at: this.#clock.now(), shownAt };
+    const size = length + sets.reduce((sum, set) => sum + toolSetText(set).length, 0);
+    return this.#add(kept, Math.max(size, LEAST_TEXT));
   }
 
   #add(question: Omit<OpenQuestion, "size">, size = LEAST_TEXT): string {
@@ -270,6 +389,31 @@ export class Approvals {
     // guard: handle-age
     return age >= 0 && age < this.#ttl ? open : undefined;
   }
+}
+
+/** Returns the answers of a question, in the order in which a form and a terminal show them. */
+export function answersOf(
+  { session, always, sets = [], never }: Pick<QuestionOptions, "always" | "sets" | "never"> & {
+    readonly session?: unknown;
+  },
+): readonly OfferedAnswer[] {
+  return [
+    { reply: "Yes" },
+    ...session === undefined ? [] : [{ reply: "Session" } as const],
+    ...always === undefined ? [] : [{ reply: "Always" } as const],
+    ...sets.map(({ reply, tools }) => ({ reply, tools: tools.length })),
+    { reply: "No" },
+    ...never === undefined ? [] : [{ reply: "Never" } as const],
+  ];
+}
+
+/** Returns the answer that a form shows as chosen. */
+function suggestedFor(subjects: readonly Subject[]): Question["suggested"] {
+  const isHarmful = (subject: Subject) =>
+    subject.isRisky === true || containsKnownKey([subject.arguments, subject.members]);
+  // guard: suggested-no
+  if (subjects.some(isHarmful)) return "No";
+  return "Yes";
 }
 
 function tooMany(count: number): PmlError {

@@ -6,7 +6,7 @@
  */
 
 import { parseToolId } from "../core/tool_id.ts";
-import { addAllow, type RuleLists } from "./always.ts";
+import { addRules, type RuleLists } from "./always.ts";
 import { Approvals } from "./approvals.ts";
 import { TrustStore } from "./trust.ts";
 
@@ -66,7 +66,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
   const allow = async (text: string) => {
     const tool = parseToolId(text);
     if (tool === undefined) throw new TypeError(`No tool: ${text}`);
-    await addAllow(file, { rule: tool, trusted, defaults: DEFAULTS });
+    await addRules(file, { rules: [tool], trusted, defaults: DEFAULTS });
   };
   switch (word) {
     case "pin":

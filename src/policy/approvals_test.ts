@@ -4,9 +4,12 @@ import fc from "fast-check";
 import { callOf } from "../calls/_trust_house_test.ts";
 import { toolId } from "../core/tool_id.ts";
 import { askUser } from "../calls/decisions.ts";
+import { YES_OR_NO } from "../protocol/answers.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
+import type { ApprovalReply } from "../protocol/answers.ts";
 import type { Subject } from "./subject.ts";
+import type { ToolSet } from "./tool_set.ts";
 import { fixture, MINUTE, subject } from "./_approvals_fixture_test.ts";
 
 Deno.test("settle() returns the meaning of each of the four answers", async () => {
@@ -154,15 +157,77 @@ Deno.test("the journal records why an Always within 300 ms was not saved (GX13)"
   assert.deepEqual(events, ["always_not_kept: the answer came within 300 ms"]);
 });
 
+/** Returns a set of tools whose texts have this length in all. */
+function setOf(reply: ToolSet["reply"], length: number): ToolSet {
+  const lines = [`| ${"x".repeat(length)}`];
+  const tools = ["write_file", "other"].map((tool) => ({
+    id: toolId("filesystem", tool),
+    definition: tool,
+    effect: { reads: true, destroys: false },
+    lines,
+  }));
+  return { reply, tools };
+}
+
+Deno.test("a question offers several tools only if all of their texts fit into it", async () => {
+  await using at = await fixture();
+  const opened = (...sets: ToolSet[]) => at.approvals.open([subject()], { sets, never: "fs:w" });
+  const { answers, text, terminalOnly } = opened(setOf("Reads", 1_000), setOf("All", 1_000));
+  assert.deepEqual(answers, [
+    { reply: "Yes" },
+    { reply: "Reads", tools: 2 },
+    { reply: "No" },
+    { reply: "Never" },
+  ]);
+  assert.ok(!terminalOnly && text.length < 4_000 && text.includes("x".repeat(1_000)));
+  assert.match(text, /"Always for these 2 tools that read"[^"]*\n\n {4}"write_file"\n {6}\| x/);
+  const long = opened(setOf("Reads", 3_000));
+  assert.deepEqual(long.answers.map(({ reply }) => reply), ["Yes", "No", "Never"]);
+  assert.equal(long.terminalOnly, false, "the call itself fits");
+  const pending = await at.approvals.leave(long.handle);
+  assert.equal(pending?.sets?.[0]?.tools.length, 2, "a terminal has space for them");
+  assert.deepEqual([pending?.always, pending?.never], [false, true]);
+});
+
+Deno.test("an answer for several tools needs the same tools, and 300 ms", async () => {
+  await using at = await fixture();
+  const set = setOf("Reads", 10);
+  const settled = (now: readonly ToolSet[], ms: number, reply: ApprovalReply = "Reads") => {
+    const { handle } = at.approvals.open([subject()], { sets: [set] });
+    at.clock.now += ms;
+    return at.approvals.settle({ handle, reply }, digestOf([subject()]), { sets: now });
+  };
+  const [first, second] = set.tools;
+  assert.ok(first !== undefined && second !== undefined);
+  assert.equal(settled([set], 1_000), "Reads");
+  assert.equal(settled([set], 299), "Yes");
+  for (const tools of [[first], [first, { ...second, definition: "new" }], [second, first]]) {
+    assert.equal(settled([{ ...set, tools }], 1_000), "Yes");
+  }
+  assert.equal(settled([], 1_000), "Yes");
+  assert.equal(settled([{ ...set, reply: "All" }], 1_000, "All"), undefined, "it was not offered");
+});
+
+Deno.test("a question suggests no if a quick yes could do harm", async () => {
+  await using at = await fixture();
+  const suggested = (...subjects: readonly Subject[]) => at.approvals.open(subjects).suggested;
+  const key = `ghp_${"a1B2c3D4".repeat(4)}`;
+  assert.equal(suggested(subject()), "Yes");
+  assert.equal(suggested(subject({}, { isRisky: true })), "No");
+  assert.equal(suggested(subject({ deep: [{ token: key }] })), "No");
+  assert.equal(suggested(subject({}, { members: { params: { more: key } } })), "No");
+  assert.equal(suggested(subject(), subject({}, { isRisky: true })), "No");
+});
+
 Deno.test("an Always that was not offered is rejected", async () => {
   await using at = await fixture();
   const question = at.approvals.open([subject()]);
-  assert.equal(question.always, false);
+  assert.deepEqual(question.answers, YES_OR_NO);
   const answer = { handle: question.handle, reply: "Always" } as const;
   assert.equal(at.approvals.settle(answer, digestOf([subject()])), undefined);
   const both = [subject(), subject({ path: "b" })];
   const asked = at.approvals.open(both, { always: "fs:write" });
-  assert.equal(asked.always, false);
+  assert.deepEqual(asked.answers, YES_OR_NO);
   assert.doesNotMatch(asked.text, /Always/);
 });
 

@@ -8,6 +8,7 @@
 import { isExactNumber, isJsonNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import { unusualIn } from "./_unusual.ts";
 
 /** The beginning of each line of a server, so that none looks like a line of PML. */
@@ -75,6 +76,19 @@ function linesOf(definition: ToolDefinition): readonly string[] | undefined {
 /** Returns whether a line is a remark of PML on the text of a server. */
 export function isMark(line: string): boolean {
   return line.startsWith(MARK);
+}
+
+/**
+ * Returns whether the user need not be shown the texts of a definition. Built-in servers describe
+ * themselves in PML's own words, and a capability was shown when it was saved.
+ */
+export function isKnownToUser(
+  server: { readonly kind: string; readonly origin: { readonly isShipped: boolean } },
+  hash: string,
+  approvals: { hasRead(definition: string): boolean },
+): boolean {
+  return server.origin.isShipped || kindNamed(server.kind)?.isSaved === true ||
+    approvals.hasRead(hash);
 }
 
 type Add = (label: string, text: string) => void;

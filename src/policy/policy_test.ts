@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { environmentOf } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
-import { toolId } from "../core/tool_id.ts";
+import { type ToolId, toolId } from "../core/tool_id.ts";
 import { Redactor } from "../audit/redact.ts";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { hashOf } from "./trust.ts";
@@ -79,6 +79,26 @@ Deno.test("AlwaysRules offers only rules that can be written and take effect", a
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
   await assert.rejects(at.always.add({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
+});
+
+Deno.test("addTools() writes one rule for each tool in one edit, or none", async () => {
+  await using at = await open({ permissions: { ask: ["*"] } });
+  const tools = ["a", "b", "c"].map((tool) => toolId("fs", tool));
+  const covered = (id: ToolId) => ({ id, effect: { reads: true, destroys: false } });
+  await at.always.addTools(tools.map(covered));
+  assert.deepEqual(await at.permissions(), { allow: tools, ask: ["*"] });
+  // The answer would cover more than was shown: `shell:exec` has a rule for its arguments only.
+  await assert.rejects(at.always.addTools([toolId("fs", "d"), EXEC].map(covered)), TypeError);
+  assert.deepEqual((await at.permissions()).allow, tools);
+});
+
+Deno.test("deny() writes a deny rule that wins at once, where the file is trusted", async () => {
+  await using at = await open({ permissions: { allow: ["filesystem:*"] } });
+  assert.equal(at.always.denialOf({ id: WRITE }), WRITE);
+  assert.equal(at.always.denialOf({ id: toolId("fs", "@tools") }), undefined);
+  await at.always.deny({ id: WRITE });
+  assert.deepEqual(await at.permissions(), { allow: ["filesystem:*"], deny: [WRITE] });
+  assert.equal(at.policy.now.judge(WRITE, {}).kind, "deny");
 });
 
 Deno.test("rules resolve paths in the workspace", async () => {

@@ -25,6 +25,11 @@ export interface Subject {
   /** Set if the user approves saving the tool instead of running it. */
   readonly isSaved?: true;
   /**
+   * Set if a quick yes could do harm: a destructive tool, one that runs commands, or a changed
+   * definition. The digest covers the definition instead.
+   */
+  readonly isRisky?: boolean | undefined;
+  /**
    * Everything else the user must know: kind, command, permissions, keys, warnings; one line
    * each.
    */
@@ -45,7 +50,9 @@ export interface Subject {
 export function digestOf(subjects: readonly Subject[]): string {
   try {
     // Numbers are compared as text: `1` and `1.0` are different subjects.
-    const bound = subjects.map(({ definitionLines: _, otherTexts: _o, ...subject }) => subject);
+    const bound = subjects.map((
+      { definitionLines: _, otherTexts: _o, isRisky: _r, ...subject },
+    ) => subject);
     return sha256(canonical(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {
     throw new PmlError(

@@ -20,9 +20,9 @@ const PAGES =
 /** Returns the subject of the question about a call whose server is not approved. */
 export function trustSubject(
   call: Call & { readonly server: { readonly kind: string } },
-  { code, facts, workspace, definition = "not read yet", definitionLines }:
+  { code, facts, workspace, isLook, definition = "not read yet", definitionLines }:
     & Pick<Subject, "workspace">
-    & Pick<Unapproved, "code" | "facts" | "definition" | "definitionLines">,
+    & Pick<Unapproved, "code" | "facts" | "isLook" | "definition" | "definitionLines">,
 ): Subject {
   // Modules have no pages. Those of other servers are unknown before the approval.
   const mayHavePages = code !== "APPROVAL_STALE" &&
@@ -37,6 +37,8 @@ export function trustSubject(
     workspace,
     facts: mayHavePages ? [...facts, PAGES] : facts,
     ...definitionLines !== undefined && { definitionLines },
+    // A yes lasts, and also runs the call, whose hints are not known yet.
+    isRisky: code !== "APPROVAL_REQUIRED" || isLook !== true,
   };
 }
 

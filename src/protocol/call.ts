@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { ApprovalReply, OfferedAnswer } from "./answers.ts";
 import type { Cancellation } from "../core/cancellation.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { JsonNumber } from "../core/exact_number.ts";
@@ -72,9 +73,6 @@ export interface ApprovalAnswer {
   readonly reply: ApprovalReply;
 }
 
-/** The replies to a question: three answers, and `cancelled` for no answer. */
-export type ApprovalReply = "Yes" | "Always" | "No" | "cancelled";
-
 /** A request that a server sends to the client. */
 export interface ServerRequest {
   /** The name of the server. */
@@ -115,6 +113,11 @@ export interface Page {
  * spread: use `changedClient()`.
  */
 export interface CallClient {
+  /**
+   * Identifies the connection of the client, and aborts when it is closed. Undefined for a client that
+   * lives for one request, and for calls that a server makes through PML.
+   */
+  readonly connection?: AbortSignal | undefined;
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly requestId?: string | undefined;
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
@@ -161,7 +164,7 @@ export function changedClient(
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
   const { requestId, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
-  const { onQuestion, onOpen, onNotify, info } = client;
+  const { onQuestion, onOpen, onNotify, info, connection } = client;
   return {
     requestId,
     onProgress,
@@ -175,6 +178,7 @@ export function changedClient(
     onOpen,
     onNotify,
     info,
+    connection,
     ...changes,
   };
 }
@@ -326,8 +330,10 @@ export function shownArguments({ arguments: args, fixed }: Call): JsonObject {
 export interface Question {
   readonly handle: string;
   readonly text: string;
-  /** Whether the answer "Always" is possible. */
-  readonly always: boolean;
+  /** The answers that are possible, in the order in which they are shown. */
+  readonly answers: readonly OfferedAnswer[];
+  /** The answer that a client's form shows as chosen: "No" if a quick yes could do harm. */
+  readonly suggested: "Yes" | "No";
   /**
    * Whether the text is too long for a client's form, so that only a terminal can show all of it.
    */

@@ -165,7 +165,7 @@ export class Sampler {
       calls: policy.now.config.limits.codeCalls,
       callTool,
       signal,
-      client: changedClient(client, {
+      client: changedClient(withoutSession(client), {
         onProgress: (progress) => {
           const { message } = progress;
           if (message !== undefined && showsWork(progress)) show(client, message);
@@ -173,6 +173,13 @@ export class Sampler {
       }),
     });
   }
+}
+
+/** Returns a client to which no answer for a session applies: a server began the model's calls. */
+function withoutSession(client: CallClient): CallClient {
+  // guard: session-sampling
+  if (client.connection !== undefined) return changedClient(client, { connection: undefined });
+  return client;
 }
 
 /** A request of a server, as shown to the user. */

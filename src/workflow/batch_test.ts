@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { YES_OR_NO } from "../protocol/answers.ts";
 import {
   type ApprovalAnswer,
   type Call,
@@ -12,7 +13,13 @@ import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import { type BatchCall, type BatchParts, runBatch } from "./batch.ts";
 
-const QUESTION: Question = { handle: "h", text: "?", always: false, terminalOnly: false };
+const QUESTION: Question = {
+  handle: "h",
+  text: "?",
+  answers: YES_OR_NO,
+  suggested: "Yes",
+  terminalOnly: false,
+};
 
 function batchCall(tool: string): BatchCall {
   return {

@@ -142,7 +142,7 @@ Deno.test("Always allows exactly the shown arguments of tools that run code (SP1
     }
   }
   const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
-  assert.match(beside.text, /\n\n"Always" .* any arguments\n$/);
+  assert.match(beside.text, /\n"Always" .* any arguments\n$/);
   await beside.answer(picked("Yes"));
   assert.equal((await other.close()).code, 0);
   await endWell(ws, pml);

@@ -194,6 +194,31 @@ for (const era of ERAS) {
   });
 }
 
+for (const era of ERAS) {
+  Deno.test(`an SDK that fills in the form by itself approves nothing, on ${era}`, async () => {
+    await using ws = await makeAttackWorkspace({ pml: READS });
+    const forms: string[] = [];
+    await using connection = await connect(ws, {
+      era,
+      capabilities: { elicitation: { form: { applyDefaults: true } } },
+      elicit: async ({ requestedSchema }) => {
+        forms.push(JSON.stringify(requestedSchema));
+        await read();
+        return { action: "accept", content: {} };
+      },
+    });
+    const { client, raw } = connection;
+    const { isError } = await client.callTool(call("create_directory", { path: "made" }));
+    assert.equal(isError, true);
+    assert.equal(forms.length, 1);
+    assert.doesNotMatch(forms.join(), /"default"/);
+    assert.ok(!(await readdir(ws.path)).includes("made"));
+    await client.close();
+    await raw.ended;
+    await assertAftermath(ws, raw);
+  });
+}
+
 Deno.test("a call whose question is never answered times out, and nothing runs (PM10)", async () => {
   const limits = { approval_ms: 1000 };
   await using scene = await makeScene({ pml: READS, capabilities: CAN_ASK, limits });

@@ -62,7 +62,7 @@ Deno.test("a question has the same text as before (PM17)", async () => {
   assert.equal(
     own,
     [
-      "PML asks: may this tool run?",
+      'PML asks: may "open:go" run?',
       "",
       '    Server: "open"',
       '    Tool: "go"',
@@ -73,6 +73,8 @@ Deno.test("a question has the same text as before (PM17)", async () => {
       '      "path": "a\\n\\u001b[1m**b**\\u{202e}"',
       '      "new\\nline": [" \\u{200b}",{"\\u0007":null}]',
       "",
+      '"For this session" allows this tool, with any arguments, until your client disconnects, ' +
+      "for at most 12 hours",
       '"Always" allows this tool, with any arguments',
       "",
     ].join("\n"),
@@ -199,11 +201,12 @@ function assertOwn(
 ): void {
   const { name, lines, server, tool, workspace } = wanted;
   const [head, blank, ...rest] = text.split("\n");
-  assert.match(head ?? "", /^PML asks: [ \w]+\?$/, name);
+  assert.equal(head, `PML asks: may "${server}:${tool}" run?`, name);
   assert.equal(blank, "", name);
   assert.equal(rest.pop(), "", name);
-  const [empty, always = ""] = rest.splice(-2);
+  const [empty, session = "", always = ""] = rest.splice(-3);
   assert.equal(empty, "", name);
+  assert.match(session, /^"For this session" [ ,\w]+$/, name);
   assert.match(always, /^"Always" [ ,\w]+$/, name);
   assert.deepEqual(rest.slice(0, 3), [
     `    Server: "${server}"`,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type AskCallOptions, askUser, assertNotDenied, keepRule } from "../decisions.ts";
+import { type AskCallOptions, askUser, assertNotDenied, keepAnswer } from "../decisions.ts";
 import { isAboutAll, isOfOffer } from "../offer_access.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
@@ -19,18 +19,26 @@ export function approved(options: AskCallOptions): Check {
 }
 
 async function askedFor(call: CallContext, options: AskCallOptions): Promise<CheckResult> {
+  // An answer to a question about this call decides, whatever other answers are there.
+  if (call.answer === undefined && await options.sessions.covers(call)) {
+    await options.record({ event: "approved", call, detail: { answer: "session" } });
+    return undefined;
+  }
   const subject = await options.subjectOf(call);
+  const lasting = await options.offers.of(call);
   const result = await askUser([call], {
     ...options,
     subjects: [subject],
     answer: call.answer,
     // A rule cannot name one address.
     rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
+    lasting,
     isShared: isAboutAll(call),
   });
   if (result.kind === "ask") return result;
-  if (result.kind === "Always") await keepRule(call, options);
-  else {
+  if (result.kind !== "Yes" && result.kind !== "terminal") {
+    await keepAnswer(call, { ...lasting, reply: result.kind }, options);
+  } else {
     const channel = result.kind === "Yes" ? "client" : result.kind;
     await options.record({ event: "approved", call, detail: { channel } });
   }

@@ -1,12 +1,24 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { ApprovalAnswer, ApprovalReply, Call } from "../../protocol/call.ts";
+import type { ApprovalReply } from "../../protocol/answers.ts";
+import type { ApprovalAnswer, Call, Question } from "../../protocol/call.ts";
 import type { Verdict } from "../../protocol/verdict.ts";
 import { toolId } from "../../core/tool_id.ts";
-import { Approvals } from "../../policy/approvals.ts";
-import { type ApprovalEvent, decisionOf } from "../decisions.ts";
+import { Approvals, type LastingAnswers } from "../../policy/approvals.ts";
+import { type ApprovalEvent, type AskCallOptions, decisionOf } from "../decisions.ts";
 import { digestOf, type Subject } from "../../policy/subject.ts";
-import { ALLOW, ASK, DENY, DONE, newCall, newPipeline, resolvedContext } from "../_context_test.ts";
+import type { ToolSet } from "../../policy/tool_set.ts";
+import {
+  ALLOW,
+  ASK,
+  DENY,
+  DONE,
+  newCall,
+  newPipeline,
+  NO_OFFERS,
+  NO_SESSIONS,
+  resolvedContext,
+} from "../_context_test.ts";
 import { approved } from "./approval.ts";
 
 function subject(call: Pick<Call, "id" | "arguments" | "actor">): Subject {
@@ -18,11 +30,37 @@ function subjectOf(call: Parameters<typeof subject>[0]): Promise<Subject> {
   return Promise.resolve(subject(call));
 }
 
-async function fixture(options: { readonly verdict?: Verdict; readonly offered?: boolean } = {}) {
+function offers({ answers }: Pick<Question, "answers">, reply: ApprovalReply): boolean {
+  return answers.some((offered) => offered.reply === reply);
+}
+
+interface FixtureOptions {
+  readonly verdict?: Verdict;
+  readonly offered?: boolean;
+  readonly lasting?: LastingAnswers;
+}
+
+/** Returns the members of the options that save lasting answers, and note that they did. */
+function lastingOf({ lasting }: FixtureOptions, order: string[]) {
+  const offers: AskCallOptions["offers"] = {
+    of: ({ id }) => Promise.resolve({ never: id, ...lasting }),
+  };
+  const rules: AskCallOptions["rules"] = {
+    addTools: (tools) => Promise.resolve(void order.push(`kept ${tools.length}`)),
+    deny: ({ id }) => Promise.resolve(void order.push(`denied ${id}`)),
+  };
+  return { offers, rules, sessions: NO_SESSIONS };
+}
+
+function approvalsOf(home: string, clock: { readonly now: number }): Approvals {
+  const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
+  return new Approvals(home, { warn: assert.fail }, lifetime);
+}
+
+async function fixture(options: FixtureOptions = {}) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
-  const lifetime = { ttl: 600_000, clock: { now: () => clock.now } };
-  const approvals = new Approvals(home, { warn: assert.fail }, lifetime);
+  const approvals = approvalsOf(home, clock);
   const order: string[] = [];
   const events: ApprovalEvent[] = [];
   const failing = { always: false, record: false };
@@ -35,6 +73,7 @@ async function fixture(options: { readonly verdict?: Verdict; readonly offered?:
       if (failing.always) throw new Error("disk full");
       order.push("kept");
     },
+    ...lastingOf(options, order),
     record: async (event) => {
       await Promise.resolve();
       if (failing.record) throw new Error("journal full");
@@ -107,6 +146,9 @@ Deno.test("approved() refuses a denied call, also as the only check", async () =
     subjectOf,
     alwaysOffered: never,
     always: never,
+    offers: { of: never },
+    sessions: NO_SESSIONS,
+    rules: NO_OFFERS,
     record: never,
   });
   const call = resolvedContext(newCall(), { verdict: DENY });
@@ -120,6 +162,9 @@ Deno.test("a call without a decision is asked about", async () => {
     subjectOf,
     alwaysOffered: () => undefined,
     always: () => assert.fail(),
+    offers: NO_OFFERS,
+    sessions: NO_SESSIONS,
+    rules: NO_OFFERS,
     record: () => Promise.resolve(),
   });
   const result = await check(resolvedContext(newCall()));
@@ -130,7 +175,12 @@ Deno.test("a call without a rule becomes a question, and nothing runs", async ()
   await using at = await fixture();
   const outcome = await at.callTool(newCall());
   assert.ok(outcome.kind === "ask");
-  assert.equal(outcome.question.always, true);
+  assert.deepEqual(outcome.question.answers.map(({ reply }) => reply), [
+    "Yes",
+    "Always",
+    "No",
+    "Never",
+  ]);
   assert.equal(outcome.question.terminalOnly, false);
   assert.match(outcome.question.text, /Tool: "write"/);
   assert.deepEqual(at.order, ["asked"]);
@@ -190,11 +240,50 @@ Deno.test("Always that cannot be kept lets the call run once, and that is record
 Deno.test("Always where it cannot win is neither offered nor taken", async () => {
   await using at = await fixture({ offered: false });
   const outcome = await at.callTool(newCall());
-  assert.ok(outcome.kind === "ask" && !outcome.question.always);
+  assert.ok(outcome.kind === "ask" && !offers(outcome.question, "Always"));
   const answer = await at.answerTo("Always");
   assert.equal((await at.callTool(newCall({ answer }))).kind, "ask");
   assert.deepEqual(at.seen, []);
   assert.equal(at.order.includes("kept"), false);
+});
+
+Deno.test("Never denies the tool and runs nothing", async () => {
+  await using at = await fixture();
+  const answer = await at.answerTo("Never");
+  await assert.rejects(at.callTool(newCall({ answer })), { code: "APPROVAL_DECLINED" });
+  assert.deepEqual(at.order, ["denied fs:write", "never"]);
+  assert.deepEqual(at.seen, []);
+});
+
+const READS = { reads: true, destroys: false };
+
+const BOTH: ToolSet = {
+  reply: "Reads",
+  tools: [
+    { id: toolId("fs", "write"), definition: "d", effect: READS },
+    { id: toolId("fs", "other"), definition: "e", effect: READS, lines: ["| description: Other"] },
+  ],
+};
+
+Deno.test("an answer for several tools keeps a rule for each and marks their texts as read", async () => {
+  await using at = await fixture({ lasting: { sets: [BOTH] } });
+  const answer = await at.answerTo("Reads");
+  assert.deepEqual(await at.callTool(newCall({ answer })), DONE);
+  assert.deepEqual(at.order, ["kept 2", "always", "ran"]);
+  assert.deepEqual(at.events.at(-1)?.detail, { tools: ["fs:write", "fs:other"] });
+  assert.deepEqual(["d", "e"].map((hash) => at.approvals.hasRead(hash)), [false, true]);
+});
+
+Deno.test("an answer for several tools counts once if one of them changed since the question", async () => {
+  const lasting = { sets: [BOTH] };
+  await using at = await fixture({ lasting });
+  const answer = await at.answerTo("Reads");
+  const [first, second] = BOTH.tools;
+  assert.ok(first !== undefined && second !== undefined);
+  lasting.sets = [{ ...BOTH, tools: [first, { ...second, definition: "f" }] }];
+  assert.deepEqual(await at.callTool(newCall({ answer })), DONE);
+  assert.deepEqual(at.order, ["always_not_kept", "approved", "ran"]);
+  assert.deepEqual(["e", "f"].map((hash) => at.approvals.hasRead(hash)), [false, false]);
 });
 
 Deno.test("No and cancelled have no side effect", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { YES_OR_NO } from "../../protocol/answers.ts";
 import { serverDouble } from "../../servers/_server_double_test.ts";
 import type { Outcome } from "../../protocol/call.ts";
 import { ALLOW, ASK, newCall, resolvedContext } from "../_context_test.ts";
@@ -8,7 +9,7 @@ const COMPLETION = newCall({ method: "completion/complete" });
 const NO_VALUES = { kind: "result", result: { completion: { values: [], hasMore: false } } };
 const QUESTION: Outcome = {
   kind: "ask",
-  question: { handle: "h", text: "?", always: false, terminalOnly: false },
+  question: { handle: "h", text: "?", answers: YES_OR_NO, suggested: "Yes", terminalOnly: false },
 };
 
 function unapproved() {

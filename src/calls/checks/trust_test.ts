@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { serverDouble } from "../../servers/_server_double_test.ts";
+import { YES_OR_NO } from "../../protocol/answers.ts";
 import type { Call, Outcome } from "../../protocol/call.ts";
 import { PmlError } from "../../core/errors.ts";
 import type { Server } from "../../servers/server.ts";
@@ -16,7 +17,8 @@ Deno.test("serverIsTrusted() asks before anything of the server runs, and a yes 
   const question = await questionOf(at.callTool(callOf()));
   assert.equal(question.otherwise, "WORKSPACE_UNTRUSTED");
   assert.ok(question.text.includes("/ws/.pml.json") && question.text.includes("Oslo"));
-  assert.ok(!question.always);
+  assert.deepEqual(question.answers, YES_OR_NO);
+  assert.equal(question.suggested, "No");
   const answer = { handle: question.handle, reply: "Yes" as const };
   assert.equal((await at.callTool(callOf({ answer }))).kind, "result");
   assert.deepEqual([at.state.accepted, at.ran.length], [1, 1]);

@@ -4,16 +4,24 @@
  * @module
  */
 
-import type { ApprovalAnswer, ApprovalReply, Page, Question } from "../../protocol/call.ts";
+import {
+  answerLabel,
+  answersInForm,
+  type ApprovalReply,
+  replyOfLabel,
+} from "../../protocol/answers.ts";
+import type { ApprovalAnswer, Page, Question } from "../../protocol/call.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import type { Client } from "../_clients.ts";
+import { appliesDefaults } from "./capabilities.ts";
 import type { RequestInput } from "./client_request.ts";
 import { APPROVAL_KEY, type InputRequired } from "./pending_input.ts";
 
 /** Returns the result that asks a client of 2026-07-28; the handle is its `requestState`. */
-export function approvalResult(question: Question): InputRequired {
-  const approval = { method: "elicitation/create", params: formOf(question) };
+export function approvalResult(question: Question, capabilities: JsonObject): InputRequired {
+  const params = formOf(question, capabilities);
+  const approval = { method: "elicitation/create", params };
   return {
     resultType: "input_required",
     inputRequests: { [APPROVAL_KEY]: approval },
@@ -24,10 +32,14 @@ export function approvalResult(question: Question): InputRequired {
 /** Asks the user through the client. Returns undefined if the client fails to ask. */
 export async function requestApproval(
   question: Question,
-  { requestInput, signal }: { readonly requestInput: RequestInput; readonly signal: AbortSignal },
+  { requestInput, capabilities, signal }: {
+    readonly requestInput: RequestInput;
+    readonly capabilities: JsonObject;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ApprovalAnswer | undefined> {
   try {
-    const params = formOf(question);
+    const params = formOf(question, capabilities);
     const result = await requestInput({ method: "elicitation/create", params, signal });
     return { handle: question.handle, reply: replyOf(result) };
   } catch (error) {
@@ -70,9 +82,10 @@ export async function openPage(
   return (await requestInput({ method: "elicitation/create", params, signal })).action === "accept";
 }
 
-function formOf(question: Question): JsonObject {
-  const replies = question.always ? ["Yes", "Always", "No"] : ["Yes", "No"];
-  const answer = { type: "string", title: "Your answer", enum: replies };
+function formOf(question: Question, capabilities: JsonObject): JsonObject {
+  const replies = answersInForm(question.answers).map(answerLabel);
+  const preset = presetOf(question, capabilities);
+  const answer = { type: "string", title: "Your answer", enum: replies, ...preset };
   return {
     mode: "form",
     message: question.text,
@@ -80,8 +93,16 @@ function formOf(question: Question): JsonObject {
   };
 }
 
+/** Returns the answer that a form shows as chosen. */
+function presetOf({ suggested }: Question, capabilities: JsonObject): JsonObject {
+  // Such a client would answer with it although its user picked nothing.
+  // guard: applied-default
+  if (appliesDefaults(capabilities)) return {};
+  return { default: suggested };
+}
+
 function replyOf({ action, content }: JsonObject): ApprovalReply {
   if (action === "cancel") return "cancelled";
   const { answer } = objectOf(content);
-  return action === "accept" && (answer === "Yes" || answer === "Always") ? answer : "No";
+  return action === "accept" ? replyOfLabel(answer) : "No";
 }

@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { ApprovalAnswer, ApprovalReply, Question } from "../../protocol/call.ts";
+import type { ApprovalReply } from "../../protocol/answers.ts";
+import type { ApprovalAnswer, Question } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { Party } from "../_clients.ts";
@@ -21,6 +22,12 @@ interface SharedRequest {
   /** Resolves to the reply, or to undefined if there is none. */
   readonly reply: PromiseWithResolvers<ApprovalReply | undefined>;
   readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** Returns the reply without its effect on later calls. */
+function replyOnce(reply: ApprovalReply): ApprovalReply {
+  if (reply === "Never") return "No";
+  return reply === "No" || reply === "cancelled" ? reply : "Yes";
 }
 
 /** The approval requests of all clients. */
@@ -52,8 +59,8 @@ export class ApprovalRequests implements Disposable {
       const { promise, reject } = Promise.withResolvers<never>();
       using _ = onAbort(signal, () => reject(signal.reason));
       const reply = await Promise.race([open.reply.promise, promise]);
-      // The call whose request was sent adds the rule of an "Always".
-      if (reply !== undefined) return reply === "Always" ? "Yes" : reply;
+      // The call whose request was sent keeps the answer. The others run or end with it, once.
+      if (reply !== undefined) return replyOnce(reply);
     }
   }
 

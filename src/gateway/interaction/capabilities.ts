@@ -32,6 +32,12 @@ export function canShowForm({ elicitation }: JsonObject): boolean {
   return modes.length === 0 || modes.includes("form");
 }
 
+/** Returns whether a client fills in the defaults of a form that its user left empty. */
+export function appliesDefaults({ elicitation }: JsonObject): boolean {
+  const { applyDefaults = false } = objectOf(objectOf(elicitation).form);
+  return applyDefaults !== false;
+}
+
 /** Returns whether a client can open pages for its user. */
 export function canOpenPage({ elicitation }: JsonObject): boolean {
   return isObject(elicitation) && "url" in elicitation;

@@ -104,7 +104,11 @@ export class Interaction implements Disposable, InputSource {
     const { requestInput, capabilities } = client;
     const onQuestion: ClientInput["onQuestion"] = async (question, signal) => {
       const isReachable = () => this.#reaches(question, capabilities);
-      const answer = isReachable() && await requestApproval(question, { requestInput, signal });
+      const answer = isReachable() && await requestApproval(question, {
+        requestInput,
+        capabilities,
+        signal,
+      });
       // The settings may have changed, so that clients are not asked now.
       if (answer && isReachable()) return answer;
       throw await this.#options.leave(question);
@@ -252,10 +256,10 @@ export class Interaction implements Disposable, InputSource {
     const replica = this.#replicaFor(request);
     if (replica === undefined) {
       this.#approvals.sentTo(request.client.party, question.handle);
-      return approvalResult(question);
+      return approvalResult(question, request.capabilities);
     }
     const handle = await replica.seal(question.handle, identityOf(request));
-    return approvalResult({ ...question, handle });
+    return approvalResult({ ...question, handle }, request.capabilities);
   }
 
   /**

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { YES_OR_NO } from "../../protocol/answers.ts";
 import { type Question, textResult } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
@@ -6,7 +7,13 @@ import type { JsonObject } from "../../core/json.ts";
 import type { ClientRequest } from "./client_request.ts";
 import { Interaction, type MakeCalls } from "./interaction.ts";
 
-const QUESTION: Question = { handle: "h", text: "Run it?", always: false, terminalOnly: false };
+const QUESTION: Question = {
+  handle: "h",
+  text: "Run it?",
+  answers: YES_OR_NO,
+  suggested: "Yes",
+  terminalOnly: false,
+};
 const FORMS: JsonObject = { elicitation: { form: {} } };
 const YES: JsonObject = { action: "accept", content: { answer: "Yes" } };
 

@@ -71,6 +71,10 @@ export class RequestClient implements CallClient, RequestScope {
     return this.clientRequest.context.idText;
   }
 
+  get connection(): AbortSignal | undefined {
+    return this.clientRequest.client.connection?.signal;
+  }
+
   get able(): JsonObject {
     return this.clientRequest.capabilities;
   }

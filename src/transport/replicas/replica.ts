@@ -10,6 +10,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { sha256 } from "../../core/hash.ts";
 import { isObject, objectOf, textOf } from "../../core/json.ts";
+import type { ApprovalReply, OfferedAnswer } from "../../protocol/answers.ts";
 import { otherRequest } from "../../protocol/failures.ts";
 import { EVENTS_TYPE } from "../../io/event_stream.ts";
 import { listen, type Listener } from "../../io/listener.ts";
@@ -41,7 +42,8 @@ import type { HttpHost } from "../http/http.ts";
 /** An approval request in the form that the client keeps. */
 export interface ReplicaQuestion {
   readonly digest: string;
-  readonly always: boolean;
+  readonly answers: readonly OfferedAnswer[];
+  readonly setKeys: Readonly<Partial<Record<ApprovalReply, string>>>;
   readonly at: number;
 }
 

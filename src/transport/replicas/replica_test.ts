@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { YES_OR_NO } from "../../protocol/answers.ts";
 import { Replica, type ReplicaQuestion } from "./replica.ts";
 
 const NOBODY = { host: "127.0.0.1", port: 0, home: "/nonexistent" };
@@ -10,7 +11,7 @@ const SECRET = new TextEncoder().encode("0123456789abcdef0123456789abcdef");
 async function takenBack(ttl: number, request = "call"): Promise<number> {
   let count = 0;
   const questions = {
-    send: () => ({ digest: "d", always: false, at: Date.now() }),
+    send: () => ({ digest: "d", answers: YES_OR_NO, setKeys: {}, at: Date.now() }),
     takeBack: (question: ReplicaQuestion) => {
       assert.equal(question.digest, "d");
       return `handle ${++count}`;

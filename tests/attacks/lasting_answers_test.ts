@@ -1,0 +1,184 @@
+/**
+ * Answers to one question that cover several tools of a server, and answers that deny.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { ERAS } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPmlOnTerminal } from "../kit/run.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { evil, ledgerOf } from "./evil_servers.ts";
+import { codeOf, endWell, eventsOf } from "./oracles.ts";
+import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
+import { makeScene, type SceneOptions } from "./stage.ts";
+
+const CAN_ASK = { elicitation: { form: {} } } as const;
+const READS = { readOnlyHint: true } as const;
+
+function tool(name: string, annotations: object = READS) {
+  return { name, description: `Does ${name}`, inputSchema: { type: "object" }, annotations };
+}
+
+const TOOLS = [tool("one"), tool("two"), tool("three"), tool("writes", {})];
+
+function serving(more: SceneOptions = {}): SceneOptions {
+  return {
+    files: { "tools.json": JSON.stringify(TOOLS) },
+    capabilities: CAN_ASK,
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*"] },
+      mcpServers: { lists: evil("lists", "./tools.json") },
+    },
+    ...more,
+  };
+}
+
+function calling(name: string): ToolCall {
+  return { name: "call", arguments: { tool: `lists:${name}`, arguments: {} } };
+}
+
+async function rulesOf(ws: Workspace): Promise<Readonly<Record<string, readonly string[]>>> {
+  return JSON.parse(await readFile(ws.file(".pml.json"), "utf8")).permissions;
+}
+
+for (const era of ERAS) {
+  Deno.test(`one answer allows the tools that read, each by its name, on ${era}`, async () => {
+    await using scene = await makeScene(serving({ era }));
+    const { ws, pml } = scene;
+    const question = await questionOf(pml, calling("one"));
+    const all = "Always for these 3 tools that read";
+    assert.deepEqual(question.replies, ["Yes", "For this session", "Always", all, "No"]);
+    for (const name of ["one", "two", "three"]) {
+      assert.match(
+        question.text,
+        new RegExp(`^ {4}"${name}"\\n {6}\\| description: Does ${name}$`, "m"),
+      );
+    }
+    await read();
+    assert.equal(codeOf(await question.answer(picked(all))), undefined);
+    const allow = ["lists:one", "lists:two", "lists:three", "filesystem:*"];
+    assert.deepEqual((await rulesOf(ws)).allow, allow);
+    assert.equal(codeOf(await answerOf(pml, calling("three"))), undefined);
+    const other = await questionOf(pml, calling("writes"));
+    await read();
+    await other.answer(picked("No"));
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`an answer for several tools after 0 ms counts once, on ${era}`, async () => {
+    await using scene = await makeScene(serving({ era }));
+    const { ws, pml } = scene;
+    const question = await questionOf(pml, calling("one"));
+    const [, , , all] = question.replies;
+    assert.equal(codeOf(await question.answerOnce(picked(all))), undefined);
+    assert.deepEqual((await rulesOf(ws)).allow, ["filesystem:*"]);
+    assert.ok((await eventsOf(ws)).includes("always_not_kept"));
+    await endWell(ws, pml);
+  });
+
+  Deno.test(`no answer of a client denies a tool from now on, on ${era}`, async () => {
+    await using scene = await makeScene(serving({ era }));
+    const { ws, pml } = scene;
+    const before = await readFile(ws.file(".pml.json"), "utf8");
+    const refusals = [
+      { action: "decline" },
+      { action: "cancel" },
+      picked("Never"),
+      picked("never"),
+    ];
+    for (const refusal of refusals) {
+      const question = await questionOf(pml, calling("one"));
+      await read();
+      await question.answerOnce(refusal).then((answer) =>
+        assert.notEqual(codeOf(answer), undefined)
+      );
+    }
+    assert.equal(await readFile(ws.file(".pml.json"), "utf8"), before);
+    assert.ok(!(await eventsOf(ws)).includes("never"));
+    await endWell(ws, pml);
+  });
+}
+
+Deno.test("a hint that changes between two processes asks again in spite of the answer", async () => {
+  await using scene = await makeScene(serving({ era: "2026-07-28" }));
+  const { ws, pml } = scene;
+  const question = await questionOf(pml, calling("one"));
+  const [, , , all] = question.replies;
+  await read();
+  await question.answer(picked(all));
+  assert.ok((await rulesOf(ws)).allow?.includes("lists:two"));
+  await endWell(ws, pml);
+  const flipped = TOOLS.map((one) =>
+    one.name === "two" ? { ...one, annotations: { ...READS, destructiveHint: true } } : one
+  );
+  await writeFile(ws.file("tools.json"), JSON.stringify(flipped));
+  await using other = new RawStdio(ws, { era: "2026-07-28", capabilities: CAN_ASK });
+  await other.open();
+  const again = await questionOf(other, calling("two"));
+  assert.match(again.text, /destructiveHint/);
+  assert.deepEqual(again.replies, ["Yes", "No"]);
+  await read();
+  await again.answer(picked("No"));
+  assert.deepEqual(
+    await ledgerOf(ws, "lists").then((all) => all.filter((line) => line === "call two")),
+    [],
+  );
+});
+
+Deno.test("pml approve allows several tools after it showed their texts, with one key each", async () => {
+  await using scene = await makeScene(serving({ capabilities: {} }));
+  const { ws, pml } = scene;
+  assert.equal(codeOf(await answerOf(pml, calling("writes"))), "APPROVAL_REQUIRED");
+  assert.equal(codeOf(await answerOf(pml, calling("one"))), "APPROVAL_REQUIRED");
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [
+      [/Approve exactly this call\? .*\[t\] 4 tools/, "t"],
+      [/Does three[^]*Allow these 4 tools\?/, "n"],
+      [/\[r\] 3 tools that read {2}\[t\] 4 tools {2}\[N\] no {2}\[d\] never/, "r"],
+      ["Allow these 3 tools?", "y"],
+    ],
+  });
+  assert.match(ran.stdout, /by 3 rules in/);
+  assert.deepEqual((await rulesOf(ws)).allow?.slice(0, 3), [
+    "lists:one",
+    "lists:two",
+    "lists:three",
+  ]);
+  for (const name of ["one", "two"]) {
+    assert.equal(codeOf(await answerOf(pml, calling(name))), undefined);
+  }
+  assert.equal(codeOf(await answerOf(pml, calling("writes"))), "APPROVAL_REQUIRED");
+  await endWell(ws, pml);
+});
+
+Deno.test("never on a terminal denies the tool at once, also in a running PML", async () => {
+  await using scene = await makeScene(serving({ capabilities: {} }));
+  const { ws, pml } = scene;
+  await answerOf(pml, calling("writes"));
+  const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [["[d] never", "d"]] });
+  assert.match(ran.stdout, /lists:writes/);
+  assert.deepEqual((await rulesOf(ws)).deny, ["lists:writes"]);
+  assert.equal(codeOf(await answerOf(pml, calling("writes"))), "PERMISSION_DENIED");
+  assert.ok((await eventsOf(ws)).includes("never"));
+  await endWell(ws, pml);
+});
+
+Deno.test("keys within a second after a question appears do not answer it", async () => {
+  await using scene = await makeScene(serving({ capabilities: {} }));
+  const { ws, pml } = scene;
+  await answerOf(pml, calling("writes"));
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [
+      ["The id of this call", () => new Promise((resolve) => setTimeout(resolve, 600))],
+      ["", "y"],
+      ["Approve exactly this call?", "n"],
+    ],
+  });
+  assert.match(ran.stdout, /Refused/);
+  assert.equal(codeOf(await answerOf(pml, calling("writes"))), "APPROVAL_REQUIRED");
+  await endWell(ws, pml);
+});
