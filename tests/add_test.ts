@@ -24,6 +24,8 @@ limits:
   call_ms: 5000 # enough
 `;
 
+const ACCEPT = ["[y] accept", "y"] as const;
+
 function echoServer(): readonly string[] {
   return denoCommand("tests/kit/echo_server.ts");
 }
@@ -35,12 +37,12 @@ Deno.test("pml add starts a command, shows its tools, and names the next step; p
   // The tests use one cache of Deno, so that the start downloads nothing.
   const env = ["--env", "DENO_DIR=${DENO_DIR}"];
   const added = await runPmlOnTerminal(ws, ["add", "echo", ...env, "--", ...echoServer()], {
-    typed: [["Add echo and start it?", "yes"]],
+    typed: [["Add echo and start it?", "yes"], ACCEPT],
   });
   assert.equal(added.code, 0, added.stdout);
   assert.match(added.stdout, /\+ +echo:/);
   assert.match(added.stdout, /runs the command \[/);
-  assert.match(added.stdout, /echo has \d+ tools:/);
+  assert.match(added.stdout, /echo has \d+ tools/);
   assert.match(added.stdout, /Try it: pml call echo:\w+/);
   const text = await readFile(file, "utf8");
   for (const kept of ["# mine", "# reading is fine", "# the log", "# enough"]) {
@@ -121,18 +123,18 @@ Deno.test("pml add of an address adds it, and of a registry's server shows the e
   // A key in the address would have to be set first.
   const [url = ""] = far.url.split("?");
   const remote = await runPmlOnTerminal(ws, ["add", "far", "--url", url], {
-    typed: [["start it?", "yes"]],
+    typed: [["start it?", "yes"], ACCEPT],
   });
   assert.equal(remote.code, 0, remote.stdout);
-  assert.match(remote.stdout, /far has \d+ tools?:/);
+  assert.match(remote.stdout, /far has \d+ tools?/);
   const offered = await runPmlOnTerminal(ws, ["add", "clock"], {
     typed: [["Use clock in this workspace?", "y"], [
-      /\| description: Tell the time[^]*Keep clock/,
+      /\| Tell the time[^]*\[y\] accept/,
       "y",
     ]],
   });
   assert.equal(offered.code, 0, offered.stdout);
-  assert.match(offered.stdout, /clock has 1 tool:/);
+  assert.match(offered.stdout, /clock has 1 tool/);
   const used = await runPml(ws, ["tools", "clock"]);
   assert.match(used.stdout, /clock:tell/);
 });
@@ -153,10 +155,11 @@ Deno.test("pml add --url stores a key typed in the address or in a header, does 
       typed: [
         ["start it?", "yes"],
         [/Keep \w+ for PML, as you typed it\?.*\[N\] no/, "y"],
+        ACCEPT,
       ],
     });
     assert.equal(result.code, 0, result.stdout);
-    assert.match(result.stdout, /far has \d+ tools?:/);
+    assert.match(result.stdout, /far has \d+ tools?/);
     assert.doesNotMatch(result.stdout, /pml key set/);
     const text = result.stdout.replaceAll(args.join(" "), "");
     assert.ok(!text.includes(key), text);

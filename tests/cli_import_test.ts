@@ -53,7 +53,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 function take(ws: Workspace, ...args: string[]): Promise<CommandResult> {
   return runPmlOnTerminal(ws, ["import", ...args], {
     typed: [[/Import .*\?.*\[y\]/s, "yes"]],
-    ifAsked: [/Keep .* for PML, .*\?.*\[N\] no/, "n"],
+    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
 }
 
@@ -341,6 +341,7 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
       [/Import .*\?.*\[N\] no/s, "y"],
       [/Keep [A-Z_, ]+ for PML, .*\? \[y\] yes {2}\[N\] no/, "y"],
     ],
+    ifAsked: [/Start th.* now, /, "n"],
   });
   assert.equal(result.code, 0, result.stdout);
   assertNoKey(result);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { assertError, greeting, PML, write } from "./cli_greeter.ts";
 import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
@@ -30,7 +31,7 @@ async function listing(workspace: Workspace): Promise<Record<string, string>> {
   return found;
 }
 
-Deno.test("pml init keeps the content of .mcp.json, with a numbered backup that only the user can read", async () => {
+Deno.test("pml init keeps the content of .mcp.json, with a backup that only the user can read", async () => {
   const text =
     '{\n  // mine\n  "mcpServers": {\n    "gh": { "command": "gh" },\n  },\n  "x": [1,2]\n}\n';
   await using ws = await makeWorkspace({ files: { ".mcp.json": text, ".mcp.json.backup": "old" } });
@@ -39,8 +40,11 @@ Deno.test("pml init keeps the content of .mcp.json, with a numbered backup that 
   assert.ok(after.startsWith(text.slice(0, text.indexOf("},\n  },") + 2)), after);
   assert.ok(after.endsWith('  },\n  "x": [1,2]\n}\n'), after);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json.backup")), "old");
-  assert.equal(await Deno.readTextFile(ws.file(".mcp.json.backup.1")), text);
-  assert.equal(((await Deno.stat(ws.file(".mcp.json.backup.1"))).mode ?? 0) & 0o777, 0o600);
+  // The place next to the file is taken.
+  const folder = join(ws.home, "backups");
+  const [copy = ""] = [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name));
+  assert.equal(await Deno.readTextFile(copy), text);
+  assert.equal(((await Deno.stat(copy)).mode ?? 0) & 0o777, 0o600);
 });
 
 Deno.test("pml init writes nothing where .mcp.json cannot be edited", async () => {

@@ -269,7 +269,7 @@ Deno.test("pml init --client shows the lines and asks; then it offers to import 
       [/\+ .*"pml".*Add PML to .*\[N\] no/s, "y"],
       [/cursor starts 2 servers itself.*Import these 2 servers into .*\[N\] no/s, "y"],
     ],
-    ifAsked: [/Keep .* for PML, .*\?.*\[N\] no/, "n"],
+    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
   assert.equal(yes.code, 0, yes.stdout);
   const tools = JSON.parse((await runPml(ws, ["list", "--json"])).stdout);
@@ -308,10 +308,11 @@ Deno.test("pml init --client writes nothing into a file that it cannot edit, and
   assert.match(name.stderr, /"cursor"/);
 });
 
-Deno.test("pml init --undo restores nothing if one file was changed since, and names that file", async () => {
+Deno.test("pml init --undo restores nothing if one file cannot be read since, and names that file", async () => {
   await using ws = await house();
   await runPml(ws, ["init", "--client", "cursor,zed", "--yes"]);
-  const text = (await Deno.readTextFile(ws.file(".zed/settings.json"))) + "\n";
+  // In a file that is no JSON, PML cannot tell its own entry from others.
+  const text = (await Deno.readTextFile(ws.file(".zed/settings.json"))) + "}\n";
   await Deno.writeTextFile(ws.file(".zed/settings.json"), text);
   const result = await runPml(ws, ["init", "--undo", "--yes"]);
   assertError(result, { code: "CONFIG_INVALID", exit: 2 });

@@ -44,6 +44,7 @@ Deno.test("pml remove also removes the package of a server that no workspace nam
   const remove = async (name: string) => {
     const result = await runPmlOnTerminal(ws, ["remove", name], {
       typed: [[`Remove ${name}?`, "y"]],
+      ifAsked: [/Remove the rules of/, "n"],
     });
     assert.equal(result.code, 0, result.stdout);
     return result.stdout;

@@ -255,6 +255,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
       approvals,
       subjectOf: async (call) => await (await this.#callSubjects()).of(call),
       alwaysOffered: (call) => this.always.offered(call),
+      alwaysReach: (call) => this.always.reach(call),
       always: (call) => this.always.add(call),
       offers: { of: async (call) => await (await (this.#offers ??= this.#openOffers())).of(call) },
       sessions: this.#sessions,

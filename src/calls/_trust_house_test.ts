@@ -104,6 +104,7 @@ export async function house(
     approvals,
     subjectOf,
     alwaysOffered: () => undefined,
+    alwaysReach: () => "",
     always: () => Promise.resolve(),
     offers: NO_OFFERS,
     sessions: NO_SESSIONS,

@@ -58,6 +58,8 @@ export interface AskCallOptions extends AskOptions {
    * be offered.
    */
   readonly alwaysOffered: (call: Call) => string | undefined;
+  /** Returns where "Always" writes the rule of a call, and where the rule applies. */
+  readonly alwaysReach: (call: Call) => string;
   /** Saves the rule of "Always". */
   readonly always: (call: Call) => Promise<void>;
   /** The other answers that a question may offer. */
@@ -143,7 +145,7 @@ export function assertNotDenied({ id, verdict }: Pick<Call, "id" | "verdict">): 
  */
 export async function askUser(
   calls: readonly Call[],
-  { subjects, rule, lasting, isShared, approvals, record, answer }: AskOptions & {
+  { subjects, rule, reach, lasting, isShared, approvals, record, answer }: AskOptions & {
     readonly subjects: readonly Subject[];
     /** The answer that the user gave to an earlier question about them. */
     readonly answer: ApprovalAnswer | undefined;
@@ -151,6 +153,8 @@ export async function askUser(
     readonly rule?: string | undefined;
     /** The other answers that the question may offer. */
     readonly lasting?: LastingAnswers | undefined;
+    /** Where "Always" would write it, and where it would apply. */
+    readonly reach?: string | undefined;
     /** Whether one answer covers all equal questions that are open at the same time. */
     readonly isShared?: boolean;
   },
@@ -187,6 +191,7 @@ export async function askUser(
       const question = approvals.open(subjects, {
         ...lasting,
         always: rule,
+        reach,
         terminalOnly: meaning !== undefined,
         isShared,
       });

@@ -6,12 +6,11 @@
 
 import { serverToSignInAt } from "../oauth/logins.ts";
 import { pruneUnused } from "./prune.ts";
-import { unreadTools } from "./unread_tools.ts";
 import { shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
 import { counted } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { inset, quoted, visible } from "../core/json.ts";
+import { quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import {
   type CommandContext,
@@ -27,13 +26,13 @@ import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { importablePick, keepValues } from "./_import.ts";
 import { learn } from "./_learn.ts";
+import { ruleRemovals } from "./_rules.ts";
 import { login } from "./_login.ts";
+import { askTable } from "./_table_question.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { callToTry } from "./_tool_page.ts";
 import { tell } from "./out.ts";
 
-/** How many tools of a new server are shown. */
-const SHOWN_MAX = 20;
 const OF_NPM = "npm:";
 /** Matches a package or an address, which is not the name of a server. */
 const NAMELESS = /^(?:npm:|@)|:\/\//;
@@ -76,7 +75,8 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
     await (await changeOf(at.app, { workspace: typed.workspace === true, settings })).write();
     await at.app.policy.reload();
   };
-  return await tried(at, { name, isNpm: program === "npx", takeOut });
+  const workspace = typed.workspace === true;
+  return await tried(at, { name, isNpm: program === "npx", workspace, takeOut });
 }
 
 /** Returns the change that adds a definition, without the secrets in it. */
@@ -115,9 +115,11 @@ async function additionOf(
 /** Starts a new server, and shows its tools and what to do next. */
 async function tried(
   at: CommandContext,
-  { name, isNpm, takeOut }: {
+  { name, isNpm, workspace, takeOut }: {
     readonly name: string;
     readonly isNpm: boolean;
+    /** Whether the rules of the server belong into the workspace file. */
+    readonly workspace: boolean;
     /** Takes the server out again, if the user does not keep it. */
     readonly takeOut: () => Promise<void>;
   },
@@ -142,37 +144,25 @@ async function tried(
     });
   }
   const tools = at.app.catalog.toolsOf(name);
-  if (!await keeps(at, name)) {
+  const table = await askTable(at, { servers: [name], workspace });
+  if (table.kind === "declined") {
     await takeOut();
     return { ...unchanged(), text: `${name} was not added` };
   }
-  const lines = tools.slice(0, SHOWN_MAX).map(({ tool }) =>
-    `  ${visible(tool.name, 60)}  ${inset((tool.description ?? "").split("\n")[0] ?? "", 100)}`
-  );
-  const more = tools.length > SHOWN_MAX ? [`  and ${tools.length - SHOWN_MAX} more`] : [];
-  const text = [`${name} has ${counted(tools.length, "tool")}:`, ...lines, ...more].join("\n");
+  const text = `${name} has ${counted(tools.length, "tool")}`;
   if (isNpm && await agrees(`${text}\nTry whether it can run confined?`, at)) {
     const learned = await learn(at, { words: [name] });
     tell([learned.text, learned.note].filter(Boolean).join("\n"));
   }
   const [first] = tools;
   const next = first && await callToTry(first.tool, `${name}:${visible(first.tool.name, 60)}`);
-  const note = `${next ?? ""}\nEach call asks you. \`pml allow ${name}\` lets all of its tools run`;
+  const written = table.kind === "accepted" ? table.written : "Each call asks you";
+  const note = `${next ?? ""}\n${written}. \`pml allow ${name}\` lets all of its tools run`;
   return {
     value: { name, tools: tools.map(({ tool }) => tool.name) },
     text: isNpm ? "" : text,
     note,
   };
-}
-
-/** Shows all texts of a new server's tools that reach models, and asks whether it is kept. */
-async function keeps(at: CommandContext, name: string): Promise<boolean> {
-  const { lines, accept } = await unreadTools(at.app, name);
-  if (lines.length === 0) return true;
-  const facts = [`${name} describes its tools to models like this:`, ...lines, ""];
-  if (!await agrees(`Keep ${name} with these tools?`, at, facts)) return false;
-  await accept();
-  return true;
 }
 
 /** Takes up a server that a registry offers. */
@@ -194,7 +184,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
     await look();
   }
   const takeOut = async () => await (await at.app.pins()).remove([name]);
-  return await tried(at, { name, isNpm: false, takeOut });
+  return await tried(at, { name, isNpm: false, workspace: true, takeOut });
 }
 
 /** Removes the definition of a server. */
@@ -237,11 +227,30 @@ export async function remove(
   if (!await agrees(`Remove ${name}?`, at, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
+  const rulesOf = await removeRules(at, serverSlug(name));
   const pruned = await pruneUnused(app);
   const note = pruned.length === 0
     ? ""
     : `Removed with it, for nothing names it: ${pruned.join(", ")}`;
-  return { value: { name, path: change.path, pruned }, text: `${change.path}: changed`, note };
+  return {
+    value: { name, path: change.path, rules: rulesOf, pruned },
+    text: [change.path, ...rulesOf].map((path) => `${path}: changed`).join("\n"),
+    note,
+  };
+}
+
+/**
+ * Offers to remove the rules of a server that was removed: another server of that name would run by
+ * them. Returns the changed files.
+ */
+async function removeRules(at: CommandContext, name: string): Promise<readonly string[]> {
+  const changes = await ruleRemovals(at.app, name);
+  if (changes.length === 0) return [];
+  const lines = changes.map(({ shown }) => shown);
+  if (!await agrees(`Remove the rules of ${name}, too?`, at, lines)) return [];
+  for (const { write } of changes) await write();
+  await at.app.policy.reload();
+  return changes.map(({ path }) => path);
 }
 
 /** Lists the servers: where each is defined, and whether it may run. Nothing is started. */

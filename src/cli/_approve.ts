@@ -67,7 +67,7 @@ export async function decide(
   const call = asLeft(pending, app);
   const { rule, never, sets } = call === undefined ? NO_RULES : rulesFor(pending, call, always);
   tell(`${text}\nThe id of this call: ${id}\n`);
-  const written = `the rule ${rule} in ${app.policy.rulesFile}`;
+  const written = `the rule ${rule}${call === undefined ? "" : ` ${always.reach(call)}`}`;
   if (rule !== undefined) tell(`"always" writes ${written}`);
   for (const set of sets) tell(namesOf(set));
   if (rule !== undefined) tell("");

@@ -12,7 +12,7 @@ import { withoutCmd } from "../config/windows_command.ts";
 import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { fileNotChanged, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, withEntry, withListItem, type YamlSetting } from "./_yaml_text.ts";
+import { isAdded, plain, withEntry, withListItem, type YamlSetting } from "../config/yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 

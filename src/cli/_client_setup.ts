@@ -6,8 +6,9 @@
 
 import { dirname, join } from "node:path";
 import type { App } from "../app/app.ts";
-import { isPml } from "../config/client_servers.ts";
+import { isPml, pickServers } from "../config/client_servers.ts";
 import {
+  type ClientEntry,
   type ClientFile,
   clientFiles,
   clientHome,
@@ -24,9 +25,18 @@ import { PmlError } from "../core/errors.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { blankOf, type ClientForm, formOf, takesHttp } from "./_client_form.ts";
+import { withoutServers } from "./_client_removal.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { suggestionFor, usage } from "./_failure.ts";
-import { canUndo, editFile, findUndo, readTarget, type TargetFile } from "./_import_file.ts";
+import {
+  canUndo,
+  editFile,
+  findTarget,
+  findUndo,
+  presentServers,
+  readTarget,
+  type TargetFile,
+} from "./_import_file.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -55,6 +65,8 @@ export interface ClientState {
   readonly startsPml: boolean;
   /** The names of the other servers, quoted and without secrets. */
   readonly others: readonly string[];
+  /** Those of them that PML has with the same definition. */
+  readonly imported: readonly string[];
 }
 
 /** The context of a step, and whether it may ask the user. */
@@ -230,22 +242,55 @@ export async function undoSetups(
 async function undoable(app: App, files: readonly ClientFile[]) {
   const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
   return await Promise.all(
-    targets.flatMap((target) =>
-      target && canUndo(app, target.path) ? [findUndo(app, target, UNDONE)] : []
+    targets.flatMap((target, at) =>
+      target && canUndo(app, target.path)
+        ? [findUndo(app, target, { what: UNDONE, without: withoutPml(files[at], placeOf(app)) })]
+        : []
     ),
   );
+}
+
+/** Returns the function that removes exactly PML's entry from the text of a client's file. */
+function withoutPml(file: ClientFile | undefined, place: ClientPlace) {
+  return file && (async (text: string) => {
+    const entries = await readClientFile(file, place);
+    const keys = entries.filter((entry) => isPml(entry) && entry.key[0] !== "projects")
+      .map(({ key }) => key);
+    // The edit may have been another one, such as a permission.
+    if (keys.length === 0) throw usage("Cannot undo: it has no entry of PML", "Edit it yourself");
+    return await withoutServers(text, file.path, keys);
+  });
 }
 
 /** Returns the servers that clients start. `pml import` reports unreadable files. */
 export async function clientStates(app: App): Promise<readonly ClientState[]> {
   const place = placeOf(app);
+  const { redactor } = app.parts;
+  // A file that cannot be read is reported elsewhere.
+  const presentIn = (workspace: boolean) =>
+    findTarget(app, workspace).then(presentServers).catch(() => ({}));
+  const present = Object.assign({}, ...await Promise.all([false, true].map(presentIn)));
+  const picking = {
+    ...place,
+    present,
+    builtins: app.builtins,
+    redact: (text: string) => redactor.redact(text),
+  };
   const states = await Promise.all(CLIENTS.map(async (client) => {
     const files = clientFiles(client, place).filter(isThere);
     const read = files.map((file) => readClientFile(file, place).catch(() => []));
     const entries = (await Promise.all(read)).flat().filter(({ disabled }) => !disabled);
-    const others = entries.filter((entry) => !isPml(entry))
-      .map(({ name }) => app.parts.redactor.redact(quoted(name)));
-    return { client, startsPml: entries.some(isPml), others: [...new Set(others)] };
+    const nameOf = ({ name }: ClientEntry) => redactor.redact(quoted(name));
+    const others = entries.filter((entry) => !isPml(entry));
+    const { skipped } = pickServers(others, picking);
+    const imported = skipped.filter(({ same }) => same !== undefined)
+      .map(({ entry }) => nameOf(entry));
+    return {
+      client,
+      startsPml: entries.some(isPml),
+      others: [...new Set(others.map(nameOf))],
+      imported: [...new Set(imported)],
+    };
   }));
   return states.filter(({ startsPml, others }) => startsPml || others.length > 0);
 }

@@ -42,6 +42,8 @@ export interface Typed {
   readonly check?: boolean;
   readonly types?: boolean;
   readonly workspace?: boolean;
+  readonly remove?: boolean;
+  readonly move?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
   readonly client?: string | boolean;

@@ -117,9 +117,36 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...(["allow", "ask", "deny"] as const).map((list) => ({
       usage: `${list} <rule>`,
       does: `${RULE_DOES[list]}: a server, server:tool, server:@reads, or server:tool(name=glob)`,
-      options: { "--json": "only show it, as JSON", "--workspace": IN_WORKSPACE },
-      examples: [`pml ${list} github`, `pml ${list} github:search_code --workspace`],
+      options: {
+        "--json": "only show it, as JSON",
+        "--remove": `remove this ${list} rule`,
+        "--workspace": IN_WORKSPACE,
+        "--no-workspace": "write into your config.yaml in any case",
+      },
+      examples: [
+        `pml ${list} github`,
+        `pml ${list} github:search_code --workspace`,
+        `pml ${list} --remove github:search_code`,
+      ],
     })),
+    {
+      usage: "rules [what] [words...]",
+      words: ["list", "remove", "table", "end"],
+      page: "rules.md",
+      does: "list or remove rules, decide about all tools of servers, or end an answer for a " +
+        "session: list, remove, table, end",
+      options: {
+        "--json": "only show it, as JSON",
+        "--workspace": "remove it from the workspace's .pml.json",
+        "--no-workspace": "remove it from your config.yaml",
+      },
+      examples: [
+        "pml rules",
+        "pml rules remove github:search_code",
+        "pml rules table github",
+        "pml rules end ID",
+      ],
+    },
     {
       usage: "trust [file]",
       does: "show the content of the workspace file, and trust it",

@@ -11,6 +11,7 @@ import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
 import { type SettingValue, settingWarnings, valuesOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
+import { ruleGroups, ruleLines } from "./_rule_list.ts";
 import { wizard } from "./_config_wizard.ts";
 import { subcommandOf, unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
@@ -78,9 +79,17 @@ async function showConfig(at: CommandContext): Promise<Shown> {
   const tools = app.catalog.list().map(({ id }) => id);
   const warnings = settingWarnings(app, { tools, fullTokens });
   return {
-    value: { values: Object.fromEntries(values.map(entryOf)), warnings, tokens },
+    value: {
+      values: Object.fromEntries(values.map(entryOf)),
+      rules: ruleGroups(app).flatMap(({ rows }) => rows),
+      warnings,
+      tokens,
+    },
     text: [
       ...values.map((value) => lineOf(value, app)),
+      "",
+      "Rules (`pml rules` shows their last use):",
+      ...ruleLines(app),
       ...warnings.map((warning) => `warning: ${visible(warning, 400)}`),
       "",
       costsText(tokens),

@@ -13,7 +13,7 @@ import { type CommandContext, type Shown, unchanged } from "./_command_context.t
 import { findTarget, make, replace, type TargetFile, textWith } from "./_import_file.ts";
 import { changed } from "./_files.ts";
 import { isTyped, needPerson } from "./_terminal.ts";
-import type { YamlSetting } from "./_yaml_text.ts";
+import type { YamlSetting } from "../config/yaml_text.ts";
 import { tell } from "./out.ts";
 
 /** A change of a file that is not written yet. */
@@ -72,8 +72,10 @@ export async function setForPerson(
 /** Shows a change, and writes it if the user types "write". */
 export async function agreed(
   { signal }: CommandContext,
-  { change: { path, diff, shown, write }, said = "", about, json = false, also }: {
+  { change: { path, diff, shown, write }, said = "", about, json = false, also, reach }: {
     readonly change: FileChange;
+    /** Where a rule is written, and where it applies. */
+    readonly reach?: string;
     /** More lines that the user must see before the answer. */
     readonly said?: string | undefined;
     /** The other members of the JSON output, next to the file and its change. */
@@ -92,9 +94,10 @@ export async function agreed(
   needPerson(`Cannot write to ${path}`, also);
   tell(shown);
   if (said !== "") tell(said);
+  if (reach !== undefined) tell(`This is written ${reach}`);
   if (!await isTyped("write", "write exactly this", signal)) return unchanged(value);
   await write();
-  return { value, text: `${path}: written` };
+  return { value, text: reach === undefined ? `${path}: written` : `Written ${reach}` };
 }
 
 async function assertTrusted(app: App, { path, found }: TargetFile): Promise<void> {

@@ -15,7 +15,7 @@ import { formatNumber } from "./_config_costs.ts";
 import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
-import type { YamlSetting } from "./_yaml_text.ts";
+import type { YamlSetting } from "../config/yaml_text.ts";
 
 /** The change that a preset makes. */
 export interface PresetPlan {

@@ -242,13 +242,14 @@ async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
 
 /** Checks which clients start PML, and which start servers themselves. */
 async function clients(app: App): Promise<readonly CheckReport[]> {
-  return (await clientStates(app)).map(({ client, startsPml, others }): CheckReport => {
+  return (await clientStates(app)).map(({ client, startsPml, others, imported }): CheckReport => {
     const name = `client ${client}`;
     if (others.length === 0) return well(name, "starts PML");
     const text = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
     const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
-    const hint = `${connect}\`pml import ${client}\` takes them in, then remove them there`;
-    return warned(name, text, hint);
+    const also = imported.length === 0 ? "" : `; PML has ${imported.join(", ")}, too`;
+    const hint = `${connect}\`pml import ${client} --move\` takes them into PML, and out of there`;
+    return warned(name, text + also, hint);
   });
 }
 

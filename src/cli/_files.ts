@@ -5,12 +5,13 @@
  * @module
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { pathExists } from "../config/workspace.ts";
-import { messageOf, PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { isInside } from "../io/place.ts";
-import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
-import { fileError as unused } from "../io/regular_file.ts";
+import { fileNotChanged, privateFolder, readPlain, writeWhole } from "../io/private_files.ts";
+
+export { fileNotChanged, uneditable } from "../io/private_files.ts";
 
 /** A text file as it was read. */
 export interface TextFile {
@@ -62,24 +63,26 @@ export async function place(path: string, { text, mode, over }: FileContent): Pr
   }
 }
 
-/** Stores a private copy of a file next to it, and returns its path. */
-export async function backUp({ path, text }: TextFile): Promise<string> {
-  const name = (number: number) => `${path}.backup${number === 0 ? "" : `.${number}`}`;
+/**
+ * Stores a private copy of a file, and returns its path. The first copy is next to the file, where
+ * its user finds it, unless it contains a key. All others are in the folder `elsewhere`.
+ */
+export async function backUp(
+  { path, text }: TextFile,
+  { elsewhere, hasKey }: { readonly elsewhere: string; readonly hasKey: boolean },
+): Promise<string> {
+  const first = `${path}.backup`;
+  if (!hasKey && !pathExists(first)) {
+    await place(first, { text, mode: 0o600 });
+    return first;
+  }
+  privateFolder(elsewhere);
+  const own = join(elsewhere, `${sha256(path).slice(0, 16)}-${basename(path)}`);
+  const name = (number: number) => `${own}.backup${number === 0 ? "" : `.${number}`}`;
   let number = 0;
   while (pathExists(name(number))) number++;
   await place(name(number), { text, mode: 0o600 });
   return name(number);
-}
-
-/** Returns the error for a file that stays as it is. */
-export function fileNotChanged(path: string, why: unknown): PmlError {
-  if (why instanceof PmlError) return why;
-  return unused(path, messageOf(why), UNCHANGED);
-}
-
-/** Returns the error for a file in which nothing else would stay as it is. */
-export function uneditable(path: string): PmlError {
-  return fileNotChanged(path, "it cannot be edited without another change");
 }
 
 /** Returns the lines that are removed, and those that replace them. */

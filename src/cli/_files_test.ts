@@ -65,15 +65,32 @@ Deno.test("place() over a file writes through a link inside the folder, and keep
   });
 });
 
-Deno.test("backUp() takes the next free number, readable for this person alone", async () => {
+Deno.test("backUp() puts the first copy next to the file unless it contains a key, and others elsewhere", async () => {
+  await withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/a`, "one");
+    const file = await found(folder, "a");
+    const elsewhere = `${folder}/home`;
+    const copy = (hasKey = false) => backUp(file, { elsewhere, hasKey });
+    const withKey = await copy(true);
+    const [first, second, third] = [await copy(), await copy(), await copy()];
+    assert.equal(first, `${folder}/a.backup`);
+    for (const path of [withKey, second, third]) assert.ok(path.startsWith(`${elsewhere}/`), path);
+    assert.equal(new Set([withKey, first, second, third]).size, 4);
+    for (const path of [withKey, first, second, third]) {
+      assert.equal(await Deno.readTextFile(path), "one");
+      assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
+    }
+    assert.deepEqual(await namesIn(folder), ["a", "a.backup", "home"]);
+  });
+});
+
+Deno.test("backUp() writes to no link in the place of the first copy", async () => {
   await withFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/a`, "one");
     await Deno.symlink(`${folder}/none`, `${folder}/a.backup`);
     const file = await found(folder, "a");
-    assert.equal(await backUp(file), `${folder}/a.backup.1`);
-    assert.equal(await backUp(file), `${folder}/a.backup.2`);
-    assert.equal(((await Deno.stat(`${folder}/a.backup.1`)).mode ?? 0) & 0o777, 0o600);
-    assert.deepEqual(await namesIn(folder), ["a", "a.backup", "a.backup.1", "a.backup.2"]);
+    const path = await backUp(file, { elsewhere: `${folder}/home`, hasKey: false });
+    assert.ok(path.startsWith(`${folder}/home/`), path);
   });
 });
 

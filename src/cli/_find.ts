@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { defined, inset, type JsonObject, memberOf, quoted, visible } from "../core/json.ts";
-import { PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
+import { matches, narrowness, PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { ENDED, MultiToolRules } from "../policy/multi_tool_rules.ts";
 import { readingOf, type ToolReading } from "../policy/reading.ts";
@@ -152,6 +152,7 @@ export async function why(
   const isEnded = kind === "allow" && rule === id && tool !== undefined &&
     new MultiToolRules(app.policy.home).isOver({ rule, source }, tool);
   const verdict = SAYS[isEnded ? "ask" : kind];
+  const uncovered = kind === "ask" ? uncoveredRule(app, id) : undefined;
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
@@ -163,7 +164,8 @@ export async function why(
   return {
     code: note ? 1 : 0,
     value: {
-      ...{ tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
+      ...{ tool: id, verdict, rule, source, depends, ...defined({ uncovered }) },
+      ...{ state: state?.state, approved, tokens },
       ...defined({ reading, covers: readers }),
     },
     text: [
@@ -172,9 +174,8 @@ export async function why(
         ? []
         : [`in rules, ${quoted(name, 200)} has this name`]),
       forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
-      ...(["@resources", "@skills"].includes(own) && kind !== "deny"
-        ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
-        : []),
+      ...(uncovered === undefined ? [] : [uncoveredText(uncovered)]),
+      ...addressLines(own, { server, kind }),
       ...(isEnded ? [ENDED] : []),
       ...(readers === undefined ? uncoveredLines(app, id) : [readersText(server, readers)]),
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
@@ -187,6 +188,39 @@ export async function why(
     ].join("\n  "),
     note,
   };
+}
+
+/** Returns a line for the addresses of a server that the rules for its resources do not cover. */
+function addressLines(
+  part: string,
+  { server, kind }: { readonly server: string; readonly kind: Verdict["kind"] },
+): readonly string[] {
+  return ["@resources", "@skills"].includes(part) && kind !== "deny"
+    ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
+    : [];
+}
+
+/** An allow rule of the user's file that names the server of a tool and does not cover it. */
+interface UncoveredRule {
+  readonly rule: string;
+  readonly source: string;
+  readonly reason: string;
+}
+
+/** Returns the narrowest allow rule of the user's file that names a tool and does not cover it. */
+function uncoveredRule(app: App, id: ToolId): UncoveredRule | undefined {
+  const { users, config: { rules } } = app.policy.now;
+  const reason = users.whyUncovered(id);
+  const { path } = app.loaded().person;
+  const [line] = rules.allow.filter(({ pattern, source }) =>
+    source === path && pattern.kind !== "any" && matches(pattern, id)
+  ).sort((one, other) => narrowness(other.pattern) - narrowness(one.pattern));
+  if (reason === undefined || line === undefined) return undefined;
+  return { rule: line.pattern.text, source: line.source, reason };
+}
+
+function uncoveredText({ rule, source, reason }: UncoveredRule): string {
+  return `the rule ${quoted(rule, Infinity)} in ${source} does not cover this server: ${reason}`;
 }
 
 /** Returns whether a tool only reads: of a module by its permissions, else by its definition. */

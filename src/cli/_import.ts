@@ -22,6 +22,8 @@ import {
   readClientFile,
 } from "../config/clients.ts";
 import { serverText } from "../config/shown.ts";
+import { moveServers, undoableMoves } from "./_import_move.ts";
+import { shellWord } from "./_shell_word.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { placeOf } from "./_client_setup.ts";
@@ -29,12 +31,14 @@ import { usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import {
   addServers,
+  canUndo,
   findTarget,
   findUndo,
   presentServers,
   type TargetFile,
 } from "./_import_file.ts";
 import { saveKey } from "./_key.ts";
+import { offerTable } from "./_table_question.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
@@ -60,6 +64,10 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
     return { value, text: text || "No client has a configuration file here", note, code };
   }
   const { taken } = plan;
+  if (typed.move && !typed.dryRun && taken.length === 0) {
+    const lines = await moveServers(at, plan);
+    return { value, text: lines.join("\n") || text, note: "", code };
+  }
   if (typed.dryRun || taken.length === 0) {
     return { value, text, note: "Nothing was changed", code };
   }
@@ -70,8 +78,11 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const summary = await addServers(at.app, target, Object.fromEntries(servers));
   const kept = await keepValues(at, plan, "as the client's file has it");
-  const lines = [`${target.path}: ${summary}`, ...kept.values()];
-  return { value, text: lines.join("\n"), note: noteOf(plan, { lines: kept, app: at.app }), code };
+  const table = await offerTable(at, taken.map(({ name }) => name), workspace);
+  const moved = typed.move ? await moveServers(at, plan) : [];
+  const lines = [`${target.path}: ${summary}`, ...kept.values(), ...table, ...moved];
+  const note = noteOf(plan, { lines: kept, app: at.app, from: typed.move ? undefined : from });
+  return { value, text: lines.join("\n"), note, code };
 }
 
 /**
@@ -106,10 +117,16 @@ function unsetIn(taken: ImportPlan["taken"]): readonly string[] {
 }
 
 async function undo(at: CommandContext, target: TargetFile): Promise<Shown> {
-  const { said: summary, run } = await findUndo(at.app, target);
+  const moves = await undoableMoves(at.app);
+  const undos = moves.length > 0 && !canUndo(at.app, target.path)
+    ? moves
+    : [await findUndo(at.app, target), ...moves];
   needPerson("Cannot undo the import", "");
+  const summary = undos.map(({ said }) => said).join("\n");
   if (!await agrees(`${summary}. Continue?`, at)) return unchanged();
-  return { value: {}, text: await run() };
+  const lines: string[] = [];
+  for (const { run } of undos) lines.push(await run());
+  return { value: {}, text: lines.join("\n") };
 }
 
 async function planOf(
@@ -203,7 +220,12 @@ function nameOf({ name }: ClientEntry, app: App): string {
 
 function noteOf(
   { taken }: ImportPlan,
-  { lines, app }: { readonly lines: ReadonlyMap<string, string>; readonly app: App },
+  { lines, app, from }: {
+    readonly lines: ReadonlyMap<string, string>;
+    readonly app: App;
+    /** The client or the file; undefined if the servers were taken out of it. */
+    readonly from: string | undefined;
+  },
 ): string {
   const names = unsetIn(taken).filter((name) => !lines.has(name));
   const keys = names.length === 0
@@ -217,9 +239,12 @@ function noteOf(
   const files = [...Map.groupBy(taken, ({ entry }) => entry.path)].map(([path, own]) =>
     `  ${path}: ${own.map(({ entry }) => nameOf(entry, app)).join(", ")}`
   );
-  return `\n${keys}Your client still starts ${what} itself. Remove ${them} by hand:\n${
-    files.join("\n")
-  }\n\`pml import --undo\` undoes the import`;
+  const undoing = "`pml import --undo` undoes the import";
+  if (from === undefined) return `\n${keys}${undoing}`;
+  return `\n${keys}Your client still starts ${what} itself. \`pml import ${
+    shellWord(from)
+  } --move\` ` +
+    `takes ${them} out of:\n${files.join("\n")}\n${undoing}`;
 }
 
 function valueOf(

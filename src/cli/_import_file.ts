@@ -12,12 +12,14 @@ import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, objectOf, textOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
-import { readPlainText, writePrivate } from "../io/private_files.ts";
+import { containsKnownKey } from "../core/key_kinds.ts";
+import { isRandom, isSecretName } from "../core/secret_words.ts";
+import { readPlainText, unlessGone, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
 import { recordAction } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { backUp, fileNotChanged, place, readInside, type TextFile } from "./_files.ts";
-import { type YamlSetting, yamlWith } from "./_yaml_text.ts";
+import { type YamlSetting, yamlWith } from "../config/yaml_text.ts";
 
 /** A file that is to be edited. `found` is undefined if it does not exist yet. */
 export interface TargetFile {
@@ -33,7 +35,14 @@ interface ImportRecord {
   readonly after: string;
   /** Whether the old file was trusted. */
   readonly trusted: boolean;
+  /** Set if the edit took imported servers out of a client's file. */
+  readonly isMove?: boolean;
+  /** The names of the servers that the edit added. */
+  readonly added?: readonly string[];
 }
+
+/** A name and its text, in JSON, TOML or YAML. */
+const VALUE = /["']?([\w.-]{1,64})["']?\s{0,8}[:=]\s{0,8}["']?([^"'\s,]{6,400})/g;
 
 type ServerEntries = Readonly<Record<string, unknown>>;
 
@@ -88,7 +97,8 @@ export async function addServers(
 ): Promise<string> {
   const { path, found } = target;
   const text = await textWith(target, [{ at: ["mcpServers"], entry: servers, adds: true }]);
-  const { backup, trusted } = await editFile(app, target, { text });
+  const added = Object.keys(servers);
+  const { backup, trusted } = await editFile(app, target, { text, added });
   if (found === undefined) return "created";
   const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
   return `changed; the file before is ${backup}${but}`;
@@ -101,15 +111,19 @@ export async function addServers(
 export async function editFile(
   app: App,
   { path, found }: TargetFile,
-  { text, mode }: { readonly text: string; readonly mode?: number },
+  { text, mode, isMove, added }: Pick<ImportRecord, "isMove" | "added"> & {
+    readonly text: string;
+    readonly mode?: number;
+  },
 ): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
   return await store.whileEditing(path, async () => {
     const [before, after] = [hashOf(found), sha256(text)];
     const trusted = before !== null && await store.isTrusted(path, before);
     const earlier = readDone(app, path);
-    const backup = found && await backUp(found);
-    const done = { backup: backup ?? null, before, after, trusted };
+    const hasKey = found !== undefined && containsSecret(app, found.text);
+    const backup = found && await backUp(found, { elsewhere: backupFolder(app), hasKey });
+    const done = { backup: backup ?? null, before, after, trusted, ...defined({ isMove, added }) };
     try {
       await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
@@ -126,9 +140,17 @@ export async function editFile(
   });
 }
 
-/** Returns whether PML edited a file so that it can be undone. */
-export function canUndo(app: App, path: string): boolean {
-  return readDone(app, path).length > 0;
+/** The undo of an edit: a text that describes it, and the function that performs it. */
+export interface FileUndo {
+  readonly path: string;
+  readonly said: string;
+  readonly run: () => Promise<string>;
+}
+
+/** Returns whether the last edit of a file can be undone: a move of servers, or another edit. */
+export function canUndo(app: App, path: string, isMove = false): boolean {
+  const last = readDone(app, path).at(-1);
+  return last !== undefined && (last.isMove ?? false) === isMove;
 }
 
 /**
@@ -138,8 +160,13 @@ export function canUndo(app: App, path: string): boolean {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  what = "the import",
-): Promise<{ readonly path: string; readonly said: string; readonly run: () => Promise<string> }> {
+  { what = "the import", without }: {
+    /** The name of the edit. */
+    readonly what?: string;
+    /** Removes the added entries from a text, for a file whose other parts were changed since. */
+    readonly without?: ((text: string) => Promise<string>) | undefined;
+  } = {},
+): Promise<FileUndo> {
   const { path, found } = target;
   const all = readDone(app, path);
   const last = all.at(-1);
@@ -150,6 +177,17 @@ export async function findUndo(
   const now = hashOf(found);
   // guard: undo-changed
   if (now !== after && now !== before) {
+    // A workspace file that the user does not trust is not edited.
+    const isOpen = !isTrustable(path) ||
+      found !== undefined && await app.policy.store.isTrusted(path, sha256(found.text));
+    const remaining = async (text: string) =>
+      last.added === undefined || !isOpen
+        ? await without?.(text)
+        : await withoutAdded(target, last.added);
+    const rest = found && await remaining(found.text).catch(() => undefined);
+    if (found !== undefined && rest !== undefined) {
+      return undoOfPart(app, { path, present: found, rest, all, what });
+    }
     const kept = backup === null
       ? "there was no file before it"
       : `the file before it is ${backup}`;
@@ -176,6 +214,42 @@ export async function findUndo(
       return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
     });
   return { path, said, run };
+}
+
+/** Returns the text of a file without servers that an import added. */
+async function withoutAdded(target: TargetFile, names: readonly string[]): Promise<string> {
+  const settings = names.map((name) => ({ at: ["mcpServers", name] as const, entry: undefined }));
+  return await textWith(target, settings);
+}
+
+/** Returns the undo that removes only the part that PML added, because other parts changed since. */
+function undoOfPart(
+  app: App,
+  { path, present, rest, all, what }: {
+    readonly path: string;
+    readonly present: TextFile;
+    readonly rest: string;
+    readonly all: readonly ImportRecord[];
+    readonly what: string;
+  },
+): FileUndo {
+  const isThere = rest !== present.text;
+  const summary = isThere
+    ? `${path} was changed since: only the entries of ${what} will be removed`
+    : `${path} no longer has the entries of ${what}`;
+  const run = () =>
+    app.policy.store.whileEditing(path, async () => {
+      if (readDone(app, path).length !== all.length) {
+        throw fileNotChanged(path, "it was changed meanwhile");
+      }
+      const trusted = await app.policy.store.isTrusted(path, sha256(present.text));
+      if (isThere) await replace(app, { path, found: present, text: rest, trusted });
+      await keepDone(app, path, all.slice(0, -1));
+      const { backup = null } = all.at(-1) ?? {};
+      if (backup !== null) await Deno.remove(backup).catch(unlessGone);
+      return `${path}: ${isThere ? `the entries of ${what} were removed` : "unchanged"}`;
+    });
+  return { path, said: summary, run };
 }
 
 async function putBack(app: App, { path, found, copy, last }: {
@@ -268,14 +342,29 @@ function readDone(app: App, path: string): readonly ImportRecord[] {
   } catch {
     // Half a record is none.
   }
-  // A copy is next to its file. No other file replaces it, or is removed.
+  // A copy is next to its file, or in the PML home. No other file replaces it, or is removed.
   const isDone = (one: unknown) => {
     const { backup, before } = objectOf(one);
     // guard: undo-outside
-    return backup === null ? before === null : dirname(textOf(backup)) === dirname(path);
+    if (backup === null) return before === null;
+    return [dirname(path), backupFolder(app)].includes(dirname(textOf(backup)));
   };
   if (Array.isArray(all) && all.every(isDone)) return all;
   throw fileNotChanged(file, `it is not a record of PML's changes to ${path}`);
+}
+
+function backupFolder(app: App): string {
+  return join(app.config().home, "backups");
+}
+
+/** Returns whether a text of a client's file may contain a key. */
+function containsSecret(app: App, text: string): boolean {
+  if (app.parts.redactor.redact(text) !== text || containsKnownKey(text)) return true;
+  for (const [, name = "", value = ""] of text.matchAll(VALUE)) {
+    if (isSecretName(name) && !value.includes("${")) return true;
+    if (isRandom(value)) return true;
+  }
+  return false;
 }
 
 async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {

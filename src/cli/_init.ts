@@ -123,11 +123,16 @@ async function offered(
 ): Promise<readonly string[]> {
   const states = await clientStates(at.app);
   const lines: string[] = [];
-  for (const { client, startsPml, others } of states) {
+  for (const { client, startsPml, others, imported } of states) {
     const count = others.length === 1 ? "one server" : `${others.length} servers`;
     const them = others.length === 1 ? "it" : "them";
     if (!clients.includes(client)) {
       if (!startsPml) lines.push(`${client} does not start PML: \`pml init --client ${client}\``);
+    } else if (others.length > 0 && imported.length === others.length) {
+      lines.push(
+        `${client} still starts ${count} itself that PML has, too; ` +
+          `\`pml import ${client} --move\` takes ${them} out of its file`,
+      );
     } else if (others.length > 0 && ask && !dry) {
       tell(
         `\n${client} starts ${count} itself. PML can take ${them}:`,

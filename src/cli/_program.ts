@@ -13,6 +13,7 @@ import type { Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
 import { examples, helpText, OPTIONS } from "./_help.ts";
 import { paintHelp } from "./_paint.ts";
+import { shellWord } from "./_shell_word.ts";
 import { print } from "./out.ts";
 
 /** Runs the command that the arguments name, and returns the exit code. */
@@ -48,6 +49,13 @@ function asUsage({ message }: CommanderError, args: readonly string[]): PmlError
   const reason = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
     .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, '. Did you mean "$1"?')
     .replace(/\.$/, "");
+  if (args[0] === "unallow") {
+    const rule = args.slice(1).map((word) => shellWord(word)).join(" ") || "RULE";
+    return usage(
+      `Cannot run ${quoted(`pml ${args.join(" ")}`)}: unknown command "unallow"`,
+      `Run \`pml allow --remove ${rule}\``,
+    );
+  }
   return usage(
     `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${reason || "unknown command"}`,
     `Look at \`pml ${isCommand(args[0]) ? `${args[0]} ` : ""}--help\``,

@@ -1,43 +1,41 @@
 /**
- * `pml allow`, `pml ask` and `pml deny`: put a rule into a file, and keep its comments.
+ * `pml allow`, `pml ask` and `pml deny`: put a rule into a file or remove it, and keep its comments.
  *
  * @module
  */
 
+import type { App } from "../app/app.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
-import { defined, isObject, objectOf } from "../core/json.ts";
-import { isSameRule, parsePattern } from "../core/pattern.ts";
+import { defined, isObject, objectOf, quoted } from "../core/json.ts";
+import { isSameRule, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
-import { askForTools, type CommandContext, type Typed } from "./_command_context.ts";
-import { agreed, changeOf } from "./_config_file.ts";
+import {
+  listSettings,
+  movedRules,
+  type PresentLists,
+  RULE_LISTS,
+  type RuleList,
+} from "../policy/rule_lists.ts";
+import { reachText } from "../policy/rule_file.ts";
+import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
+import { agreed, changeOf, type FileChange } from "./_config_file.ts";
+import { suggestionFor, usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import { readersOf, readersText } from "./_readers.ts";
-import { unmetRule } from "./_unmet_rules.ts";
-
-const LISTS = ["allow", "ask", "deny"] as const;
-
-/** A list of rules. */
-export type RuleList = typeof LISTS[number];
+import { unmetRule, whyUncovered } from "./_unmet_rules.ts";
 
 /**
  * Returns the command that adds a rule to one list and removes it from the two others. The name of a
  * server alone means all of its tools.
  */
 export function ruleCommand(list: RuleList) {
-  return async (at: CommandContext, { words: [said = ""], workspace = false, json }: Typed) => {
-    const rule = isServerName(said) ? `${said}:*` : said;
+  return async (at: CommandContext, typed: Typed): Promise<Shown> => {
+    const rule = ruleOf(typed.words[0]);
+    if (typed.remove) return await removeRule(at, { ...typed, rule, lists: [list] });
+    const { json } = typed;
     const pattern = parsePattern(rule);
-    const lists = await listsIn(at, workspace);
-    const settings = LISTS.flatMap((name) => {
-      const before = lists[name] ?? [];
-      const others = before.filter((one) => !isSameRule(one, rule));
-      const has = others.length < before.length;
-      if (name !== list) {
-        return has || lists.isNew && before.length > 0 ? [{ at: pathOf(name), entry: others }] : [];
-      }
-      return [{ at: pathOf(name), entry: has ? before : [...before, rule] }];
-    });
-    const change = await changeOf(at.app, { workspace, settings });
+    const [workspace, reason] = fileOf(at.app, { list, pattern, chosen: typed.workspace });
+    const change = await rulesChange(at.app, { workspace, rules: [{ list, rules: [rule] }] });
     const isOfTools = pattern.kind !== "any" && pattern.kind !== "server";
     if (isOfTools) await askForTools(at, { only: pattern.server });
     const unmet = unmetRule(at.app, { pattern, source: change.path });
@@ -45,22 +43,143 @@ export function ruleCommand(list: RuleList) {
     const covers = readers?.length && "server" in pattern
       ? `It ${readersText(pattern.server, readers)}`
       : undefined;
-    const about = { list, rule, ...defined({ covers: readers }) };
-    return await agreed(at, { change, said: unmet?.said ?? covers, about, json });
+    const remarks = [reason, unmet?.said ?? covers].filter((line) => line !== undefined).join("\n");
+    const about = {
+      list,
+      rule,
+      reach: workspace ? "workspace" : "user",
+      ...defined({ covers: readers }),
+    };
+    const reach = reachIn(at.app, workspace);
+    return await agreed(at, { change, said: remarks, about, json, reach });
   };
 }
 
-function pathOf(list: RuleList): readonly ["permissions", RuleList] {
-  return ["permissions", list];
+/**
+ * Removes a rule from these lists of the file that contains it. Throws if no file or both files
+ * contain it.
+ */
+export async function removeRule(
+  at: CommandContext,
+  { rule: typed, lists = RULE_LISTS, workspace, json }: Pick<Typed, "workspace" | "json"> & {
+    readonly rule: string;
+    readonly lists?: readonly RuleList[];
+  },
+): Promise<Shown> {
+  const pattern = parsePattern(typed);
+  const rule = pattern.kind === "arguments"
+    ? `${pattern.server}:${pattern.tool}(${pattern.canonical})`
+    : typed;
+  const places = workspace === undefined ? [false, true] : [workspace];
+  const present = await Promise.all(
+    places.map(async (place) => {
+      const permissions = objectOf((await listsIn(at.app, place)).permissions) as PresentLists;
+      return { place, permissions, rules: lists.flatMap((list) => permissions[list] ?? []) };
+    }),
+  );
+  const [found, other] = present.filter(({ rules }) => rules.some((one) => isSameRule(one, rule)));
+  if (found === undefined) {
+    throw unlisted(rule, lists, present.flatMap(({ rules }) => rules));
+  }
+  if (other !== undefined) {
+    throw usage(
+      `Cannot remove the rule ${quoted(rule, 200)}: your config.yaml and .pml.json both have it`,
+      "Choose the file with --workspace or --no-workspace",
+    );
+  }
+  const { permissions, place } = found;
+  const chosen = Object.fromEntries(lists.map((list) => [list, permissions[list]]));
+  const settings = listSettings(chosen, movedRules(chosen, [rule], undefined));
+  const change = await changeOf(at.app, { workspace: place, settings });
+  const about = { removed: rule, reach: place ? "workspace" : "user" };
+  return await agreed(at, { change, about, json, reach: reachIn(at.app, place) });
 }
 
-/** Returns the lists of a file. A workspace file without any gets the default rules with its first. */
-async function listsIn(
-  { app }: CommandContext,
-  workspace: boolean,
-): Promise<Partial<Record<RuleList, readonly string[]>> & { readonly isNew: boolean }> {
-  const value = await valueIn(await findTarget(app, workspace));
-  const { permissions } = objectOf(value);
-  if (isObject(permissions)) return { ...permissions, isNew: false };
-  return workspace ? { ...DEFAULT_TEXTS, isNew: true } : { isNew: false };
+/** Returns the change of a file that puts rules into lists, in one edit. */
+export async function rulesChange(
+  app: App,
+  { workspace, rules }: {
+    readonly workspace: boolean;
+    readonly rules: readonly { readonly list: RuleList; readonly rules: readonly string[] }[];
+  },
+): Promise<FileChange> {
+  const { permissions } = await listsIn(app, workspace);
+  const isNew = workspace && !isObject(permissions);
+  // A workspace file without rules gets the default rules with its first.
+  const before: PresentLists = isNew ? DEFAULT_TEXTS : objectOf(permissions);
+  const after = rules.reduce<PresentLists>(
+    (lists, one) => movedRules(lists, one.rules, one.list),
+    before,
+  );
+  const all = rules.length === 0 ? [] : listSettings(isNew ? {} : before, after);
+  const settings = all.filter(({ entry }) => !isNew || Array.isArray(entry) && entry.length > 0);
+  return await changeOf(app, { workspace, settings });
+}
+
+/** Returns the rule that a user typed. The name of a server alone means all of its tools. */
+export function ruleOf(typed = ""): string {
+  return isServerName(typed) ? `${typed}:*` : typed;
+}
+
+/**
+ * Returns the changes that remove the rules of a server from the user's file and from a trusted
+ * workspace file.
+ */
+export async function ruleRemovals(app: App, server: string): Promise<readonly FileChange[]> {
+  const changes: FileChange[] = [];
+  for (const workspace of app.config().trusted ? [false, true] : [false]) {
+    const lists = objectOf((await listsIn(app, workspace)).permissions) as PresentLists;
+    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter((rule) => {
+      const pattern = parsePattern(rule);
+      return pattern.kind !== "any" && pattern.server === server;
+    });
+    if (rules.length === 0) continue;
+    const settings = listSettings(lists, movedRules(lists, rules, undefined));
+    changes.push(await changeOf(app, { workspace, settings }));
+  }
+  return changes;
+}
+
+/**
+ * Returns whether a rule is written into the workspace file, and a line that explains it. An allow
+ * rule of the user's file would not cover a server that the workspace defines.
+ */
+function fileOf(
+  app: App,
+  { list, pattern, chosen }: {
+    readonly list: RuleList;
+    readonly pattern: Pattern;
+    readonly chosen: boolean | undefined;
+  },
+): readonly [workspace: boolean, line?: string] {
+  if (chosen === true || list !== "allow") return [chosen === true];
+  const { path } = app.loaded().person;
+  const reason = whyUncovered(app, { pattern, source: path });
+  if (reason === undefined) return [false];
+  const line = `An allow rule in ${path} does not cover this server: ${reason}`;
+  return [chosen === undefined, line];
+}
+
+async function listsIn(app: App, workspace: boolean) {
+  return objectOf(await valueIn(await findTarget(app, workspace)));
+}
+
+function reachIn(app: App, workspace: boolean): string {
+  const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
+  return reachText({ path, isOfUser: !workspace }, app.loaded());
+}
+
+function unlisted(rule: string, lists: readonly RuleList[], known: readonly string[]) {
+  const where = lists.length === 1 ? `${lists[0]} rule` : "rule";
+  const [server = ""] = rule.split(":", 1);
+  const same = [...new Set(known)].filter((one) => one.startsWith(`${server}:`));
+  const otherwise = same.length === 0
+    ? "See all with `pml rules`"
+    : `Rules of ${server}: ${same.slice(0, 5).join(", ")}`;
+  return usage(
+    `Cannot remove ${quoted(rule, 200)}: no file of yours has this ${where}`,
+    DEFAULT_TEXTS.allow.includes(rule)
+      ? `It is a default rule; \`pml ask ${rule}\` makes its calls ask`
+      : suggestionFor(rule, { known, otherwise }),
+  );
 }

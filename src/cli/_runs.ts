@@ -43,7 +43,7 @@ const USUAL: Readonly<Record<string, ContextCommand>> = {
   },
   ...later(["add", "import", "init", "list", "remove"], setup),
   ...later(["allow", "ask", "capability", "config", "deny", "install-model", "key"], settings),
-  ...later(["learn", "outdated", "token", "types", "upgrade"], settings),
+  ...later(["learn", "outdated", "rules", "token", "types", "upgrade"], settings),
   ...later(["dev"], () => import("./_dev.ts")),
 };
 /** Those that also run under a broken one; the empty name is `pml` without a command. */

@@ -11,6 +11,7 @@ import { installModel } from "./_install_model.ts";
 import { key } from "./_key.ts";
 import { learn } from "./_learn.ts";
 import { ruleCommand } from "./_rules.ts";
+import { rules } from "./_rule_list.ts";
 import { token } from "./_token.ts";
 import { outdated, upgrade } from "./_upgrade.ts";
 
@@ -21,6 +22,7 @@ export const SETTINGS = {
   key,
   learn,
   outdated,
+  rules,
   token,
   types,
   upgrade,

@@ -44,9 +44,14 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--json": "only show it, as JSON",
       "--dry-run": "only show it",
       "--workspace": IN_WORKSPACE,
-      "--undo": "undo the last import",
+      "--move": "take the imported servers out of the client's file",
+      "--undo": "undo the last import, also in the files of clients",
     },
-    examples: ["pml import cursor", "pml import --workspace .mcp.json"],
+    examples: [
+      "pml import cursor",
+      "pml import claude-code --move",
+      "pml import --workspace .mcp.json",
+    ],
   },
   {
     usage: "learn <server> [calls...]",

@@ -111,6 +111,43 @@ function keyText({ reply, tools }: OfferedAnswer, once: boolean): string {
   return reply === "All" ? `[${key}] ${tools} tools` : `[${key}] ${name}`;
 }
 
+/**
+ * Asks for one of these keys. Input from before the question is discarded. Returns undefined if the
+ * user stops.
+ */
+export async function askKey(
+  message: string,
+  { keys, otherwise, signal }: {
+    /** The keys, in lower case, with the meaning of each. */
+    readonly keys: Readonly<Record<string, string>>;
+    /** The key whose meaning Enter has, too. */
+    readonly otherwise: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<string | undefined> {
+  const shown = Object.entries(keys).map(([key, meaning]) =>
+    `[${key === otherwise ? key.toUpperCase() : key}] ${meaning}`
+  );
+  setRaw();
+  try {
+    await dropTyped(signal);
+    tell(`${message} ${shown.join("  ")} `, { end: "", paint: paintQuestion });
+    for (;;) {
+      const typed = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
+      const key = ["\r", "\n"].includes(typed) ? otherwise : typed;
+      if (BREAK_OFF.includes(key) || Object.hasOwn(keys, key)) {
+        tell(keys[key] ?? "");
+        return BREAK_OFF.includes(key) ? undefined : key;
+      }
+      await dropTyped(signal, { quiet: WORD_MS });
+      tell(`\nPress ${Object.keys(keys).join(", ")}. `, { end: "" });
+    }
+  } finally {
+    await dropTyped(signal);
+    commandProcess().stdin.setRaw(false);
+  }
+}
+
 /** Shows facts, and asks whether the user agrees. */
 export async function agrees(
   question: string,

@@ -12,6 +12,7 @@ import { asPmlError } from "../core/errors.ts";
 import { readPlain } from "../io/private_files.ts";
 import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
+import { offerTable } from "./_table_question.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 import { typedPath } from "./command_process.ts";
@@ -50,10 +51,13 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   }
   needPerson("Cannot trust the workspace file");
   if (open !== undefined) {
+    const path = app.loaded().file?.realPath ?? "";
+    const isFirst = await app.policy.store.record(path) === undefined;
     if (!await askUntrusted(open, signal)) {
       return { value, text: "Not trusted: nothing was changed", code: 1 };
     }
     await recordAction(at, "trusted", { file, facts: open.facts });
+    if (isFirst) await offerTables(at);
   }
   // Only a trusted file names the registries that PML asks.
   for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
@@ -63,6 +67,15 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
     }
   }
   return { value, text: open === undefined ? "" : "Trusted" };
+}
+
+/** Offers the table of the servers that the file defines. */
+async function offerTables(at: CommandContext): Promise<void> {
+  const { policy } = at.app;
+  await policy.reload();
+  const own = at.app.config().servers.filter((server) => policy.isShared(server));
+  const lines = await offerTable(at, own.map(({ name }) => name), true);
+  if (lines.length > 0) tell(lines.join("\n"));
 }
 
 /**

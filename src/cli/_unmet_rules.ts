@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import { DEFAULTS_SOURCE, type RuleLine } from "../config/rules.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
-import { splitToolId, toolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { readersOf, readersText } from "./_readers.ts";
 
 /**
@@ -26,8 +26,25 @@ export interface UnmetRule {
 export function unmetRules(app: App): readonly UnmetRule[] {
   const { config: { rules } } = app.policy.now;
   const lines = [...rules.deny, ...rules.ask, ...rules.allow];
-  return lines.filter(({ source }) => source !== DEFAULTS_SOURCE)
+  const unmet = lines.filter(({ source }) => source !== DEFAULTS_SOURCE)
     .flatMap((line) => unmetRule(app, line) ?? []);
+  return [...unmet, ...rules.allow.flatMap((line) => uncovered(app, line) ?? [])];
+}
+
+/** Returns an allow rule of the user's file that does not cover the server that it names. */
+function uncovered(app: App, line: RuleLine): UnmetRule | undefined {
+  const reason = whyUncovered(app, line);
+  if (reason === undefined) return undefined;
+  const { pattern: { text }, source } = line;
+  const rule = `The rule ${quoted(text, 200)} in ${quoted(source, 400)}`;
+  return { said: `${rule} does not apply here: ${reason}`, isNear: false };
+}
+
+/** Returns why an allow rule does not cover the server that it names; undefined if it does. */
+export function whyUncovered(app: App, { pattern, source }: RuleLine): string | undefined {
+  if (pattern.kind === "any" || source !== app.loaded().person.path) return undefined;
+  const tool = "tool" in pattern ? pattern.tool : "*";
+  return app.policy.now.users.whyUncovered(`${pattern.server}:${tool}` as ToolId);
 }
 
 /** Returns the unknown name in a rule; undefined if it matches something. */

@@ -35,6 +35,8 @@ export interface ImportableServer {
 export interface SkippedServer {
   readonly entry: ClientEntry;
   readonly why: string;
+  /** The server that PML has with the same definition, and the variables that it needs. */
+  readonly same?: Pick<ImportableServer, "name" | "definition" | "variables">;
 }
 
 /** The servers that can be imported, and those that cannot. */
@@ -85,7 +87,7 @@ export function pickServers(
   );
   for (const candidate of candidates) {
     const done = settled(candidate, { variables, present });
-    if ("why" in done) skipped.push({ entry: candidate.entry, why: done.why });
+    if ("why" in done) skipped.push({ entry: candidate.entry, ...done });
     else {
       taken.push(done);
       present.set(done.name, done.definition);
@@ -124,7 +126,7 @@ function settled(
     readonly variables: ImportVariables;
     readonly present: ReadonlyMap<string | undefined, unknown>;
   },
-): ImportableServer | { readonly why: string } {
+): ImportableServer | Omit<SkippedServer, "entry"> {
   const { entry, name, definition: raw } = candidate;
   const wrong = problemOf(entry.name, raw) ?? urlProblemOf(raw);
   if (wrong !== undefined) return { why: wrong };
@@ -135,6 +137,7 @@ function settled(
     const same = isDeepStrictEqual(nameless(current), nameless(definition));
     return {
       why: `there is a server "${name}" already, with ${same ? "the same" : "another"} definition`,
+      ...same && { same: { name, definition, variables: variables.of(definition) } },
     };
   }
   if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {

@@ -79,9 +79,6 @@ Deno.test("JsonSchema explains a pattern by the description of its text", () => 
     properties: { code, list: { items: { $ref: "#/$defs/code" } } },
     $defs: { code },
   });
-  assert.equal(
-    schema.wrong({ code: "euro" }),
-    "code: the value does not match pattern (A currency, such as EUR)",
-  );
+  assert.match(schema.wrong({ code: "euro" }) ?? "", /^code: .*pattern \(A currency, .*EUR\)$/);
   assert.match(schema.wrong({ list: ["euro"] }) ?? "", /^list\.0: .*pattern/);
 });

@@ -15,7 +15,7 @@ import { isBusy, repeated } from "./waiting.ts";
 
 const WRITING = ".pml-tmp";
 /** The hint for a file that could not be written. */
-export const UNCHANGED = "The file is unchanged. Check its content, then try again";
+const UNCHANGED = "The file is unchanged. Check its content, then try again";
 
 /** Returns whether the mode of a file lets other people use it. Windows has no such modes. */
 export function isSharedMode({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {
@@ -154,6 +154,17 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
     await repeated(() => Deno.remove(temporary)).catch(unlessGone);
   }
   await syncName(path);
+}
+
+/** Returns the error for a file that stays as it is. */
+export function fileNotChanged(path: string, why: unknown): PmlError {
+  if (why instanceof PmlError) return why;
+  return fileError(path, messageOf(why), UNCHANGED);
+}
+
+/** Returns the error for a file in which nothing else would stay as it is. */
+export function uneditable(path: string): PmlError {
+  return fileNotChanged(path, "it cannot be edited without another change");
 }
 
 /** Syncs the folder of a path, so that a rename or a removal is on the disk. */

@@ -49,14 +49,16 @@ function titleOf(subjects: readonly Subject[]): string {
   return `PML asks: may ${names} ${subjects[0]?.isSaved ? "be saved as a tool" : "run"}?`;
 }
 
-/** Returns a line that describes the effect of the "Always" rule. */
+/** Returns a line that describes the effect of the "Always" rule. `reach` is where it applies. */
 export function alwaysText(
   rule: string,
   subject: Pick<Subject, "tool" | "members"> | undefined,
+  reach?: string,
 ): string {
-  if (rule !== subject?.tool) return '"Always" allows exactly these arguments';
+  const where = reach === undefined ? "" : `: a rule ${unhidden(reach)}`;
+  if (rule !== subject?.tool) return `"Always" allows exactly these arguments${where}`;
   const others = subject.members === undefined ? "" : " and other members";
-  return `"Always" allows this tool, with any arguments${others}`;
+  return `"Always" allows this tool, with any arguments${others}${where}`;
 }
 
 /** Returns the lines about an answer for a session. */

@@ -1,15 +1,16 @@
 /**
- * Adds rules to the workspace file atomically. A trusted file stays trusted.
+ * Adds rules to the workspace file or to the user's file atomically. A trusted file stays trusted.
  *
  * @module
  */
 
 import { dirname } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { objectOf, quoted } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { type PlainFile, readPlain, writeWhole } from "../io/private_files.ts";
 import { type AddedRules, newText, type RuleLists, textWithRules } from "./_rule_text.ts";
+import { listSettings, movedRules, type RuleList } from "./rule_lists.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
 
 export type { RuleLists } from "./_rule_text.ts";
@@ -64,6 +65,34 @@ async function edit(
   await trusted.move(file, { from, to: [from, to] });
   await writeWhole(file, { bytes, mode: before.mode, over: before.bytes });
   await trusted.move(file, { from: to, to: [to] });
+}
+
+/** Adds rules to a list of the user's file in one edit, and removes them from the other lists. */
+export async function addUserRules(
+  file: string,
+  { rules, list, trusted }: {
+    readonly rules: readonly string[];
+    readonly list: RuleList;
+    readonly trusted: TrustStore;
+  },
+): Promise<void> {
+  await trusted.whileEditing(file, async () => {
+    const plain = readPlain(file);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+      .decode(plain?.bytes ?? new Uint8Array());
+    const [{ yamlWith }, yaml] = await Promise.all([
+      import("../config/yaml_text.ts"),
+      import("yaml"),
+    ]);
+    const { permissions } = objectOf(yaml.parse(text));
+    const before = objectOf(permissions);
+    const settings = listSettings(before, movedRules(before, rules, list));
+    if (settings.length === 0) return;
+    const bytes = new TextEncoder().encode(await yamlWith(text, { path: file, settings }));
+    if (bytes.length > RULES_FILE_MAX) throw tooLong(file, bytes.length);
+    const mode = plain?.mode ?? 0o600;
+    await writeWhole(file, { bytes, mode, over: plain?.bytes ?? "nothing" });
+  });
 }
 
 function notTrusted(file: string): PmlError {

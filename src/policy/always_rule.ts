@@ -1,5 +1,6 @@
 /**
- * The rules that lasting answers add to the workspace file, and which calls a listed file allows.
+ * The rules that lasting answers add to the workspace file or the user's file, and which calls a
+ * listed file allows.
  *
  * @module
  */
@@ -9,19 +10,20 @@ import type { Call } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
-import { splitToolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { AddedRules } from "./_rule_text.ts";
 import { alwaysWins } from "./always_wins.ts";
 import { type CoveredTool, MultiToolRules } from "./multi_tool_rules.ts";
 import { makeJudge } from "./rules.ts";
 import { isTrustedByVariable, type Policy } from "./policy.ts";
+import { reachText } from "./rule_file.ts";
 import { reads } from "./snapshot.ts";
 
 const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
 type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
-/** Makes the rules of "Always" and "Never", and adds them to the workspace file. */
+/** Makes the rules of "Always" and "Never", and adds them to the file for them. */
 export class AlwaysRules {
   /** The rules that an answer wrote for several tools. */
   readonly multiTool: MultiToolRules;
@@ -44,17 +46,23 @@ export class AlwaysRules {
     if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
     if (loaded.wide && reads(config, id)) return undefined;
     if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
-    const { workspace, rules, narrowing } = config;
+    const { workspace, narrowing } = config;
+    const rules = this.#policy.now.users.rulesFor(id, config.rules);
     const partOf = (rules: Rules) =>
       makeJudge(rules, { known, workspace, variablesOf, readers, isPart: true });
     // No rule of the user overrides an ask rule of a company.
     const company = narrowing?.company?.judge(() => ALLOWED, partOf);
     // guard: company-always
     if (company?.(id, args).kind === "ask") return undefined;
-    const wanted = { rule, id, args, source: this.#policy.rulesFile };
+    const wanted = { rule, id, args, source: this.#policy.fileFor(id).path };
     return alwaysWins(rules, { ...wanted, known, workspace, variablesOf, readers })
       ? rule
       : undefined;
+  }
+
+  /** Returns where lasting answers write the rules of a call, and where the rules apply. */
+  reach({ id }: Pick<AskedCall, "id">): string {
+    return reachText(this.#policy.fileFor(id), this.#policy.now.loaded);
   }
 
   /** Returns the deny rule that "Never" would add for a call, if it can be written. */
@@ -66,24 +74,26 @@ export class AlwaysRules {
     return isWritable && !isOfOther && !id.endsWith(":@tools") ? id : undefined;
   }
 
-  /** Adds the "Always" rule of a call to the workspace file. */
+  /** Adds the "Always" rule of a call to the file for it. */
   async add(call: AskedCall): Promise<void> {
     const rule = this.#ruleOf(call);
     if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-    await this.#write({ rules: [rule] });
+    await this.#write(call.id, { rules: [rule] });
     // Unlike an answer for several tools, this one was about the present definition of the tool.
-    await this.multiTool.remove({ rule, source: this.#policy.rulesFile });
+    await this.multiTool.remove({ rule, source: this.#policy.fileFor(call.id).path });
     await this.#policy.reload();
   }
 
-  /** Adds an allow rule for each of several tools, in one edit. */
+  /** Adds an allow rule for each of several tools of a server, in one edit. */
   async addTools(tools: readonly CoveredTool[]): Promise<void> {
+    const [first] = tools;
+    if (first === undefined) return;
     // guard: set-again
     if (tools.some(({ id }) => this.offered({ id, arguments: {} }) !== id)) {
       throw new TypeError("a rule for one of the tools would have no effect now");
     }
-    await this.multiTool.add(this.#policy.rulesFile, tools);
-    await this.#write({ rules: tools.map(({ id }) => id) });
+    await this.multiTool.add(this.#policy.fileFor(first.id).path, tools);
+    await this.#write(first.id, { rules: tools.map(({ id }) => id) });
     await this.#policy.reload();
   }
 
@@ -91,18 +101,17 @@ export class AlwaysRules {
   async deny(call: Pick<AskedCall, "id">): Promise<void> {
     const rule = this.denialOf(call);
     if (rule === undefined) throw new TypeError("no deny rule can be written here");
-    await this.#write({ rules: [rule], list: "deny" });
+    await this.#write(call.id, { rules: [rule], list: "deny" });
     await this.#policy.reload();
   }
 
-  async #write(added: AddedRules): Promise<void> {
-    const { addRules } = await import("./always.ts");
-    await addRules(this.#policy.rulesFile, {
-      ...added,
-      trusted: this.#policy.store,
-      defaults: DEFAULT_TEXTS,
-      listed: isTrustedByVariable(this.#policy.now.loaded),
-    });
+  async #write(id: ToolId, { rules, list = "allow" }: AddedRules): Promise<void> {
+    const { addRules, addUserRules } = await import("./always.ts");
+    const { path, isOfUser } = this.#policy.fileFor(id);
+    const trusted = this.#policy.store;
+    if (isOfUser) return await addUserRules(path, { rules, list, trusted });
+    const listed = isTrustedByVariable(this.#policy.now.loaded);
+    await addRules(path, { rules, list, trusted, defaults: DEFAULT_TEXTS, listed });
   }
 
   #ruleOf({ id, arguments: args, fixed, members }: AskedCall): string | undefined {

@@ -63,6 +63,8 @@ export interface LastingAnswers {
 export interface QuestionOptions extends LastingAnswers {
   /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
+  /** Where "Always" would write that rule, and where the rule would apply. */
+  readonly reach?: string | undefined;
   /** Whether only an answer at a terminal counts, because the client answers without the user. */
   readonly terminalOnly?: boolean;
   /** Whether an answer also covers equal questions that are open at the same time. */
@@ -153,7 +155,7 @@ export class Approvals {
     const differing = subjects.map((each) => this.#members.differing(each));
     const effects = [
       ...session === undefined ? [] : [sessionText(session, subject)],
-      ...always === undefined ? [] : [`${alwaysText(always, subject)}\n`],
+      ...always === undefined ? [] : [`${alwaysText(always, subject, options.reach)}\n`],
     ];
     const plain = [fullText(subjects, differing), ...effects.length > 0 ? ["\n"] : [], ...effects]
       .join("");

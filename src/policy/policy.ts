@@ -15,14 +15,15 @@ import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts
 import type { Config, ConfigOwner } from "../config/current_config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Keys } from "../config/keys.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
-import { FILE_NAME, realPathOf } from "../config/workspace.ts";
+import { FILE_NAME, pathExists, realPathOf } from "../config/workspace.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
-import type { WarningLog } from "../io/private_files.ts";
+import { isRegularFile, type WarningLog } from "../io/private_files.ts";
 import { TrustStore } from "./trust.ts";
+import type { RuleFile } from "./rule_file.ts";
 import type { PinnedWorkspace } from "./pinned_workspace.ts";
 import {
   type ShownFile,
@@ -71,8 +72,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   readonly #parts: PolicyParts;
   readonly #listeners = new Set<(change: PolicyChange) => void>();
   #loaded: LoadedConfig;
-  /** The names of the registry servers that the user approved in this workspace. */
-  #approved: readonly string[] = [];
+  /** The registries of the servers that the user approved in this workspace, by their names. */
+  #approved: ReadonlyMap<string, string> = new Map();
   #capabilities: CapabilityPolicy | undefined;
   #keys: Pick<Keys, "plain"> | undefined;
   #readers: Readers | undefined;
@@ -176,9 +177,9 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     this.#tell("configuration");
   }
 
-  /** Sets the names of the approved servers of registries. */
-  approve(names: readonly string[]): void {
-    this.#approved = names;
+  /** Sets the approved servers of registries: the address of the registry of each name. */
+  approve(registries: ReadonlyMap<string, string>): void {
+    this.#approved = registries;
     // Newly read files are used only after their trust is determined.
     this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
     this.#tell("registry");
@@ -370,6 +371,17 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     return file?.path ?? join(workspace.root, FILE_NAME);
   }
 
+  /** Returns the file to which "Always" writes the rule of a tool. */
+  fileFor(id: ToolId): RuleFile {
+    const { path, servers } = this.#now.loaded.person;
+    const definition = this.definitionOf(splitToolId(id).server);
+    const isOwn = definition !== undefined && servers.includes(definition) &&
+      this.#now.config.narrowing?.identity === undefined;
+    // PML writes through no link. Users keep linked settings in a repository.
+    const isOfUser = isOwn && (isRegularFile(path) || !pathExists(path));
+    return isOfUser ? { path, isOfUser } : { path: this.rulesFile, isOfUser };
+  }
+
   #tell(change: PolicyChange): void {
     for (const listener of this.#listeners) listener(change);
   }
@@ -378,7 +390,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     return snapshotOf(loaded, {
       version: ++this.#version,
       trust,
-      known: [...this.#parts.builtins, ...this.#approved, ...this.#capabilities?.names ?? []],
+      registries: this.#approved,
       builtins: this.#parts.builtins,
       capabilities: this.#capabilities,
       readers: this,

@@ -14,6 +14,7 @@ import { kindOf } from "../servers/kinds.ts";
 import { type Judge, type JudgeOptions, makeJudge, type Readers, rulesVersion } from "./rules.ts";
 import type { TrustState } from "./workspace_trust.ts";
 import { pathVariables } from "./path_variables.ts";
+import { UserRules } from "./user_rules.ts";
 
 /** The policy at one moment. It is replaced as a whole, so that no call sees a partial change. */
 export interface PolicySnapshot {
@@ -31,6 +32,8 @@ export interface PolicySnapshot {
   readonly readsRules: ReadonlySet<string>;
   /** Returns a hash of the rules. An approval is valid only for equal rules. */
   readonly rules: () => string;
+  /** The reach of the allow rules in the user's file. */
+  readonly users: UserRules;
 }
 
 /** The capabilities as the rules see them. */
@@ -49,7 +52,8 @@ export function snapshotOf(
   loaded: LoadedConfig,
   from: Pick<PolicySnapshot, "trust" | "version"> & {
     readonly readers: Readers;
-    readonly known: readonly string[];
+    /** The registries of the approved servers and capabilities, by their names. */
+    readonly registries: ReadonlyMap<string, string>;
     readonly builtins: ReadonlySet<string>;
     readonly capabilities: CapabilityPolicy | undefined;
   },
@@ -58,7 +62,8 @@ export function snapshotOf(
   const config = settle(loaded, trust.trusted);
   const taken = new Set(config.servers.map(({ name }) => name));
   const rules = withoutDefaultsFor(taken, config.rules);
-  const all = new Set([...taken, ...from.known]);
+  const ownNames = [...from.builtins, ...from.capabilities?.names ?? []];
+  const all = new Set([...taken, ...ownNames, ...from.registries.keys()]);
   // A namespace is known as soon as one of its capabilities is.
   const names = new Set([...all].map((name) => name.split(":", 1)[0]));
   const known = (server: string) => names.has(server);
@@ -73,7 +78,9 @@ export function snapshotOf(
     readers: from.readers,
     workspace: config.workspace,
   };
-  const own = makeJudge(rules, options);
+  const users = new UserRules({ config, loaded, ownNames, registries: from.registries });
+  const unscoped = makeJudge(rules, options);
+  const own = scopedJudge(rules, { users, options, unscoped });
   const partOf = (rules: Rules) => makeJudge(rules, { ...options, isPart: true });
   const plain = config.narrowing?.company?.judge(own, partOf) ?? own;
   const wide: Judge = loaded.wide
@@ -97,6 +104,29 @@ export function snapshotOf(
     ),
     judge: config.askForKeys ? askingForKeys(whole ?? judge) : whole ?? judge,
     rules: () => hash ??= rulesVersion(rules),
+    users,
+  };
+}
+
+/**
+ * Returns the judge that leaves out allow rules of the user's file for the servers that they do not
+ * cover.
+ */
+function scopedJudge(
+  rules: Rules,
+  { users, options, unscoped }: {
+    readonly users: UserRules;
+    readonly options: JudgeOptions;
+    readonly unscoped: Judge;
+  },
+): Judge {
+  const scoped = users.without(rules);
+  if (scoped.allow.length === rules.allow.length) return unscoped;
+  const uncovered = makeJudge(scoped, options);
+  return (id, args) => {
+    // guard: user-allow
+    if (users.whyUncovered(id) !== undefined) return uncovered(id, args);
+    return unscoped(id, args);
   };
 }
 

@@ -139,7 +139,7 @@ Deno.test("Directory returns one object for the same definition, and another aft
   ]);
   assert.deepEqual(opened, ["git"]);
   // The version changes, and no definition does.
-  stage.policy.approve([]);
+  stage.policy.approve(new Map());
   assert.equal(stage.directory.at("git"), git, "a registry's server was approved");
   await stage.policy.settle();
   assert.equal(stage.directory.at("git"), git, "the trust was looked at again");

@@ -75,7 +75,7 @@ Deno.test("a question has the same text as before (PM17)", async () => {
       "",
       '"For this session" allows this tool, with any arguments, until your client disconnects, ' +
       "for at most 12 hours",
-      '"Always" allows this tool, with any arguments',
+      '"Always" allows this tool, with any arguments: a rule in /WS/.pml.json, in this workspace',
       "",
     ].join("\n"),
   );
@@ -207,7 +207,7 @@ function assertOwn(
   const [empty, session = "", always = ""] = rest.splice(-3);
   assert.equal(empty, "", name);
   assert.match(session, /^"For this session" [ ,\w]+$/, name);
-  assert.match(always, /^"Always" [ ,\w]+$/, name);
+  assert.match(always.replace(workspace, "WS"), /^"Always" [ ,\w]+: a rule in WS[ ,.\/\w]+$/, name);
   assert.deepEqual(rest.slice(0, 3), [
     `    Server: "${server}"`,
     `    Tool: "${tool}"`,

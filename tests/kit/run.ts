@@ -72,9 +72,15 @@ export async function runPml(
 export async function runPmlOnTerminal(
   workspace: Workspace,
   args: readonly string[],
-  { typed = [], ifAsked, echo = false, ...options }: RunOptions & {
+  {
+    typed = [],
+    // After a trust, PML offers the table of the servers, which has its own tests.
+    ifAsked = args[0] === "trust" ? [/Start th.* now, .*\[N\] no/, "n"] : undefined,
+    echo = false,
+    ...options
+  }: RunOptions & {
     readonly typed?: readonly TerminalInput[];
-    /** A question that may follow these, and its answer. */
+    /** Questions that may follow these, and the answer to each. */
     readonly ifAsked?: readonly [sees: RegExp, types: string];
     /** Whether the terminal echoes input that no program hides; Python's always does. */
     readonly echo?: boolean;
@@ -91,13 +97,16 @@ export async function runPmlOnTerminal(
   const reading = Promise.all([readInto(child.stdout, screen), readInto(child.stderr, screen)]);
   const writer = child.stdin.getWriter();
   try {
-    await type(typed, { screen, writer, ms: options.ms });
+    const last = await type(typed, { screen, writer, ms: options.ms });
     if (ifAsked !== undefined) {
       const [sees, types] = ifAsked;
       let isOver = false;
       child.status.then(() => isOver = true);
-      await waitUntil(() => isOver || sees.test(screen.text), options.ms ?? DEADLINE_MS);
-      if (!isOver) await writer.write(new TextEncoder().encode(types));
+      for (let from = last; !isOver; from = screen.text.length) {
+        const isAsked = () => sees.test(screen.text.slice(from));
+        await waitUntil(() => isOver || isAsked(), options.ms ?? DEADLINE_MS);
+        await writer.write(new TextEncoder().encode(isOver ? "" : types)).catch(() => {}); // ended
+      }
     }
     const what = () => `pml ${args.join(" ")} does not end, the screen shows: ${screen.text}`;
     const { code } = await within(child.status, { ms: options.ms, what });
@@ -195,6 +204,7 @@ function spawn(
   }).spawn();
 }
 
+/** Types each text once its prompt is shown. Returns where the text after the last prompt begins. */
 async function type(
   typed: readonly TerminalInput[],
   { screen, writer, ms = DEADLINE_MS }: {
@@ -202,7 +212,7 @@ async function type(
     readonly writer: WritableStreamDefaultWriter<Uint8Array>;
     readonly ms?: number;
   },
-): Promise<void> {
+): Promise<number> {
   let from = 0;
   for (const [sees, types] of typed) {
     const shown = () => {
@@ -221,6 +231,7 @@ async function type(
     const isKey = ["\x03", "\x04"].includes(types);
     await writer.write(new TextEncoder().encode(isKey ? types : `${types}\r`));
   }
+  return from;
 }
 
 async function readInto(

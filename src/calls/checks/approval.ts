@@ -25,13 +25,15 @@ async function askedFor(call: CallContext, options: AskCallOptions): Promise<Che
     return undefined;
   }
   const subject = await options.subjectOf(call);
+  // A rule cannot name one address.
+  const rule = isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call);
   const lasting = await options.offers.of(call);
   const result = await askUser([call], {
     ...options,
     subjects: [subject],
     answer: call.answer,
-    // A rule cannot name one address.
-    rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
+    rule,
+    reach: rule && options.alwaysReach(call),
     lasting,
     isShared: isAboutAll(call),
   });

@@ -61,13 +61,13 @@ async function fixture(options: FixtureOptions = {}) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
   const approvals = approvalsOf(home, clock);
-  const order: string[] = [];
-  const events: ApprovalEvent[] = [];
+  const [order, events]: [string[], ApprovalEvent[]] = [[], []];
   const failing = { always: false, record: false };
   const check = approved({
     approvals,
     subjectOf,
     alwaysOffered: ({ id }) => options.offered === false ? undefined : id,
+    alwaysReach: () => "",
     always: async () => {
       await Promise.resolve();
       if (failing.always) throw new Error("disk full");
@@ -145,6 +145,7 @@ Deno.test("approved() refuses a denied call, also as the only check", async () =
     approvals: at.approvals,
     subjectOf,
     alwaysOffered: never,
+    alwaysReach: () => "",
     always: never,
     offers: { of: never },
     sessions: NO_SESSIONS,
@@ -161,6 +162,7 @@ Deno.test("a call without a decision is asked about", async () => {
     approvals: at.approvals,
     subjectOf,
     alwaysOffered: () => undefined,
+    alwaysReach: () => "",
     always: () => assert.fail(),
     offers: NO_OFFERS,
     sessions: NO_SESSIONS,

@@ -266,7 +266,8 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   #tell(): void {
-    this.#options.policy.approve([...this.#here.keys()].filter((name) => !this.#isOther(name)));
+    const here = [...this.#here].filter(([name]) => !this.#isOther(name));
+    this.#options.policy.approve(new Map(here.map(([name, { entry }]) => [name, entry.source])));
   }
 
   /** Returns the server of an entry: the same object as long as the entry is the same. */

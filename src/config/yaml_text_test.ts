@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { withEntry } from "./_yaml_text.ts";
+import { withEntry } from "./yaml_text.ts";
 
 Deno.test("put() sets names that every object inherits on the object itself, and nowhere else", () => {
   for (const name of ["__proto__", "constructor"]) {

@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document, Node, YAMLSeq } from "yaml";
 import { isObject, memberOf } from "../core/json.ts";
-import { fileNotChanged, uneditable } from "./_files.ts";
+import { fileNotChanged, uneditable } from "../io/private_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
 export interface YamlSetting {
@@ -92,6 +92,41 @@ export async function withListItem(
     const after = head + gap + own + (/^\r?\n/.test(rest) ? "" : end) + rest;
     const expected = { ...before, [section]: all };
     if (isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) return after;
+  } catch (error) {
+    throw fileNotChanged(path, error);
+  }
+  throw uneditable(path);
+}
+
+/**
+ * Returns the text without the items of a list that have these names. Throws if that is not possible
+ * without another change.
+ */
+export async function withoutListItems(
+  text: string,
+  { path, section, names }: {
+    readonly path: string;
+    readonly section: string;
+    readonly names: readonly string[];
+  },
+): Promise<string> {
+  const yaml = await import("yaml");
+  const isCrlf = /^[^\n]*\r\n/.test(text);
+  try {
+    const before = text.replaceAll("\r\n", "\n");
+    const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
+    const value = yaml.parse(before) ?? {};
+    const list = document.get(section, true);
+    const isNamed = (item: unknown) => isObject(item) && names.includes(String(item.name));
+    if (yaml.isSeq(list) && Array.isArray(value[section])) {
+      list.items = list.items.filter((_, at) => !isNamed(value[section][at]));
+      const after = document.toString({ lineWidth: 0 });
+      const rest = value[section].filter((item: unknown) => !isNamed(item));
+      const expected = { ...value, [section]: rest };
+      if (isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) {
+        return isCrlf ? after.replaceAll("\n", "\r\n") : after;
+      }
+    }
   } catch (error) {
     throw fileNotChanged(path, error);
   }

@@ -1,0 +1,88 @@
+/**
+ * `pml import --move`: takes imported servers out of the files of clients, and puts them back.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import {
+  type ImportableServer,
+  type PickResult,
+  shownDefinition,
+} from "../config/client_servers.ts";
+import { type ClientFile, clientFiles, CLIENTS, isThere } from "../config/clients.ts";
+import { serverText } from "../config/shown.ts";
+import { counted } from "../core/amounts.ts";
+import { asPmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { withoutServers } from "./_client_removal.ts";
+import { placeOf, targetOf } from "./_client_setup.ts";
+import type { CommandContext } from "./_command_context.ts";
+import { canUndo, editFile, type FileUndo, findUndo } from "./_import_file.ts";
+import { agrees, needPerson } from "./_terminal.ts";
+
+/** A server that PML has, with its entry in a client's file. */
+type MovableServer = Pick<ImportableServer, "entry" | "name" | "definition" | "variables" | "left">;
+
+/** The servers of an import, and the files that they are in. */
+interface ImportedServers extends Pick<PickResult, "taken" | "skipped"> {
+  readonly files: readonly ClientFile[];
+}
+
+/**
+ * Takes servers that PML has out of the files of clients, after showing them and asking. A server
+ * whose key is only in the client's file stays. Returns a line for each file and each such server.
+ */
+export async function moveServers(
+  at: CommandContext,
+  { taken, skipped, files }: ImportedServers,
+): Promise<readonly string[]> {
+  const { app } = at;
+  const same = skipped.flatMap(({ entry, same }) => same ? [{ entry, ...same, left: [] }] : []);
+  const all: readonly MovableServer[] = [...taken, ...same];
+  if (all.length > 0) needPerson("Cannot take servers out of a client's file");
+  const nameOf = ({ entry }: MovableServer) => app.parts.redactor.redact(quoted(entry.name));
+  const missing = ({ variables }: MovableServer) =>
+    variables.filter(({ name, isSet }) => !isSet && app.keys.find(name) === undefined)
+      .map(({ name }) => name);
+  const lines = all.filter((one) => missing(one).length > 0).map((one) =>
+    `${nameOf(one)} stays in ${one.entry.path}: set ${missing(one).join(", ")} first`
+  );
+  for (const file of files) {
+    const own = all.filter((one) => one.entry.path === file.path && missing(one).length === 0);
+    if (own.length === 0) continue;
+    const shown = own.map((one) => `  - ${nameOf(one)}: ${describe(one)}`);
+    const question = `Take ${counted(own.length, "server")} out of ${file.path}?`;
+    if (!await agrees(question, at, ["", file.path, ...shown])) continue;
+    try {
+      const target = await targetOf(file);
+      const text = target.found?.text ?? "";
+      const after = await withoutServers(text, file.path, own.map(({ entry }) => entry.key));
+      const { backup } = await editFile(app, target, { text: after, isMove: true });
+      const count = counted(own.length, "server");
+      lines.push(`${file.path}: ${count} taken out; the file before is ${backup}`);
+    } catch (error) {
+      lines.push(`${asPmlError(error).message}: remove ${own.map(nameOf).join(", ")} by hand`);
+    }
+  }
+  return lines;
+}
+
+/** Finds the moves that can be undone. All files are looked at before one is written. */
+export async function undoableMoves(app: App): Promise<readonly FileUndo[]> {
+  const files = CLIENTS.flatMap((client) => clientFiles(client, placeOf(app))).filter(isThere);
+  const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
+  return await Promise.all(
+    targets.flatMap((target) =>
+      target && canUndo(app, target.path, true)
+        ? [findUndo(app, target, { what: "taking servers out" })]
+        : []
+    ),
+  );
+}
+
+function describe({ entry, name, definition, left, variables }: MovableServer): string {
+  return serverText(shownDefinition({ entry, name, definition, left, variables }), {
+    isOfUser: true,
+  });
+}

@@ -1,0 +1,132 @@
+/**
+ * `pml import --move`, its undo, and the undo of `pml init` in files that were changed since.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+const MCP = `{
+  // mine
+  "mcpServers": {
+    "one": { "command": "first", "args": ["a"] }, // the first
+    "two": { "command": "second" }
+  },
+  "other": 1
+}
+`;
+const CODEX = `model = "x" # mine
+
+[mcp_servers.one]
+command = "first"
+
+[mcp_servers.one.env]
+LANG = "C"
+
+[other]
+a = 1
+`;
+
+function move(ws: Workspace, from: string, answers: readonly [RegExp, string][] = []) {
+  return runPmlOnTerminal(ws, ["import", from, "--move"], {
+    typed: [[/Import .*\[N\] no/, "y"], ...answers, [/Start th.* now/, "n"], [/out of/, "y"]],
+  });
+}
+
+Deno.test("pml import --move takes the servers out of the client's file, and keeps the rest of it", async () => {
+  const files = { ".mcp.json": MCP, "codex.toml": CODEX };
+  const rests: readonly (readonly [string, RegExp])[] = [
+    [".mcp.json", /\/\/ mine\n {2}"mcpServers": \{[^"]*\},\n {2}"other": 1/],
+    ["codex.toml", /^model = "x" # mine\n\n\[other\]\na = 1\n$/],
+  ];
+  for (const [file, rest] of rests) {
+    await using ws = await makeWorkspace({ files });
+    const ran = await move(ws, file);
+    assert.equal(ran.code, 0, ran.stdout);
+    const { mcpServers } = parse(await Deno.readTextFile(join(ws.home, "config.yaml")));
+    assert.ok(mcpServers.one !== undefined);
+    assert.match(await Deno.readTextFile(ws.file(file)), rest);
+    assert.equal(
+      await Deno.readTextFile(ws.file(`${file}.backup`)),
+      files[file as keyof typeof files],
+    );
+  }
+});
+
+Deno.test("pml import --undo puts the servers back, and pml init and pml doctor name the imported ones", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "package.json": "{}" } });
+  // Imported without a move, the client still starts them.
+  const imported = await runPmlOnTerminal(ws, ["import", "claude-code"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Start th.* now/, "n"]],
+  });
+  assert.match(imported.stdout, /pml import claude-code --move/);
+  const doctor = await runPml(ws, ["doctor"]);
+  assert.match(doctor.stdout, /PML has "one", "two", too/);
+  const init = await runPml(ws, ["init", "--yes"]);
+  assert.match(init.stderr, /pml import claude-code --move/);
+  await runPml(ws, ["init", "--undo", "--yes"]);
+  const moved = await runPmlOnTerminal(ws, ["import", "claude-code", "--move"], {
+    typed: [[/Take 2 servers out of/, "y"]],
+  });
+  assert.equal(moved.code, 0, moved.stdout);
+  assert.doesNotMatch(await Deno.readTextFile(ws.file(".mcp.json")), /"one"/);
+  assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /client claude-code/);
+  const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
+    typed: [[/Continue\?/, "y"]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), MCP);
+});
+
+Deno.test("a server whose key is only in the client's file stays there, and a copy with a key is in the PML home", async () => {
+  const servers = { gh: { command: "gh", env: { GH_TOKEN: KEY } }, one: { command: "first" } };
+  const text = JSON.stringify({ mcpServers: servers }, null, 2);
+  await using ws = await makeWorkspace({ files: { ".mcp.json": text } });
+  const ran = await move(ws, ".mcp.json", [[/Keep GH_TOKEN for PML/, "n"]]);
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.ok(!ran.stdout.includes(KEY));
+  const after = await Deno.readTextFile(ws.file(".mcp.json"));
+  assert.deepEqual(Object.keys(JSON.parse(after).mcpServers), ["gh"]);
+  await assert.rejects(Deno.stat(ws.file(".mcp.json.backup")), Deno.errors.NotFound);
+  const folder = join(ws.home, "backups");
+  const [{ name = "" } = {}] = [...Deno.readDirSync(folder)];
+  assert.equal(await Deno.readTextFile(join(folder, name)), text);
+  assert.equal(((await Deno.stat(join(folder, name))).mode ?? 0) & 0o777, 0o600);
+});
+
+Deno.test("pml init --undo removes exactly PML's entry if other parts of the file were changed since", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "package.json": "{}" } });
+  await runPml(ws, ["init", "--yes"]);
+  const path = ws.file(".mcp.json");
+  const changed = (await Deno.readTextFile(path)).replace('"other": 1', '"other": 2');
+  await Deno.writeTextFile(path, changed);
+  const undone = await runPml(ws, ["init", "--undo", "--yes"]);
+  assert.equal(undone.code, 0, undone.stderr);
+  assert.equal(await Deno.readTextFile(path), MCP.replace('"other": 1', '"other": 2'));
+  const again = await runPml(ws, ["init", "--undo", "--yes"]);
+  assert.equal(again.code, 2);
+});
+
+Deno.test("pml import --undo removes the imported servers if rules were written since", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP } });
+  const own = join(ws.home, "config.yaml");
+  await Deno.writeTextFile(own, "limits: { call_ms: 5000 } # mine\n", { mode: 0o600 });
+  await runPmlOnTerminal(ws, ["import", ".mcp.json"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Start th.* now/, "n"]],
+  });
+  await runPmlOnTerminal(ws, ["allow", "one"], { typed: [[/Type "write"/, "write"]] });
+  const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
+    typed: [[/Continue\?/, "y"]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  const text = await Deno.readTextFile(own);
+  assert.match(text, /# mine/);
+  const { mcpServers = {}, permissions } = parse(text);
+  assert.deepEqual(mcpServers ?? {}, {});
+  assert.deepEqual(permissions.allow, ["one:*"]);
+});
