@@ -124,6 +124,9 @@ Deno.test("a hint that changes between the table and the key shows the table aga
 Deno.test("a hint that changes after the answer asks in spite of the rule, in another process, too", async () => {
   await using at = await scene(TOOLS);
   await at.table([ACCEPT]);
+  // The rules end in all workspaces if their tools do more than read, whatever is pinned there.
+  const { allow = [] } = await at.rules() ?? {};
+  assert.equal([...Deno.readDirSync(join(at.ws.home, "shown"))].length, allow.length);
   const flipped = tool("read_page", { annotations: { destructiveHint: true } });
   await at.setTools([flipped, ...TOOLS.slice(1)]);
   for (let process = 0; process < 2; process++) {

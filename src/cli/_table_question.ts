@@ -10,6 +10,7 @@ import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { visible } from "../core/json.ts";
+import { effectOf } from "../policy/multi_tool_rules.ts";
 import { reachText } from "../policy/rule_file.ts";
 import type { RuleList } from "../policy/rule_lists.ts";
 import { unhidden } from "../policy/trust_subject.ts";
@@ -169,10 +170,17 @@ async function write(
   });
   await pinShown(app, rows);
   const shown = rows.filter(({ id }) => read.has(id)).map(({ hash }) => hash);
-  await (await app.callPath()).approvals.markRead(shown);
+  const { approvals, always } = await app.callPath();
+  await approvals.markRead(shown);
+  const allowed = changed.filter(([, list]) => list === "allow").map(([{ id }]) => id);
+  // A rule ends if its tool no longer only reads.
+  const effects = allowed.flatMap((id) => {
+    const definition = app.catalog.get(id)?.own;
+    return definition === undefined ? [] : [{ id, effect: effectOf(definition) }];
+  });
+  await always.multiTool.add(change.path, effects);
   if (change.diff !== "") await change.write();
   await app.policy.reload();
-  const allowed = changed.filter(([, list]) => list === "allow").map(([{ id }]) => id);
   await recordAction(at, "table accepted", { file: change.path, allowed, rules: changed.length });
   const reach = reachText({ path: change.path, isOfUser: !workspace }, app.loaded());
   const written = changed.length === 0
