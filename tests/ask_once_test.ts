@@ -148,10 +148,11 @@ Deno.test("pml init --ask-once writes no permission into a file that a team shar
 });
 
 Deno.test("pml init --ask-once changes nothing where PML's rules allow every call", async () => {
-  for (const ask of [[], ["filesystem:remove_file"]]) {
+  const others = [{}, { ask: ["filesystem:remove_file"] }, { deny: ["git:*"] }];
+  for (const permissions of others) {
     await using ws = await makeWorkspace({
       files: { "package.json": "{}" },
-      pml: { version: 1, permissions: { allow: ["*"], ask } },
+      pml: { version: 1, permissions: { allow: ["*"], ...permissions } },
     });
     const steps = await init(ws, "--ask-once");
     assert.ok(steps.some(({ said }) => said.includes("rules")), JSON.stringify(steps));

@@ -156,7 +156,8 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
   const { client, path, isOwn } = setup;
   // guard: ask-once-rules
   if (allowsEverything(app)) {
-    return { path, why: `your rules allow every tool, so only the question of ${client} is left` };
+    const allowed = "your rules allow every tool that they do not name";
+    return { path, why: `${allowed}, so only the question of ${client} is left` };
   }
   const members = allowingMembers(client);
   if (members === undefined && client !== "claude-code") {
@@ -175,10 +176,11 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
   return await membersIn(setup, { target, text, present: objectOf(present), members });
 }
 
-/** Returns whether the rules allow the tools that no rule names. */
+/** Returns whether the rules ask about no tool that no rule names, and allow some. */
 function allowsEverything({ directory, policy }: App): boolean {
   const servers = directory.all().filter(({ name }) => name !== UNCOVERED);
-  return servers.every(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind === "allow");
+  const kinds = servers.map(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind);
+  return kinds.includes("allow") && !kinds.includes("ask");
 }
 
 /** Returns why PML does not write a permission into an entry that a team shares. */
