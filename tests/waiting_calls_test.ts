@@ -75,6 +75,31 @@ Deno.test({
 });
 
 Deno.test({
+  name: "a call that is repeated while it waits shows no second notification, and one later does",
+  ignore: !ON_LINUX,
+  async fn() {
+    const { ws, env } = await desktop();
+    await using _ = ws;
+    await using pml = await connect(ws, { env });
+    const stamp = join(ws.home, "notified.json");
+    const call = async () => {
+      const args = { tool: "filesystem:write_file", arguments: { path: "a.txt", content: "b" } };
+      await pml.client.callTool({ name: "call", arguments: args });
+    };
+    await call();
+    await until(async () => (await shownIn(ws)).length === 1);
+    await Deno.writeTextFile(stamp, "0");
+    await call();
+    await pml.client.ping();
+    assert.equal(await Deno.readTextFile(stamp), "0");
+    // The user answered.
+    await Deno.remove(join(ws.home, "pending"), { recursive: true });
+    await call();
+    await until(async () => (await shownIn(ws)).length === 2);
+  },
+});
+
+Deno.test({
   name:
     "no notification is shown with notifications: false, for an identity, or from the workspace",
   ignore: !ON_LINUX,

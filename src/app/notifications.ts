@@ -83,11 +83,11 @@ export class Notifications {
 
   /** Shows a notification, if this machine can. The caller does not wait for it. */
   notify(pending: PendingApproval): void {
-    const { id, subjects } = pending;
+    const { id, subjects, isRepeated = false } = pending;
     // guard: notify-identity
     if (subjects.some(({ actor }) => actor !== "local")) return;
-    // A client may repeat the call while it waits.
-    if (this.#shown.has(id)) return;
+    // A client may repeat the call while it waits, and later make the same call again.
+    if (isRepeated && this.#shown.has(id)) return;
     this.#shown.add(id);
     dropOldest(this.#shown, SHOWN_MAX);
     this.#show(noticeOf(pending)).catch((error) =>

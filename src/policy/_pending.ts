@@ -47,6 +47,8 @@ export interface PendingApproval {
   readonly sets?: readonly ToolSet[];
   /** The members in which each call alone differs from an earlier one. */
   readonly differing?: readonly (readonly string[])[];
+  /** Whether the same question waited already when it was left. */
+  readonly isRepeated?: boolean;
 }
 
 /** How long approvals can be given and used. */
@@ -95,7 +97,8 @@ export class PendingFiles {
       "subjects" | "always" | "never" | "session" | "sets" | "differing"
     >,
   ): Promise<PendingApproval> {
-    const others = (await this.list()).filter((other) =>
+    const waiting = await this.list();
+    const others = waiting.filter((other) =>
       other.id !== id && isOfOneActor(other.subjects, subjects)
     );
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
@@ -104,7 +107,8 @@ export class PendingFiles {
     const offers = { always, never, sets, ...session !== undefined && { session } };
     const kept = { subjects, ...offers, differing, asked, expires };
     await writePrivate(this.#path("pending", id), kept);
-    return { ...kept, id, text: fullText(subjects, differing) };
+    const isRepeated = waiting.some((other) => other.id === id);
+    return { ...kept, id, text: fullText(subjects, differing), ...isRepeated && { isRepeated } };
   }
 
   /** Removes expired approvals. */
