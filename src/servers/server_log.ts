@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { keepFile } from "../io/kept.ts";
 import { privateFolder, readPlainText } from "../io/private_files.ts";
 
 /** How much is kept of a server, in characters. */
@@ -57,7 +58,8 @@ export class ServerLog implements Disposable {
       privateFolder(join(this.#home, "logs"));
       const path = serverLogPath(this.#home, this.#name);
       const before = readPlainText(path) ?? "";
-      Deno.writeTextFileSync(path, (before + lines).slice(-KEPT), { mode: 0o600 });
+      // Replaced as a whole: another process that reads it now never sees a part.
+      keepFile(path, (before + lines).slice(-KEPT));
     } catch {
       // Without the file, the lines are still in errors and in the log.
     }
