@@ -212,6 +212,24 @@ Deno.test("the error of a port in use is a sentence, and not the system's error 
   }
 });
 
+Deno.test("pml serve sends nothing to an address that another machine may have", async () => {
+  await using ws = await makeWorkspace();
+  const urls: string[] = [];
+  const { fetch } = globalThis;
+  globalThis.fetch = (input) => {
+    urls.push(String(input));
+    return Promise.reject(new TypeError("offline"));
+  };
+  try {
+    const elsewhere = ["--host", "192.0.2.1", "--behind-proxy", "--allow-host", "pml.example.com"];
+    const ran = await runPml(ws, ["serve", ...elsewhere]);
+    assertError(ran, { code: "USAGE", exit: 2 });
+    assert.deepEqual(urls, []);
+  } finally {
+    globalThis.fetch = fetch;
+  }
+});
+
 Deno.test("pml serve shows its calls on a terminal, and a second one says that PML serves there", async () => {
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
   const port = `${freePort()}`;
@@ -225,15 +243,19 @@ Deno.test("pml serve shows its calls on a terminal, and a second one says that P
     await using connected = await connectHttp({ url: `http://127.0.0.1:${port}/mcp`, token });
     const wanted = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
     await connected.client.callTool({ name: "call", arguments: wanted });
+    const secret = { tool: `filesystem:${token}`, arguments: {} };
+    await connected.client.callTool({ name: "call", arguments: secret });
   };
-  const { code } = await runPmlOnTerminal(ws, ["serve", "--port", port], {
+  const { code, stdout } = await runPmlOnTerminal(ws, ["serve", "--port", port], {
     typed: [
       [/Serving MCP at /, second],
       ["", call],
-      [/Z {2}filesystem:read_file +allow +result +\d+ ms/, "\x03"],
+      [/Z {2}filesystem:read_file +allow +result +\d+ ms[^]*Z {2}filesystem:/, "\x03"],
     ],
   });
   assert.equal(code, 130);
+  const token = (await Deno.readTextFile(join(ws.home, "serve_token"))).trim();
+  assert.ok(!stdout.includes(token), "a secret is redacted as in the journal");
 });
 
 Deno.test("pml uninstall prints the size of small files in kilobytes, after their description", async () => {

@@ -11,7 +11,7 @@ import { readEnvironment } from "../config/env.ts";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { objectOf, quoted, textOf as textIn } from "../core/json.ts";
-import { probed } from "../io/listener.ts";
+import { inUrl, probed } from "../io/listener.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { soon } from "../io/waiting.ts";
 import type { HttpEndpoint } from "../transport/http/endpoint.ts";
@@ -74,7 +74,9 @@ export async function serve(typed: Typed): Promise<number> {
     await using link = await replica?.listen(host, limits);
     await using listener = await serveHttp(host, { ...address, ...limits })
       .catch(async (error) => {
-        if (!await isServedAt(address)) throw error;
+        // At an address of another machine, nothing is sent.
+        const isInUse = error instanceof PmlError && objectOf(error.cause).code === "EADDRINUSE";
+        if (!isInUse || !await isServedAt(address)) throw error;
         throw usage(
           `Cannot serve MCP at "${address.host}:${address.port}": PML serves there already`,
           "Stop it first, or give another --port (0 takes a free one)",
@@ -140,7 +142,7 @@ class ServeHost implements HttpHost, ReplicaHost {
 
 /** Returns whether a PML answers at an address. No token is sent there. */
 async function isServedAt({ host, port }: Pick<HttpOptions, "host" | "port">): Promise<boolean> {
-  const { status, body } = await probed(`http://${host}:${port}/mcp`) ?? {};
+  const { status, body } = await probed(`http://${inUrl(host)}:${port}/mcp`) ?? {};
   const { error } = objectOf(body);
   return status === 401 && textIn(objectOf(error).message).endsWith(WRONG_TOKEN);
 }
@@ -150,7 +152,10 @@ async function watched(app: App): Promise<App> {
   const { stderr } = commandProcess();
   if (!stderr.isTerminal()) return app;
   const { callLines } = await import("./_audit.ts");
-  (await app.callPath()).watchRecords(callLines(tell));
+  const { redactor } = app.parts;
+  const show = callLines(tell);
+  // A model can write a secret in the place of a tool.
+  (await app.callPath()).watchRecords((record) => show(redactor.clean(record)));
   return app;
 }
 

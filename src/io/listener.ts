@@ -1,22 +1,3 @@
-/** How long a program that listens at an address may take to answer, in milliseconds. */
-const PROBE_MS = 1_000;
-
-/**
- * Sends an empty request without a key to the program at an address of this machine. Returns its
- * answer; undefined if it does not answer with JSON.
- */
-export async function probed(
-  url: string,
-): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
-  try {
-    const signal = AbortSignal.timeout(PROBE_MS);
-    const response = await fetch(url, { method: "POST", signal, redirect: "error" });
-    return { status: response.status, body: await response.json() };
-  } catch {
-    return undefined; // another program
-  }
-}
-
 /**
  * Listens for HTTP requests on this machine, or on another address if one is configured. Headers,
  * bodies, idle connections and their number are limited, and a web page cannot send requests.
@@ -40,6 +21,30 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { after } from "./waiting.ts";
+
+/** How long a program that listens at an address may take to answer, in milliseconds. */
+const PROBE_MS = 1_000;
+
+/**
+ * Sends an empty request without a key to the program at an address of this machine. Returns its
+ * answer; undefined if it does not answer with JSON.
+ */
+export async function probed(
+  url: string,
+): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
+  try {
+    const signal = AbortSignal.timeout(PROBE_MS);
+    const response = await fetch(url, { method: "POST", signal, redirect: "error" });
+    return { status: response.status, body: await response.json() };
+  } catch {
+    return undefined; // another program
+  }
+}
+
+/** Returns an address as a URL has it: one of IPv6 in brackets. */
+export function inUrl(host: string): string {
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}
 
 /** The options of `listen`. */
 export interface ListenerOptions {
@@ -123,8 +128,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     });
   });
   const closed = once(server, "close");
-  const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
-  const at = `${named}:${(server.address() as AddressInfo).port}`;
+  const at = `${inUrl(host)}:${(server.address() as AddressInfo).port}`;
   const drain = async (ms: number) => {
     server.close();
     for (const socket of quietest(quiet)) socket.destroy();
