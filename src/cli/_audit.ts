@@ -8,6 +8,7 @@ import { checkJournal, checkpointOf, JournalReader } from "./journal_reader.ts";
 import type { JournalRecord } from "../audit/journal.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
+import { dropOldest } from "../core/memo.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName, type ToolId } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
@@ -21,6 +22,8 @@ const FAILURES: readonly unknown[] = ["failed", "tool error"];
 const LIMIT_MAX = 100_000;
 const FOLLOW_MS = 200;
 const CHECKPOINT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/[0-9a-f]{64}$/;
+/** The maximum number of running calls whose starts are remembered for their lines. */
+const RUNNING_MAX = 10_000;
 /** Records of the last second may still be on their way to a file. */
 const SETTLED_MS = 1_000;
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
@@ -108,7 +111,6 @@ function newest(rows: Row[], limit: number): Row[] {
 }
 
 /** Returns the row of a record, and notes which calls are running. */
-
 function rowOf(
   record: JsonObject,
   { text, running }: {
@@ -136,6 +138,8 @@ export function callLines(show: (line: string) => void): (record: JournalRecord)
   return (record) => {
     const at = new Date().toISOString();
     const row = rowOf({ at, ...record }, { text: "", running });
+    // A call whose start cannot be written has no end.
+    dropOldest(running, RUNNING_MAX);
     if (row?.record.kind === "end") show(callLine({ ...row, at: row.start.at || at }));
   };
 }

@@ -121,7 +121,6 @@ export async function askUntrusted(
   return true;
 }
 
-/** Lists the files that are or were trusted. */
 /** Returns whether the present workspace file is trusted, with its code; undefined without a file. */
 export async function trustState(app: App): Promise<
   { readonly isOpen: boolean; readonly text: string } | undefined
@@ -141,6 +140,7 @@ function changedCode(app: App): readonly string[] {
   return servers.map(({ name }) => name).filter((name) => app.policy.blocked(name) !== undefined);
 }
 
+/** Lists the files that are or were trusted. */
 async function listed({ app }: CommandContext): Promise<Shown> {
   const present = app.loaded().workspace.file;
   const files = (await app.policy.store.list()).map(({ path, hashes }) => {
