@@ -26,7 +26,7 @@ export interface ToolReading {
 /** The mark of a tool that takes a path to read. */
 export const READS_FILES = "reads the files it is given";
 
-/** An argument at any depth of a schema. */
+/** An argument at any depth of a schema, or a part of its schema. */
 interface Argument {
   readonly name: string;
   readonly schema: JsonObject;
@@ -85,10 +85,11 @@ const EFFECTS: readonly (readonly [effect: string, names: RegExp])[] = [
   [
     "an output file",
     named(
-      String
-        .raw`out|out_?(?:file|dir|path)|[a-z\d]*output(?:_?(?:file|dir|path|folder))?|dest|dst|` +
-        String.raw`destination|save|write|overwrite|export|download|backup|dump|log_?file|` +
-        String.raw`[a-z\d]*file_?name|target_?(?:path|file|dir|folder)`,
+      String.raw`out|[a-z\d]*output|dest|dst|destination|save|write|overwrite|export|download|` +
+        String
+          .raw`backup|dump|(?:out|[a-z\d]*output|save|write|export|download|backup|dump|target)_?` +
+        "(?:file|path|dir|folder)|(?:save|write|export|dump)_?(?:to|as)|log_?file|" +
+        String.raw`[a-z\d]*file_?name`,
     ),
   ],
 ];
@@ -152,29 +153,33 @@ function effectOf(
 /** Returns all arguments of a schema, at any depth; undefined if the schema does not name all of them. */
 function argumentsOf(root: JsonObject): readonly Argument[] | undefined {
   const args: Argument[] = [];
-  const schemas: (Json | undefined)[] = [root];
+  const parts: { readonly name?: string | undefined; readonly schema: Json | undefined }[] = [
+    { schema: root },
+  ];
   const seen = new Set<Json>();
-  while (schemas.length > 0) {
-    const schema = schemas.pop();
+  for (let next = parts.pop(); next !== undefined; next = parts.pop()) {
+    const { name, schema } = next;
     // Not spread: a list can have more values than a function takes arguments.
-    if (Array.isArray(schema)) schema.forEach((part) => schemas.push(part));
+    if (Array.isArray(schema)) schema.forEach((part) => parts.push({ name, schema: part }));
     if (!isObject(schema) || seen.has(schema as JsonObject)) continue;
     seen.add(schema as JsonObject);
+    // The format of an optional argument is in one of its alternatives.
+    if (name !== undefined) args.push({ name, schema: objectOf(schema) });
     const { $ref = "#", $dynamicRef = "#", properties, required, ...rest } = objectOf(schema);
     const targets = [$ref, $dynamicRef].map((pointer) => partAt(root, textOf(pointer)));
     if (targets.includes(undefined) || "patternProperties" in rest) return undefined;
-    schemas.push(...targets);
+    for (const target of targets) parts.push({ name, schema: target });
     const described = objectOf(properties);
-    for (const [name, one] of Object.entries(described)) {
-      args.push({ name, schema: objectOf(one) });
-      schemas.push(one);
+    for (const [name, schema] of Object.entries(described)) {
+      args.push({ name, schema: objectOf(schema) });
+      parts.push({ name, schema });
     }
     for (const name of Array.isArray(required) ? required.map(textOf) : []) {
       if (!Object.hasOwn(described, name)) args.push({ name, schema: {} });
     }
-    for (const [key, part] of Object.entries(rest)) {
+    for (const [key, schema] of Object.entries(rest)) {
       // Definitions that nothing refers to describe no argument.
-      if (!DEFINITIONS.has(key)) schemas.push(part);
+      if (!DEFINITIONS.has(key)) parts.push({ name, schema });
     }
   }
   return args;

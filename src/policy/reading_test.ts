@@ -90,7 +90,7 @@ Deno.test("names of addresses, hosts, code, SQL, commands, headers and output fi
     "a command": "command cmd args argv arguments shell_command",
     headers: "headers requestHeaders cookies userAgent",
     "an output file": "filename fileName output outputPath out_dir destination dest savePath " +
-      "save_to downloadsDir export_file overwrite",
+      "save_to downloadsDir export_file overwrite savepath saveto downloadpath exportfile",
   };
   for (const [what, names] of Object.entries(kinds)) {
     for (const name of names.split(" ")) {
@@ -142,6 +142,9 @@ Deno.test("arguments are found at any depth of a schema, and behind references",
     { a: { anyOf: [{ type: "null" }, { properties: deep }] } },
     { a: { additionalProperties: { properties: deep } } },
     { a: { type: "string", format: "uri" } },
+    { a: { anyOf: [{ type: "string", format: "uri" }, { type: "null" }] } },
+    { a: { type: "array", items: { type: "string", format: "uri" } } },
+    { path: { anyOf: [{ type: "string", description: "Saves it here" }, { type: "null" }] } },
     { properties: { type: "object", properties: deep } },
     { $ref: { type: "object", properties: deep } },
   ];
