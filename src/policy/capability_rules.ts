@@ -5,7 +5,7 @@
  */
 
 import type { Verdict } from "../protocol/verdict.ts";
-import { parsePattern } from "../core/pattern.ts";
+import { matches, parsePattern } from "../core/pattern.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
 import { deniedByRule, type Judge, makeJudge } from "./rules.ts";
 import type { CapabilityPolicy } from "./snapshot.ts";
@@ -115,7 +115,11 @@ export function inferCapabilityApprovalMode(
   const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
     .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
   for (const { id, said } of verdicts) if (said.kind === "deny") throw deniedByRule(id, said);
+  // Without the modules it is unknown which tools these rules cover.
+  const unknown = [...rules(deny), ...rules(ask)].map(({ pattern }) => pattern)
+    .filter(({ kind }) => kind === "reads");
   const isAllowed = ({ id, said }: typeof verdicts[number]) =>
-    said.kind === "allow" && parseToolId(id) !== undefined;
+    said.kind === "allow" && parseToolId(id) !== undefined &&
+    !unknown.some((pattern) => matches(pattern, id, true));
   return verdicts.every(isAllowed) ? "auto" : "hil";
 }

@@ -71,6 +71,15 @@ Deno.test("inferCapabilityApprovalMode() returns the strictest mode of the tools
   });
 });
 
+Deno.test("inferCapabilityApprovalMode() asks where a rule about tools that read may deny or ask", () => {
+  for (const list of ["deny", "ask"]) {
+    const lists = { allow: ["notes:*", "fs:*"], [list]: ["notes:@reads"] };
+    assert.equal(inferCapabilityApprovalMode(["notes:list"], lists), "hil");
+    assert.equal(inferCapabilityApprovalMode(["fs:read"], lists), "auto");
+  }
+  assert.equal(inferCapabilityApprovalMode(["notes:list"], { allow: ["notes:@reads"] }), "hil");
+});
+
 Deno.test("inferCapabilityApprovalMode() accepts the lists of a .pml.json", () => {
   const used = ["filesystem:read", "tavily:search"];
   const lists = { allow: ["tavily:*"], ask: ["filesystem:*"] };
