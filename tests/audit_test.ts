@@ -75,6 +75,7 @@ Deno.test("pml audit refuses invalid options and subcommands", async () => {
     [["--since", "soon"], /Cannot read the time "soon"\n.*2h/],
     [["--limit", "0"], /Cannot use "0" as a limit/],
     [["--tool", "git:log(path=x)"], /no values of arguments/],
+    [["--tool", "git:@reads"], /no effects of tools/],
     [["verfy"], /unknown subcommand "verfy"\n.*Did you mean "verify"\?/],
   ];
   for (const [args, said] of cases) {

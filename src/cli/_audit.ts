@@ -189,9 +189,12 @@ function isAbout({ record: { about } }: Row, server: string): boolean {
 
 function patternOf(text: string): Pattern {
   const pattern = parsePattern(isServerName(text) ? `${text}:*` : text);
-  if (pattern.kind !== "conditions" && pattern.kind !== "arguments") return pattern;
+  if (pattern.kind === "any" || pattern.kind === "server" || pattern.kind === "exact") {
+    return pattern;
+  }
+  const missing = pattern.kind === "reads" ? "effects of tools" : "values of arguments";
   throw usage(
-    `Cannot filter by ${quoted(text, 200)}: the journal contains no values of arguments`,
+    `Cannot filter by ${quoted(text, 200)}: the journal contains no ${missing}`,
     "Give a server, server:tool or server:*",
   );
 }
