@@ -94,12 +94,14 @@ export function openProxy({ store, privateHosts }: ProxyOptions): Proxying {
     const text = body.length === 0 ? undefined : new TextDecoder().decode(body);
     const answer = await passed({ request, upstream, text, outgoing: await open });
     if (!(answer instanceof Response) || answer.body === null) return answer;
-    if (!EVENTS.test(answer.headers.get("content-type") ?? "")) {
+    const isStream = EVENTS.test(answer.headers.get("content-type") ?? "");
+    const endStream = isStream ? streams.take(owner) : undefined;
+    if (endStream !== undefined) return new Response(untilOver(answer.body, endStream), answer);
+    // The server has run the request of a POST, so its answer is passed on in any case.
+    if (!isStream || request.method === "POST") {
       const later = ending.move();
       return new Response(untilOver(answer.body, () => later.dispose()), answer);
     }
-    const endStream = streams.take(owner);
-    if (endStream !== undefined) return new Response(untilOver(answer.body, endStream), answer);
     await answer.body.cancel();
     return busy();
   };
