@@ -204,6 +204,9 @@ Deno.test("pml init --ask-once connects the client where its settings cannot be 
     assert.ok(steps.some(({ path, changed }) => changed && path === ws.file(".mcp.json")));
     assert.equal(await Deno.readTextFile(ws.file(SETTINGS)), text);
   }
+  await using odd = await project({ ".claude": "a file" });
+  const steps = await init(odd, "--ask-once");
+  assert.ok(steps.some(({ path, changed }) => changed && path === odd.file(".mcp.json")));
   await using ws = await project();
   await Deno.symlink(dirname(ws.outside), ws.file(".claude"));
   await init(ws, "--ask-once");

@@ -64,6 +64,7 @@ export async function readTarget(path: string, inside?: string): Promise<TargetF
   if (inside !== undefined && !isInside(inside, folder)) {
     throw fileNotChanged(path, "it lies elsewhere");
   }
+  if (!(await Deno.stat(folder)).isDirectory) throw fileNotChanged(path, "its folder is a file");
   const own = join(folder, basename(path));
   const found = await readInside(folder, basename(path));
   if (found !== undefined && found.path !== own) throw fileNotChanged(path, "it is a link");
