@@ -79,7 +79,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
       {
         said: "2. PML takes them over, and keeps the key of one, unseen.",
         line: "pml import claude-code",
-        typed: [[/Import these 6 .*no/s, "y"], [/Keep .*no/s, "y"]],
+        typed: [[/Import these 6 .*no/s, "y"], [/Keep .*no/s, "y"], [/Start these .*no/s, "n"]],
       },
       {
         said: "3. The client starts PML in their place.",
