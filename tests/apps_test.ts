@@ -108,7 +108,7 @@ Deno.test("pml add shows the tools that the pages of a server can call", async (
   const added = await runPmlOnTerminal(ws, words, {
     typed: [
       ["Add a and start it?", "yes"],
-      [/without the model: "get-time", "poll-a"[^]*Keep a with/, "y"],
+      [/without the model: "get-time", "poll-a"[^]*\[y\] accept/, "y"],
     ],
   });
   assert.equal(added.code, 0, added.stdout);

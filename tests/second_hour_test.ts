@@ -15,6 +15,7 @@ import { assertError } from "./cli_greeter.ts";
 import { freePort } from "./kit/free_port.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { connectHttp } from "./kit/pml_serve.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
@@ -182,7 +183,7 @@ Deno.test("a rule whose condition names an unknown argument is reported, with th
 Deno.test("doctor accepts rules for a renamed tool and for a fixed argument", async () => {
   const put = { rename: "lay", arguments: { name: "a" } };
   const box = { type: "deno", path: "./box.js", tools: { put } };
-  const permissions = { allow: ["box:put(things=a*)"], deny: ["box:put(name=b)"] };
+  const permissions = { ask: ["box:put(things=a*)"], deny: ["box:put(name=b)"] };
   await using ws = await makeWorkspace({
     files: WITH_BOX.files,
     pml: { permissions, private_mcps: { box } },
@@ -276,4 +277,35 @@ Deno.test("a whole line as the program of shell:exec is refused before anybody i
     const ran = await runPml(ws, ["call", "shell:exec", `command=${program}`]);
     assertError(ran, { code: "APPROVAL_REQUIRED", exit: 1 });
   }
+});
+
+Deno.test("no client sees the name of a server that a rule denies", async () => {
+  const mcpServers = { quiet: { command: "quiet" }, notes: { command: "notes" } };
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { deny: ["quiet:*"] }, mcpServers },
+  });
+  await using pml = new RawStdio(ws, { era: "2025-11-25" });
+  const { result: hello } = await pml.open();
+  const { result: tools } = await pml.request("tools/list", {});
+  const { result: state } = await pml.request("resources/read", { uri: "pml://servers" });
+  for (const shown of [hello, tools, state].map((part) => JSON.stringify(part))) {
+    assert.ok(shown.includes("notes") && !shown.includes("quiet"), shown);
+  }
+  assert.ok((await runPml(ws, ["list"])).stdout.includes("quiet"), "the user sees it");
+});
+
+Deno.test("a rule that has no effect is reported when it is written, also as JSON", async () => {
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { deny: ["git:*"] } },
+    trusted: true,
+  });
+  const warnings = async (rule: string) => {
+    const { stdout } = await runPml(ws, ["allow", rule, "--json"]);
+    return JSON.parse(stdout).warnings?.length ?? 0;
+  };
+  assert.equal(await warnings("git:log"), 1, "a deny rule wins");
+  assert.equal(await warnings("shell:exec(command=git, args=log)"), 1, "a list matches no pattern");
+  assert.equal(await warnings("filesystem:write_fle"), 1, "there is no such tool");
+  assert.equal(await warnings("shell:exec(command=git)"), 0);
+  assert.equal(await warnings("filesystem:write_file"), 0);
 });

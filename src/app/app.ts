@@ -385,7 +385,7 @@ export class App
         this.servers.unblocked.map((one) => ({ ...one, workspace })),
       )
       : {};
-    return helloOf(this.servers.states(), {
+    return helloOf(this.servers.shownStates(), {
       ...gateway,
       metaTools,
       isStateless,

@@ -18,7 +18,7 @@ export interface PendingQuestion {
 /** Commands that do the same as approving the call, by the code of the error. */
 const OTHERWISE: Partial<Record<ErrorCode, string>> = {
   WORKSPACE_UNTRUSTED: " (or `pml trust`)",
-  APPROVAL_STALE: " (or `pml trust`, or `pml lock update`)",
+  APPROVAL_STALE: " (or `pml lock update`)",
 };
 /** The codes of errors that list changes. */
 const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
@@ -55,9 +55,10 @@ export function approvalRequired(
 /** Leaves out the new texts of a changed tool, which are not approved: a model reads the error. */
 function withoutDefinitions(facts: readonly string[]): readonly string[] {
   let isOfTool = false;
-  return facts.filter((line) => {
+  return facts.flatMap((line) => {
     const isDetail = line.startsWith("  ");
     if (!isDetail) isOfTool = line.startsWith("The tool ");
-    return !isDetail || !isOfTool;
+    if (!isOfTool) return [line];
+    return isDetail ? [] : [line.replace(/:$/, "")];
   });
 }

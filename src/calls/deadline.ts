@@ -237,6 +237,7 @@ export function finished(): PmlError {
 
 function timedOut(id: ToolId, ms: number): PmlError {
   return new PmlError("TIMED_OUT", `Cannot finish "${id}": no answer within ${durationText(ms)}`, {
-    hint: "Ask for less at once, or raise limits.call_ms in config.yaml",
+    hint: "Ask for less at once, or raise the limit: `timeout` of the server if it has one, " +
+      "else limits.call_ms in config.yaml",
   });
 }

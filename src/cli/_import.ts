@@ -42,6 +42,9 @@ import { offerTable } from "./_table_question.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
+/** The text of an import that the user declined. */
+const NOT_IMPORTED = "No server was imported";
+
 /** The found servers, and the planned changes. */
 interface ImportPlan extends PickResult {
   readonly files: readonly ClientFile[];
@@ -74,14 +77,15 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   needPerson("Cannot import servers");
   const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
   const question = `\nImport ${count} into ${target.path}?`;
-  if (!await agrees(question, at, [text])) return unchanged(value);
+  if (!await agrees(question, at, [text])) return { ...unchanged(value), text: NOT_IMPORTED };
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const summary = await addServers(at.app, target, Object.fromEntries(servers));
   const kept = await keepValues(at, plan, "as the client's file has it");
   const table = await offerTable(at, taken.map(({ name }) => name), workspace);
   const moved = typed.move ? await moveServers(at, plan) : [];
   const lines = [`${target.path}: ${summary}`, ...kept.values(), ...table, ...moved];
-  const note = noteOf(plan, { lines: kept, app: at.app, from: typed.move ? undefined : from });
+  const source = typed.move ? undefined : from;
+  const note = noteOf(plan, { lines: kept, app: at.app, from: source, workspace });
   return { value, text: lines.join("\n"), note, code };
 }
 
@@ -220,11 +224,13 @@ function nameOf({ name }: ClientEntry, app: App): string {
 
 function noteOf(
   { taken }: ImportPlan,
-  { lines, app, from }: {
+  { lines, app, from, workspace }: {
     readonly lines: ReadonlyMap<string, string>;
     readonly app: App;
     /** The client or the file; undefined if the servers were taken out of it. */
     readonly from: string | undefined;
+    /** Whether the servers are in the workspace's file now. */
+    readonly workspace: boolean;
   },
 ): string {
   const names = unsetIn(taken).filter((name) => !lines.has(name));
@@ -239,7 +245,7 @@ function noteOf(
   const files = [...Map.groupBy(taken, ({ entry }) => entry.path)].map(([path, own]) =>
     `  ${path}: ${own.map(({ entry }) => nameOf(entry, app)).join(", ")}`
   );
-  const undoing = "`pml import --undo` undoes the import";
+  const undoing = `\`pml import --undo${workspace ? " --workspace" : ""}\` undoes the import`;
   if (from === undefined) return `\n${keys}${undoing}`;
   return `\n${keys}Your client still starts ${what} itself. \`pml import ${
     shellWord(from)

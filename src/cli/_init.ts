@@ -66,6 +66,11 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const steps: SetupStep[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
+  // Questions follow, and a user may stop there.
+  const early = asking.ask && !dry ? steps.length : 0;
+  const linesOf = (some: readonly SetupStep[]) =>
+    some.map(({ path, said }) => `${path}: ${said}`).join("\n");
+  if (early > 0) tell(linesOf(steps));
   const connected = setups.filter((_, at) => steps[at]?.todo === undefined);
   const isNewlyConnected = new Set(setups.filter((_, at) => steps[at]?.changed));
   const hints: string[] = [];
@@ -83,7 +88,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (keyStep !== undefined) steps.push(keyStep);
   return {
     value: { workspace: root, steps },
-    text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
+    text: linesOf(steps.slice(early)),
     note: [
       dry ? "Nothing was changed" : noteOf(steps),
       ...http ? [SERVE] : [],

@@ -22,7 +22,7 @@ import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import { suggestionFor, usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import { readersOf, readersText } from "./_readers.ts";
-import { unmetRule, whyUncovered } from "./_unmet_rules.ts";
+import { denyingRule, unmetRule, whyUncovered } from "./_unmet_rules.ts";
 
 /**
  * Returns the command that adds a rule to one list and removes it from the two others. The name of a
@@ -38,17 +38,22 @@ export function ruleCommand(list: RuleList) {
     const change = await rulesChange(at.app, { workspace, rules: [{ list, rules: [rule] }] });
     const isOfTools = pattern.kind !== "any" && pattern.kind !== "server";
     if (isOfTools) await askForTools(at, { only: pattern.server });
-    const unmet = unmetRule(at.app, { pattern, source: change.path });
+    const unmet = unmetRule(at.app, { pattern, source: change.path }, list);
+    const denying = list === "deny" ? undefined : denyingRule(at.app, pattern);
+    const denied = denying &&
+      `A deny rule wins over it: ${quoted(denying.pattern.text, 200)} in ${denying.source}`;
     const readers = pattern.kind === "reads" ? readersOf(at.app, pattern.server) : undefined;
     const covers = readers?.length && "server" in pattern
       ? `It ${readersText(pattern.server, readers)}`
       : undefined;
-    const remarks = [reason, unmet?.said ?? covers].filter((line) => line !== undefined).join("\n");
+    const warnings = [reason, unmet?.said, denied].filter((line) => line !== undefined);
+    const remarks = [...warnings, ...covers === undefined ? [] : [covers]].join("\n");
     const about = {
       list,
       rule,
       reach: workspace ? "workspace" : "user",
       ...defined({ covers: readers }),
+      ...warnings.length > 0 && { warnings },
     };
     const reach = reachIn(at.app, workspace);
     return await agreed(at, { change, said: remarks, about, json, reach });

@@ -6,9 +6,11 @@
 
 import type { App } from "../app/app.ts";
 import { DEFAULTS_SOURCE, type RuleLine } from "../config/rules.ts";
-import { objectOf, quoted } from "../core/json.ts";
+import { objectOf, quoted, textOf } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
+import type { Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { RULE_LISTS, type RuleList } from "../policy/rule_lists.ts";
 import { readersOf, readersText } from "./_readers.ts";
 
 /**
@@ -25,9 +27,10 @@ export interface UnmetRule {
 /** Returns the rules of the user and the workspace that match no known server or tool. */
 export function unmetRules(app: App): readonly UnmetRule[] {
   const { config: { rules } } = app.policy.now;
-  const lines = [...rules.deny, ...rules.ask, ...rules.allow];
-  const unmet = lines.filter(({ source }) => source !== DEFAULTS_SOURCE)
-    .flatMap((line) => unmetRule(app, line) ?? []);
+  const unmet = RULE_LISTS.flatMap((list) =>
+    rules[list].filter(({ source }) => source !== DEFAULTS_SOURCE)
+      .flatMap((line) => unmetRule(app, line, list) ?? [])
+  );
   return [...unmet, ...rules.allow.flatMap((line) => uncovered(app, line) ?? [])];
 }
 
@@ -48,7 +51,11 @@ export function whyUncovered(app: App, { pattern, source }: RuleLine): string | 
 }
 
 /** Returns the unknown name in a rule; undefined if it matches something. */
-export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | undefined {
+export function unmetRule(
+  app: App,
+  { pattern, source }: RuleLine,
+  list: RuleList,
+): UnmetRule | undefined {
   if (pattern.kind === "any") return undefined;
   const { server, text } = pattern;
   const states = app.servers.states();
@@ -82,12 +89,33 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
       before: `${server}:`,
     });
   }
-  const names = Object.keys(objectOf(own.inputSchema.properties));
+  const properties = objectOf(own.inputSchema.properties);
+  const names = Object.keys(properties);
   const lost = pattern.kind === "conditions" && names.length > 0
     ? pattern.conditions.find(({ name }) => !names.includes(name))
     : undefined;
-  return lost &&
-    unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, names });
+  if (lost !== undefined) {
+    return unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, names });
+  }
+  const structured = pattern.kind === "conditions" && list === "allow"
+    ? pattern.conditions.find(({ name }) =>
+      ["array", "object"].includes(textOf(objectOf(properties[name]).type))
+    )
+    : undefined;
+  if (structured === undefined) return undefined;
+  const why = `its argument ${quoted(structured.name)} is a list or an object, which no pattern ` +
+    "matches: name all arguments as JSON";
+  return { said: `${rule} never applies: ${why}`, isNear: false };
+}
+
+/** Returns the deny rule that covers all calls that another rule would allow. */
+export function denyingRule(app: App, pattern: Pattern): RuleLine | undefined {
+  return app.policy.now.config.rules.deny.find(({ pattern: deny }) => {
+    if (deny.kind === "any") return true;
+    if (pattern.kind === "any" || deny.server !== pattern.server) return false;
+    if (deny.kind === "server") return true;
+    return deny.kind === "exact" && "tool" in pattern && deny.tool === pattern.tool;
+  });
 }
 
 function unmet(

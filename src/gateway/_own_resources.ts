@@ -84,6 +84,6 @@ export async function readOwn(
   if (uri === "pml://servers") await servers.lists.prepare();
   const value = uri === "pml://metrics"
     ? metrics.report()
-    : servers.states().map((state) => defined(state));
+    : servers.shownStates().map((state) => defined(state));
   return { contents: [{ uri: String(uri), mimeType: MIME, text: JSON.stringify(value, null, 2) }] };
 }

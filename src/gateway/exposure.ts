@@ -66,7 +66,7 @@ export async function exposed(
   const ownTools = tools.map((entry) => sources.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[]; // as they came
   // The line of servers is built after their lists were requested, so that it is current.
-  const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
+  const all = metaTools(serverLine(sources.servers.shownStates()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...ownTools] as unknown as JsonObject[];
 }

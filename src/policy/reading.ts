@@ -140,7 +140,9 @@ function effectOf(
   if (Array.isArray(schema.enum) || schema.const !== undefined) return undefined;
   if (schema.type === "boolean" && PART_OF_RESULT.test(name)) return undefined;
   const [effect] = EFFECTS.find(([, names]) => names.test(name)) ?? [];
-  if (effect !== undefined) return effect;
+  // A flag names no place.
+  const isPlace = effect === "an address" || effect === "a host";
+  if (effect !== undefined && !(isPlace && schema.type === "boolean")) return effect;
   if (/^(?:ur[il]|iri|(?:idn-)?hostname|ipv\d)/.test(textOf(schema.format))) return "an address";
   const description = textOf(schema.description);
   const isQuery = QUERY.test(name) &&

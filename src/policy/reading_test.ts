@@ -109,6 +109,9 @@ Deno.test("arguments that only choose, count or name something do not leave a to
   }
   assert.deepEqual(reading({ output: { enum: ["json", "yaml"] } }), { reads: true });
   assert.deepEqual(reading({ includeHeaders: { type: "boolean" } }), { reads: true });
+  assert.deepEqual(reading({ remote: { type: "boolean" } }), { reads: true });
+  assert.equal(reading({ remote: { type: "string" } }).reads, false);
+  assert.equal(reading({ overwrite: { type: "boolean" } }).reads, false);
   assert.equal(reading({ includeHeaders: { type: "object" } }).reads, false);
 });
 

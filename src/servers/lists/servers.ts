@@ -155,13 +155,19 @@ export class Servers implements Disposable {
    * or every tool of it is denied.
    */
   instructionsOf(server: string): string | undefined {
-    const { catalog, policy } = this.#options;
-    const { source, lists, instructions } = this.lists.entries.get(server) ?? {};
+    const { source, instructions } = this.lists.entries.get(server) ?? {};
+    return source?.blocked() !== undefined || this.#isDenied(server) ? undefined : instructions;
+  }
+
+  /** Returns whether the rules deny a whole server, or each of its tools. No client sees it then. */
+  #isDenied(server: string): boolean {
+    const { policy, catalog } = this.#options;
     const isDenied = (id: ToolId) => policy?.now.judge(id).kind === "deny";
-    const tools = lists?.has("tools") === true ? catalog.toolsOf(server) : [];
-    const isHidden = source?.blocked() !== undefined || isDenied(toolId(server, WHOLE_SERVER)) ||
+    const tools = this.lists.entries.get(server)?.lists.has("tools") === true
+      ? catalog.toolsOf(server)
+      : [];
+    return isDenied(toolId(server, WHOLE_SERVER)) ||
       tools.length > 0 && tools.every(({ id }) => isDenied(id));
-    return isHidden ? undefined : instructions;
   }
 
   /**
@@ -217,6 +223,11 @@ export class Servers implements Disposable {
   /** Returns the state of every server, by name. */
   states(): readonly ServerState[] {
     return [...this.lists.entries.values()].map(stateOf);
+  }
+
+  /** Returns the states of the servers that clients see. */
+  shownStates(): readonly ServerState[] {
+    return this.states().filter(({ name }) => !this.#isDenied(name));
   }
 
   /** Returns the servers with a problem: failed ones first, then by name. */
