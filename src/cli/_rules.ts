@@ -56,7 +56,32 @@ export function ruleCommand(list: RuleList) {
       ...warnings.length > 0 && { warnings },
     };
     const reach = reachIn(at.app, workspace);
-    return await agreed(at, { change, said: remarks, about, json, reach });
+    const own = await ownRule(at.app, { change, rule });
+    return await agreed(at, { change: own, said: remarks, about, json, reach });
+  };
+}
+
+/**
+ * Returns the change that makes a rule the user's own. If an answer for several tools wrote it, its
+ * tool may have changed since, and the rule ended.
+ */
+async function ownRule(
+  app: App,
+  { change, rule }: { readonly change: FileChange; readonly rule: string },
+): Promise<FileChange> {
+  const { multiTool } = (await app.callPath()).always;
+  const written = { rule, source: change.path };
+  if (!multiTool.has(written)) return change;
+  const line = `The rule ${quoted(rule, 200)} in ${change.path} was an answer for several tools. ` +
+    "As your own rule, it applies whatever the hints of its tool are";
+  return {
+    ...change,
+    diff: change.diff || line,
+    shown: [change.shown, line].filter(Boolean).join("\n"),
+    write: async () => {
+      if (change.diff !== "") await change.write();
+      await multiTool.remove(written);
+    },
   };
 }
 

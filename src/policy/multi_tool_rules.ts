@@ -65,6 +65,11 @@ export class MultiToolRules {
     }
   }
 
+  /** Returns whether an answer for several tools wrote a rule. */
+  has(rule: FileRule): boolean {
+    return this.#recordOf(rule) !== undefined;
+  }
+
   /** Forgets a rule, because the user answered about its tool alone. */
   async remove(rule: FileRule): Promise<void> {
     await Deno.remove(this.#path(rule)).catch((error) => {

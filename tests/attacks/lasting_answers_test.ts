@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
-import { runPmlOnTerminal } from "../kit/run.ts";
+import { runPmlOnTerminal, type TerminalInput } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { evil, ledgerOf } from "./evil_servers.ts";
 import { codeOf, endWell, eventsOf } from "./oracles.ts";
@@ -127,6 +127,20 @@ Deno.test("a hint that changes between two processes asks again in spite of the 
     await ledgerOf(ws, "lists").then((all) => all.filter((line) => line === "call two")),
     [],
   );
+  // The user approves the change, which covers one call: the rule of the answer has ended.
+  const changed = await questionOf(other, calling("two"));
+  await read();
+  assert.equal(codeOf(await changed.answer(picked("Yes"))), undefined);
+  const ended = await questionOf(other, calling("two"));
+  assert.match(ended.text, /this rule ended/);
+  await read();
+  await ended.answer(picked("No"));
+  // A rule that the user writes for the tool alone applies.
+  const typed: TerminalInput[] = [[/write exactly this/, "write"]];
+  const allowed = await runPmlOnTerminal(ws, ["allow", "lists:two", "--workspace"], { typed });
+  assert.equal(allowed.code, 0, allowed.stdout);
+  assert.equal(codeOf(await answerOf(other, calling("two"))), undefined);
+  await endWell(ws, other);
 });
 
 Deno.test("pml approve allows several tools after it showed their texts, with one key each", async () => {
