@@ -93,7 +93,7 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["add @scope/package", /Write `pml add npm:@scope\/package`/],
     ["add https://example.com/mcp", /Write `pml add NAME --url https:\/\/example\.com\/mcp`/],
     ["remove git", /It comes with PML; `pml deny git`/],
-    ["upgrade git", /Cannot upgrade "git".*\n.*`pml outdated`/],
+    ["upgrade git", /Cannot upgrade "git".*\n.*`pml update`/],
     ["learn git", /"git": .*the sandbox\n.*`pml list`/],
     ["logout git", / out at "git".*\n.*`pml list`/],
     ["call weather:today", /No server here/],
