@@ -19,8 +19,8 @@ const OTHERS = ["tests/clients", "tests/fixtures"];
 const TOGETHER = { whole: 8, parts: 40 };
 
 /**
- * The files that get their own module: they take longest, measure memory, or have hooks for all their
- * tests. They start first.
+ * The files that get their own module: they take longest, measure memory, have hooks for all their
+ * tests, or change tables before PML is loaded. They start first.
  */
 const ALONE = [
   "tests/clients_found_test.ts",
@@ -30,6 +30,9 @@ const ALONE = [
   "tests/allocation_test.ts",
   "tests/serve_memory_test.ts",
   "src/workflow/type_check_test.ts",
+  "tests/made_up_check_test.ts",
+  "tests/made_up_kind_test.ts",
+  "tests/made_up_source_test.ts",
   "hub/src/store/_stores_test.ts",
 ];
 
