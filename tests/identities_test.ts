@@ -171,7 +171,9 @@ Deno.test("a server without a usable tool is missing for an identity", async () 
   assert.match(all, /hidden/);
   assert.doesNotMatch(all, /denied/);
   await using own = await served.connect({ era: "2025-11-25" });
-  assert.match(JSON.stringify(await own.client.readResource({ uri: "pml://servers" })), /denied/);
+  const ofOwner = JSON.stringify(await own.client.readResource({ uri: "pml://servers" }));
+  assert.match(ofOwner, /hidden/);
+  assert.doesNotMatch(ofOwner, /denied/, "a client of the owner does not see it either");
 });
 
 for (const state of ["reachable", "offline"] as const) {
