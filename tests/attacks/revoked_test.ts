@@ -118,6 +118,18 @@ class Speaker {
   }
 }
 
+/** Throws if calls go on. A server may still read a call that was sent before. */
+async function assertQuiet(ledger: () => Promise<readonly string[]>): Promise<void> {
+  let before: readonly string[] = [];
+  await until(async () => {
+    const earlier = before;
+    await delay(100);
+    return earlier.length === (before = await ledger()).length;
+  });
+  await delay(400);
+  assert.deepEqual(await ledger(), before, "its calls went on");
+}
+
 for (const era of ERAS) {
   Deno.test(`a revoked identity loses all its requests at once, on ${era}`, async () => {
     await using ws = await scenery();
@@ -157,15 +169,7 @@ for (const era of ERAS) {
     assert.equal(exit, 0, stderr);
     const lines = await Promise.all(working.map((one) => one.catch(String)));
     for (const one of lines) assert.doesNotMatch(one, /"isError":false|"done"/);
-    // The server may still read a call that was sent before.
-    let before: readonly string[] = [];
-    await until(async () => {
-      const earlier = before;
-      await delay(100);
-      return earlier.length === (before = await ledger()).length;
-    });
-    await delay(400);
-    assert.deepEqual(await ledger(), before, "its calls went on");
+    await assertQuiet(ledger);
     const records = await journalOf(ws);
     const ended = new Set(ofKind(records, "end").map(({ callId }) => callId));
     const open = ofKind(records, "start").filter(({ callId }) => !ended.has(callId));
