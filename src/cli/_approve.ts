@@ -156,7 +156,7 @@ async function deny(
   await approvals.refuse(id);
   await always.deny(call);
   await recordAction(at, "never", { tool: call.id, channel: "terminal" });
-  tell(`Denied from now on, by the rule ${call.id} in ${at.app.policy.rulesFile}`);
+  tell(`Denied from now on, by the rule ${call.id} ${always.reach(call)}`);
   return "refused";
 }
 
@@ -185,7 +185,9 @@ async function decideSet(
   await always.addTools(set.tools);
   await approvals.markRead(unreadIn(set));
   await recordAction(at, "always", { tools, channel: "terminal" });
-  tell(`Approved always, by ${tools.length} rules in ${app.policy.rulesFile}`);
+  const [first] = set.tools;
+  const reach = first === undefined ? "" : ` ${always.reach(first)}`;
+  tell(`Approved always, by ${tools.length} rules${reach}`);
   return "approved";
 }
 
