@@ -6,13 +6,15 @@
  */
 
 import assert from "node:assert/strict";
-import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Head, OtherProcess } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { tokenHash } from "../src/transport/http/token.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { read } from "./attacks/questions.ts";
 import { ledgerOf } from "./full_scene.ts";
+import type { ElicitResult } from "./kit/client.ts";
 import { connectHttp, servePml, type TestServer } from "./kit/pml_serve.ts";
 import { rssOf } from "./kit/procwatch.ts";
 import { rawHttp } from "./kit/raw_http.ts";
@@ -27,6 +29,7 @@ import {
   META,
   openIn,
   ranIn,
+  RULES,
   sceneryOf,
   twoOf,
   YES,
@@ -179,6 +182,56 @@ Deno.test("a session continues through another process, and ends with its own", 
   assert.equal(gone.status, 404, "the client begins another session");
   await using again = await two.connect();
   assert.ok((await again.client.listTools()).tools.length > 0);
+});
+
+Deno.test("an answer for a session counts through another process, for that session alone, until its own ends", async () => {
+  const rules = { ...RULES, allow: [...RULES.allow, "filesystem:read_file"] };
+  await using ws = await sceneryOf({ rules });
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const asked: string[] = [];
+  const elicit = async ({ requestedSchema }: { readonly requestedSchema?: unknown }) => {
+    const { answer } = Object(requestedSchema).properties;
+    asked.push(answer.enum.join());
+    await read();
+    const isFirst = asked.length === 1;
+    const content = { answer: isFirst ? "For this session" : "No" };
+    return { action: "accept", content } satisfies ElicitResult;
+  };
+  await using client = await one.connect({ elicit });
+  const made = async (from: typeof client.client, path: string) => {
+    const call = { name: "filesystem__create_directory", arguments: { path } };
+    return (await from.callTool(call)).isError !== true;
+  };
+  assert.ok(await made(client.client, "first"));
+  assert.match(asked[0] ?? "", /For this session/);
+  // The same session, sent to the other process.
+  const params = { name: "filesystem__create_directory", arguments: { path: "second" } };
+  const headers = {
+    "mcp-session-id": client.transport.sessionId ?? "",
+    "mcp-protocol-version": "2025-11-25",
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
+  const through = await two.fetch({ method: "POST", body, headers });
+  assert.doesNotMatch(await through.text(), /isError|"error"/);
+  assert.equal(asked.length, 1);
+  // Another session of the same client, at the other process.
+  await using other = await two.connect({ elicit });
+  assert.equal(await made(other.client, "third"), false);
+  assert.equal(asked.length, 2);
+  one.kill("SIGKILL");
+  await one.ended;
+  const gone = await two.fetch({ method: "POST", body, headers });
+  await gone.body?.cancel();
+  assert.equal(gone.status, 404);
+  await using again = await two.connect({ elicit });
+  assert.equal(await made(again.client, "fourth"), false);
+  assert.equal(asked.length, 3);
+  const folders = await Promise.all(["first", "second", "third", "fourth"].map(async (name) => {
+    const info = await stat(ws.file(name)).catch(() => undefined);
+    return info?.isDirectory() ?? false;
+  }));
+  assert.deepEqual(folders, [true, true, false, false]);
 });
 
 Deno.test("a sender without the key is refused, nothing on the wire is readable, and no request counts twice", async () => {

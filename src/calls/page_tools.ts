@@ -47,6 +47,7 @@ export function pageFacts(
   const names = [...own.slice(0, NAMED_MAX), ...more > 0 ? [`${more} more`] : []].join(", ");
   return [
     `Its pages (MCP Apps) can call these tools of it without the model: ${names || "none"}`,
-    "A page can also call tools of other servers, as the model can: the same rules decide",
+    "A page can also call tools of other servers. PML cannot tell the calls of a page from those of " +
+    "the model: rules and answers apply to both",
   ];
 }

@@ -109,12 +109,10 @@ export class ToolCalls {
   }
 
   async #idOf(name: string): Promise<ToolId> {
-    const { settings, servers } = this.#options;
-    // A client may know names from a list of an earlier PML.
-    if (!settings().prefix && listedId(name, this.#options) === undefined) {
-      await servers.lists.prepare();
-    }
-    const id = listedId(name, this.#options) ?? await this.#ofPages(name);
+    const { servers } = this.#options;
+    // A client may know names from a list of an earlier PML, or from before a changed configuration.
+    await servers.lists.prepare();
+    const id = listedId(name, this.#options) ?? this.#ofPages(name);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
@@ -123,13 +121,9 @@ export class ToolCalls {
    * Returns the tool that a page calls: pages know its name at their server alone, and clients pass
    * their calls on unchanged. Throws if several tools have the name.
    */
-  async #ofPages(name: string): Promise<ToolId | undefined> {
+  #ofPages(name: string): ToolId | undefined {
     const { servers, catalog } = this.#options;
-    const named = () => appTools(catalog.list()).byName.get(name) ?? [];
-    if (named().length === 0) return undefined;
-    // A server whose list is still loading may have a tool of this name, too.
-    await servers.lists.prepare();
-    const [id, ...others] = named();
+    const [id, ...others] = appTools(catalog.list()).byName.get(name) ?? [];
     // Denied tools count: a call for one server must not reach another.
     // guard: page-names
     if (id !== undefined && others.length > 0) throw severalTools(name, [id, ...others], servers);

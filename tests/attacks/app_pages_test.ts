@@ -6,9 +6,12 @@
  */
 
 import assert from "node:assert/strict";
+import { appendFile } from "node:fs/promises";
+import { join } from "node:path";
 import { approve } from "../capability_scene.ts";
 import { type Era, ERAS, type Message } from "../kit/json_rpc.ts";
 import type { Table } from "../kit/said_server.ts";
+import { until } from "../kit/wait.ts";
 import { definitions, filesOf } from "../said_scene.ts";
 import { journalOf, textOf } from "./oracles.ts";
 import { outcomeOf, picked, questionOf, read } from "./questions.ts";
@@ -100,12 +103,31 @@ for (const era of ERAS) {
     );
     assert.match(question.text, /"balance", "pay", "pay_page", "same", "asked"\n/);
     assert.match(question.text, /tools of other servers/);
+    assert.match(question.text, /calls of a page/);
     await read();
     assert.match(shown(await question.answer(picked("No"))), /the user answered no/);
     // The name of a meta-tool is that of PML.
     assert.match(shown(await pml.callTool("search", { query: "pay" })), /bank:pay\(/);
     const reached = ["bank:asked", "bank:closed", "bank:pay", "bank:pay_page", "evil:own_data"];
     assert.deepEqual(await startsOf(scene), reached);
+  });
+
+  Deno.test(`an answer for a session to a model covers a page until the user denies it, on ${era}`, async () => {
+    await using scene = await sceneOf(era);
+    const { pml, ws } = scene;
+    await pml.request("tools/list", {});
+    const asked = { name: "call", arguments: { tool: "bank:asked", arguments: {} } };
+    const question = await questionOf(pml, asked);
+    assert.match(question.text, /calls of a page/);
+    assert.ok(question.replies.includes("For this session"), question.replies.join());
+    await read();
+    assert.match(shown(await question.answer(picked("For this session"))), /ran at bank/);
+    assert.equal(textOf(await pml.callTool("asked", {})), "ran at bank");
+    await appendFile(join(ws.home, "config.yaml"), "permissions:\n  deny: ['bank:asked']\n");
+    await until(() => pml.stderr.includes("The configuration was applied"));
+    // The lists load again, and a page still knows only the names of before.
+    assert.match(shown(await pml.callTool("asked", {})), /a deny rule matches/);
+    assert.equal(textOf(await pml.callTool("pay", {})), "ran at bank");
   });
 
   Deno.test(`a model reaches no tool for pages alone by a meta-tool, a plan or code, on ${era}`, async () => {
