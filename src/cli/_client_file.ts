@@ -161,7 +161,7 @@ async function withTableMembers(
   const next = lines.findIndex((line, index) => index > begin && /^\s*\[/.test(line));
   const table = lines.slice(begin + 1, next < 0 ? undefined : next);
   // A comment before the next table belongs to that.
-  const used = table.findLastIndex((line) => !/^\s*(?:#.*)?$/.test(line)) + 1;
+  const used = table.findLastIndex((line) => !/^\s*(?:#.*)?\r?$/.test(line)) + 1;
   const end = text.includes("\r\n") ? "\r" : "";
   const added = stringify(entry).trimEnd().split("\n").map((line) => line + end);
   lines.splice(begin + 1 + used, 0, ...added);

@@ -263,6 +263,10 @@ Deno.test("withMembers() adds members at the end of a TOML table, or refuses", a
     [table.trimEnd(), table + lines.trimEnd()],
     [`a = 1\n${table}\n# next\n[b]\nc = 2\n`, `a = 1\n${table}${lines}\n# next\n[b]\nc = 2\n`],
     [
+      "[mcp_servers.pml]\r\nx = 1\r\n# next\r\n[b]\r\n",
+      `[mcp_servers.pml]\r\nx = 1\r\n${lines.replaceAll("\n", "\r\n")}# next\r\n[b]\r\n`,
+    ],
+    [
       `[mcp_servers.pml] # mine\nx = 1\n\n[b]\n`,
       `[mcp_servers.pml] # mine\nx = 1\n${lines}\n[b]\n`,
     ],
