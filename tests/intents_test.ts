@@ -77,6 +77,8 @@ interface Answer {
   readonly confidence: number;
   readonly open?: readonly object[];
   readonly alternatives?: Readonly<Record<string, readonly string[]>>;
+  readonly unmet?: readonly string[];
+  readonly tools?: readonly string[];
   readonly hint?: string;
 }
 
@@ -189,6 +191,24 @@ Deno.test("instructions in an intent are treated as words, and too many words ar
     plan: { tasks: [{ id: "a", tool: "filesystem:read_file" }] },
   });
   assert.match(textOf({ result: both.result }), /plan and an intent/);
-  const none = await scene.pml.callTool("execute_workflow", { intent: "qwzx jkvb" });
-  assert.match(textOf({ result: none.result }), /no tool matches/);
+});
+
+Deno.test("an intent that nothing fits has an answer without a task, and with tools where no search is", async () => {
+  await using scene = await sceneOf();
+  const { plan, confidence, unmet } = await planned(scene.pml, "qwzx jkvb");
+  assert.deepEqual([plan.tasks, confidence, unmet], [[], 0, ["qwzx jkvb"]]);
+  await using two = await sceneOf({
+    prepare: (ws) =>
+      writeFile(
+        join(ws.home, "config.yaml"),
+        "gateway: { meta_tools: [execute_workflow, execute_code] }\n",
+      ),
+  });
+  const partly = await planned(two.pml, "Translate the text of a file to French");
+  assert.ok(partly.confidence <= 0.5);
+  assert.ok(partly.tools?.some((line) => line.startsWith("filesystem:")), partly.tools?.join());
+  assert.equal(
+    (await planned(scene.pml, "Translate the text of a file to French")).tools,
+    undefined,
+  );
 });

@@ -189,12 +189,12 @@ Deno.test("an answer for a session counts through another process, for that sess
   await using ws = await sceneryOf({ rules });
   await using both = await twoOf(ws);
   const { one, two } = both;
-  const asked: string[] = [];
+  const questions: string[] = [];
   const elicit = async ({ requestedSchema }: { readonly requestedSchema?: unknown }) => {
     const { answer } = Object(requestedSchema).properties;
-    asked.push(answer.enum.join());
+    questions.push(answer.enum.join());
     await read();
-    const isFirst = asked.length === 1;
+    const isFirst = questions.length === 1;
     const content = { answer: isFirst ? "For this session" : "No" };
     return { action: "accept", content } satisfies ElicitResult;
   };
@@ -204,7 +204,7 @@ Deno.test("an answer for a session counts through another process, for that sess
     return (await from.callTool(call)).isError !== true;
   };
   assert.ok(await made(client.client, "first"));
-  assert.match(asked[0] ?? "", /For this session/);
+  assert.match(questions[0] ?? "", /For this session/);
   // The same session, sent to the other process.
   const params = { name: "filesystem__create_directory", arguments: { path: "second" } };
   const headers = {
@@ -214,11 +214,11 @@ Deno.test("an answer for a session counts through another process, for that sess
   const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
   const through = await two.fetch({ method: "POST", body, headers });
   assert.doesNotMatch(await through.text(), /isError|"error"/);
-  assert.equal(asked.length, 1);
+  assert.equal(questions.length, 1);
   // Another session of the same client, at the other process.
   await using other = await two.connect({ elicit });
   assert.equal(await made(other.client, "third"), false);
-  assert.equal(asked.length, 2);
+  assert.equal(questions.length, 2);
   one.kill("SIGKILL");
   await one.ended;
   const gone = await two.fetch({ method: "POST", body, headers });
@@ -226,7 +226,7 @@ Deno.test("an answer for a session counts through another process, for that sess
   assert.equal(gone.status, 404);
   await using again = await two.connect({ elicit });
   assert.equal(await made(again.client, "fourth"), false);
-  assert.equal(asked.length, 3);
+  assert.equal(questions.length, 3);
   const folders = await Promise.all(["first", "second", "third", "fourth"].map(async (name) => {
     const info = await stat(ws.file(name)).catch(() => undefined);
     return info?.isDirectory() ?? false;

@@ -8,7 +8,6 @@
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
 import { canonical, isObject, type Json, type JsonObject } from "../../src/core/json.ts";
-import { PmlError } from "../../src/core/errors.ts";
 import type { Catalog } from "../../src/search/catalog.ts";
 import { Search } from "../../src/search/search.ts";
 import { WORKFLOW } from "../../src/config/settings.ts";
@@ -32,8 +31,8 @@ export interface Sentence {
 /** The judgement on one plan. */
 export interface JudgedSentence {
   readonly sentence: Sentence;
-  /** The plan; undefined if nothing fits. */
-  readonly made: IntentPlan | undefined;
+  /** The plan; without a task if nothing fits. */
+  readonly made: IntentPlan;
   readonly isRight: boolean;
   /** Whether the plan would run at once, if the rules allow its calls. */
   readonly runs: boolean;
@@ -72,9 +71,9 @@ export function figuresOf(judged: readonly JudgedSentence[]): SentenceFigures {
     sentences: judged.length,
     right: count(({ isRight }) => isRight),
     rightTools: count(({ sentence, made }) =>
-      toolsText(sentence.tasks) === toolsText(tasksOf(made))
+      toolsText(sentence.tasks) === toolsText(made.plan.tasks)
     ),
-    wrongAndSure: count(({ isRight, made }) => !isRight && (made?.confidence ?? 0) > SURE),
+    wrongAndSure: count(({ isRight, made }) => !isRight && (made.confidence) > SURE),
     wrongAndRun: count(({ isRight, runs }) => !isRight && runs),
     rightAndRun: count(({ isRight, runs }) => isRight && runs),
   };
@@ -82,29 +81,24 @@ export function figuresOf(judged: readonly JudgedSentence[]): SentenceFigures {
 
 async function judgeSentence(sentence: Sentence, catalog: Catalog): Promise<JudgedSentence> {
   const search = new Search(catalog);
-  let made: IntentPlan | undefined;
-  try {
-    made = await intentPlan(sentence.intent, {
-      search: (query) => search.search(query),
-      output: (_, { outputSchema }) => outputSchema,
-      next: () => new Map(),
-    });
-  } catch (error) {
-    if (!(error instanceof PmlError) || error.code !== "BAD_ARGUMENTS") throw error;
-  }
-  const runs = made !== undefined && made.open.length === 0 &&
+  const made = await intentPlan(sentence.intent, {
+    search: (query) => search.search(query),
+    output: (_, { outputSchema }) => outputSchema,
+    next: () => new Map(),
+  });
+  const runs = made.plan.tasks.length > 0 && made.open.length === 0 &&
     made.confidence > WORKFLOW.confidence.default;
   return { sentence, made, isRight: isRight(sentence, made), runs };
 }
 
-function isRight({ tasks, unmet = [] }: Sentence, made: IntentPlan | undefined): boolean {
-  const planned = tasksOf(made);
+function isRight({ tasks, unmet = [] }: Sentence, made: IntentPlan): boolean {
+  const planned = made.plan.tasks;
   if (toolsText(tasks) !== toolsText(planned)) return false;
-  if (made !== undefined && (unmet.length > 0) !== (made.unmet.length > 0)) return false;
+  if ((unmet.length > 0) !== (made.unmet.length > 0)) return false;
   return tasks.every(({ arguments: wanted }, at) => {
     const { id = "", arguments: present = {} } = planned[at] ?? {};
     const isOpen = (name: string) =>
-      made?.open.some(({ task, argument }) => task === id && argument === name) === true;
+      made.open.some(({ task, argument }) => task === id && argument === name);
     const names = new Set([...Object.keys(wanted), ...Object.keys(present)]);
     return [...names].every((name) => {
       const value = wanted[name];
@@ -120,10 +114,6 @@ function same(one: Json | undefined, other: Json | undefined): boolean {
   return one !== undefined && other !== undefined && canonical(one) === canonical(other);
 }
 
-function tasksOf(made: IntentPlan | undefined): IntentPlan["plan"]["tasks"] {
-  return made?.plan.tasks ?? [];
-}
-
 function toolsText(tasks: readonly { readonly tool: string }[]): string {
   return tasks.map(({ tool }) => tool).join();
 }
@@ -135,10 +125,10 @@ async function main(): Promise<void> {
   const judged = await judgeSentences(half as Sentence["half"] | undefined);
   for (const { sentence, made, isRight, runs } of show ? judged : []) {
     const mark = isRight ? "right" : runs ? "RUNS WRONG" : "wrong";
-    console.log(`${mark} ${made?.confidence ?? "-"} ${sentence.intent}`);
+    console.log(`${mark} ${made.confidence ?? "-"} ${sentence.intent}`);
     if (!isRight) {
-      const { plan, open, unmet } = made ?? {};
-      console.log("   made  ", JSON.stringify({ tasks: plan?.tasks, open, unmet }));
+      const { plan, open, unmet } = made;
+      console.log("   made  ", JSON.stringify({ tasks: plan.tasks, open, unmet }));
       console.log("   wanted", JSON.stringify({ tasks: sentence.tasks, unmet: sentence.unmet }));
     }
   }

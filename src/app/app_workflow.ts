@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { listedMetaTools } from "../config/exposure.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { onAbort } from "../io/waiting.ts";
@@ -144,6 +145,10 @@ class Intents implements IntentHost {
 
   get confidence(): number {
     return this.#app.config().confidence;
+  }
+
+  get hasSearch(): boolean {
+    return listedMetaTools(this.#app.config().gateway).includes("search");
   }
 
   async open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools> {

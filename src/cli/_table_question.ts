@@ -183,10 +183,10 @@ async function write(
   await app.policy.reload();
   await recordAction(at, "table accepted", { file: change.path, allowed, rules: changed.length });
   const reach = reachText({ path: change.path, isOfUser: !workspace }, app.loaded());
-  const asked = rows.filter(({ present }) => present === "ask").length;
+  const asking = rows.filter(({ present }) => present === "ask").length;
   const written = changed.length === 0
     ? `No rule was written: ${
-      asked === rows.length ? "all of these tools ask" : "the table stays as it was"
+      asking === rows.length ? "all of these tools ask" : "the table stays as it was"
     }`
     : `${counted(changed.length, "rule")} written ${reach}`;
   return { kind: "accepted", rules: changed.length, written };

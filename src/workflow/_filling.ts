@@ -8,6 +8,7 @@ import { isExactNumber, numberText } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import { termsOf } from "../search/terms.ts";
 import type { IntentStep, Literal } from "./_steps.ts";
 
 /** A required argument without a known value. */
@@ -20,8 +21,11 @@ export interface OpenArgument {
 export interface Filled {
   readonly arguments: JsonObject;
   readonly open: readonly OpenArgument[];
-  /** The number of literals of the step that fill an argument. */
+  /** The number of literals of the step that fill an argument, and of those that fill none. */
   readonly used: number;
+  readonly unused: number;
+  /** Whether a value is a word of the step, not a literal, so that it may be wrong. */
+  readonly isGuess: boolean;
 }
 
 /** An earlier task, and the JSON Schema of its output; undefined if it is unknown. */
@@ -35,6 +39,9 @@ const NAMES: Readonly<Record<Literal["kind"], RegExp>> = {
   url: /ur[il]|link|href|site|address/i,
   email: /mail|recipient|^(?:to|cc|bcc|from)$/i,
   path: /path|file|folder|dir|source|destination/i,
+  glob: /pattern|glob|filter|query|name/i,
+  name: /path|file|folder|dir|source|destination|zone|branch|target|ref|revision|commit|sha/i,
+  time: /time(?!_?zone|out)/i,
   date: /date|day|time|since|until|start|end|^(?:from|to)$/i,
   number: /^/,
   text: /^(?!.*(?:ur[il]|mail|path|file|folder|_?id$|date|time|token|key))/i,
@@ -65,30 +72,41 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
   const properties = objectOf(schema.properties);
   const required = new Set(listOf(schema.required));
   const unusedLiterals = literals.length > MOST ? [] : [...literals];
-  const { length: taken } = unusedLiterals;
   const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));
   const args: Record<string, Json> = {};
   // Required arguments come first, then optional ones whose name matches the kind of literal.
   const names = Object.keys(properties)
     .sort((one, other) => Number(required.has(other)) - Number(required.has(one)))
     .slice(0, MOST);
+  const at = (name: string, needed: boolean) => ({
+    ...{ schema: objectOf(properties[name]), literals: unusedLiterals, needed, text, words },
+  });
   for (const name of names) {
-    const needed = required.has(name);
-    const value = valueFor(name, {
-      schema: objectOf(properties[name]),
-      literals: unusedLiterals,
-      needed,
-      text,
-      words,
-    });
+    const value = valueFor(name, at(name, required.has(name)));
     if (value !== undefined) args[name] = value;
+  }
+  let isGuess = false;
+  const missing = names.filter((name) => required.has(name) && !Object.hasOwn(args, name));
+  for (const name of missing) {
+    const word = nearWord(name, { ...at(name, true), tool });
+    if (word === undefined) continue;
+    args[name] = word;
+    isGuess = true;
   }
   const open = [...required].slice(0, MOST).flatMap((name) => {
     if (typeof name !== "string" || Object.hasOwn(args, name)) return [];
     const property = objectOf(properties[name]);
     return property.default === undefined ? { argument: name, type: typeText(property) } : [];
   });
-  return { arguments: args, open, used: taken - unusedLiterals.length };
+  const texts = unusedLiterals.filter(({ kind }) => kind === "text");
+  const optional = names.filter((name) =>
+    !required.has(name) && !Object.hasOwn(args, name) && NAMES.text.test(name) &&
+    typeText(properties[name]) === "string" && objectOf(properties[name]).enum === undefined
+  );
+  // The sentence contains a text that may belong to an optional argument.
+  open.push(...optional.slice(0, texts.length).map((argument) => ({ argument, type: "string" })));
+  const unused = literals.length > MOST ? literals.length : unusedLiterals.length;
+  return { arguments: args, open, used: literals.length - unused, unused, isGuess };
 }
 
 /**
@@ -98,14 +116,14 @@ export function withLiterals(tool: ToolDefinition, { literals, text }: IntentSte
 export function referenceFor(
   { argument, type }: OpenArgument,
   sources: readonly Source[],
-): { readonly ref: JsonObject; readonly isGuess: boolean } | undefined {
+): { readonly value: JsonObject; readonly isGuess: boolean } | undefined {
   for (const { id, output } of sources.toReversed()) {
     const member = membersOf(output ?? NONE).get(`${plain(argument)} ${type}`);
     const pointer = member?.replaceAll("~", "~0").replaceAll("/", "~1");
-    if (pointer !== undefined) return { ref: { $ref: `${id}#/${pointer}` }, isGuess: false };
+    if (pointer !== undefined) return { value: { $ref: `${id}#/${pointer}` }, isGuess: false };
     const mayBeText = output === undefined || [output.type].flat().includes("string");
     if (CONTENT.test(argument) && type === "string" && mayBeText) {
-      return { ref: { $ref: `${id}#` }, isGuess: output?.type !== "string" };
+      return { value: { $ref: `${id}#` }, isGuess: output?.type !== "string" };
     }
   }
   return undefined;
@@ -129,29 +147,133 @@ function valueFor(name: string, argument: WantedArgument): Json | undefined {
   const isScalar = typeof only !== "object" || isExactNumber(only);
   if (only !== undefined) return needed && isScalar ? only : undefined;
   if (Array.isArray(schema.enum)) return needed ? namedIn(words, schema.enum) : undefined;
-  if (type === "array" && typeText(schema.items) === "string") {
-    const own = { ...argument, schema: objectOf(schema.items), needed: false };
+  if (type === "boolean") return needed || !isSwitchedOn(name, argument) ? undefined : true;
+  if (type === "array") return listFor(name, argument);
+  const value = one(name, argument) ?? (needed ? undefined : numberFor(name, argument));
+  if (value !== undefined || !needed || type !== "string") return value;
+  const quotedValue = namedIn(words, quotedValues(schema));
+  if (quotedValue !== undefined || literals.length > 0) return quotedValue;
+  return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
+}
+
+/** Fills a list of texts with all matching literals, and a list of objects with one object. */
+function listFor(name: string, argument: WantedArgument): Json | undefined {
+  const items = objectOf(argument.schema.items);
+  if (typeText(items) === "string") {
+    const own = { ...argument, schema: items, needed: false };
     const values: Json[] = [];
     for (let value = one(name, own); value !== undefined; value = one(name, own)) {
       values.push(value);
     }
     return values.length > 0 ? values : undefined;
   }
-  const value = one(name, argument);
-  if (value !== undefined || !needed || type !== "string" || literals.length > 0) return value;
-  return QUERY.test(name) ? ABOUT.exec(text)?.[1] : undefined;
+  const members = listOf(items.required).filter((member) => typeof member === "string");
+  const texts = argument.literals.filter(({ kind }) => kind === "text");
+  const areTexts = members.every((member) =>
+    typeText(objectOf(items.properties)[member]) === "string"
+  );
+  if (!argument.needed || members.length < 2 || !areTexts || texts.length !== members.length) {
+    return undefined;
+  }
+  for (const used of texts) argument.literals.splice(argument.literals.indexOf(used), 1);
+  return [Object.fromEntries(members.map((member, at) => [member, texts[at]?.value ?? ""]))];
+}
+
+/** Returns the texts in single quotes of an argument's description, which are often its values. */
+function quotedValues({ description }: JsonObject): readonly string[] {
+  return [...textOf(description).slice(0, 1_000).matchAll(/'([a-z][\w-]{0,30})'/g)]
+    .map(([, value = ""]) => value);
+}
+
+/** Returns whether the words switch an optional argument on: its name, or its description's verb. */
+function isSwitchedOn(name: string, { schema, words }: WantedArgument): boolean {
+  const [verb = ""] = textOf(schema.description).toLowerCase().split(/\W/, 1);
+  return words.has(name.toLowerCase()) || verb.length > 6 && words.has(verb);
+}
+
+/** Removes and returns a number that the words next to it connect with an optional argument. */
+function numberFor(name: string, argument: WantedArgument): Json | undefined {
+  const { schema, literals, text } = argument;
+  const type = typeText(schema);
+  const at = literals.findIndex(({ kind }) => kind === "number");
+  const { value = "" } = literals[at] ?? {};
+  if (at < 0 || type !== "number" && type !== "integer") return undefined;
+  const near = new RegExp(`([\\p{L}]+)\\s+${escaped(value)}(?:\\s+([\\p{L}]+))?`, "iu").exec(text);
+  const [, before = "", after = ""] = near ?? [];
+  const own = new Set(termsOf(`${name} ${textOf(schema.description)}`));
+  const isCount = /^(?:max_?(?:count|results|items)|limit|count|top_?k|num(?:ber)?_?\w*)$/i.test(
+    name,
+  );
+  const isNear = (word: string) => termsOf(word).some((term) => own.has(term));
+  // "The last 5 lines" needs both words, where another argument has the first lines.
+  const isFirst = /^(?:first|last|top|next)$/i.test(before);
+  const matches = isFirst && !isCount && !own.has("max")
+    ? textOf(schema.description).toLowerCase().includes(before.toLowerCase())
+    : isCount && isFirst || isNear(after) || isNear(before);
+  if (!matches) return undefined;
+  literals.splice(at, 1);
+  return Number(value);
+}
+
+/**
+ * Returns the word next to a noun of an argument: "the branch main" names a `branch_name`, "in dist"
+ * a `path`.
+ */
+function nearWord(
+  name: string,
+  { schema, text, tool }: WantedArgument & { readonly tool: ToolDefinition },
+): string | undefined {
+  if (typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
+  const isPath = NAMES.path.test(name);
+  const nouns = isPath
+    ? ["folder", "directory", "file"]
+    : /target|revision|^ref$/i.test(name)
+    ? ["branch", "commit", "tag", "revision"]
+    : name.split(/[_\W]|(?<=[a-z])(?=[A-Z])/).filter((part) =>
+      part.length > 3 && !/^(?:name|type|text)$/i.test(part)
+    );
+  const NOUN = nouns.map(escaped).join("|");
+  const ownTerms = new Set([...termsOf(tool.name), ...nouns.flatMap(termsOf), "name", "call"]);
+  const patterns = [
+    ...nouns.length === 0 ? [] : [
+      new RegExp(`\\b(?:${NOUN})\\s+(?:called\\s+|named\\s+)?([\\w.-]+)`, "i"),
+      new RegExp(`\\b(?:the|a|an|new|to|in)\\s+([\\w.-]+)\\s+(?:${NOUN})\\b`, "i"),
+    ],
+    ...isPath
+      ? [
+        /\b(?:in|of|below|under|inside|within)\s+(?:the\s+)?([\w.-]+)[.?!]?$/i,
+        /^\w+\s+([\w-]+)[.?!]?$/,
+      ]
+      : [],
+    ...NAMES.name.test(name) && !isPath ? [/\bto\s+([\w./-]+)[.?!]?$/i] : [],
+    ...QUERY.test(name) ? [/\b(?:for|about|on|named|called)\s+(.+?)[.?!]?$/i] : [],
+  ];
+  for (const pattern of patterns) {
+    const [, word = ""] = pattern.exec(text) ?? [];
+    const terms = termsOf(word);
+    if (terms.length > 0 && !terms.some((term) => ownTerms.has(term))) return word;
+  }
+  return undefined;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[^\p{L}\p{N}]/gu, "\\$&");
 }
 
 /** Removes and returns the first literal that matches an argument. */
 function one(name: string, { schema, literals, needed }: WantedArgument): Json | undefined {
   const type = typeText(schema);
-  const at = literals.findIndex(({ kind }) => {
+  const matches = ({ kind }: Literal) => {
     // A number or a text matches almost every argument, so it fills only required ones.
     if (kind === "number") return needed && (type === "number" || type === "integer");
     if (type !== "string" || schema.enum !== undefined) return false;
     if (kind === "text") return needed && NAMES.text.test(name);
     return NAMES[kind].test(name) || textOf(schema.format) === (kind === "url" ? "uri" : kind);
-  });
+  };
+  // A bare name such as `feature/login` fills a path only if there is no path.
+  const isSure = (literal: Literal) => literal.kind !== "name" && matches(literal);
+  const sure = literals.findIndex(isSure);
+  const at = sure < 0 ? literals.findIndex(matches) : sure;
   const [literal] = at < 0 ? [] : literals.splice(at, 1);
   if (literal === undefined) return undefined;
   return literal.kind === "number" ? Number(literal.value) : literal.value;

@@ -8,7 +8,7 @@ import { termsOf } from "../search/terms.ts";
 
 /** A value that an intent contains literally. */
 export interface Literal {
-  readonly kind: "text" | "url" | "email" | "path" | "date" | "number";
+  readonly kind: "text" | "url" | "email" | "path" | "glob" | "name" | "date" | "time" | "number";
   readonly value: string;
 }
 
@@ -27,11 +27,20 @@ const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["text", /"[^"\n]+"|“[^“”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
   ["url", /https?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/],
   ["email", /[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}/],
+  // With a wildcard, as of file names.
+  ["glob", /(?<![\w*])[\w./-]{0,64}\*[\w.*/-]{0,64}(?<![./-])/],
   ["path", /(?<!\w)(?:[A-Za-z]:\\|~\/|\.{1,2}\/|\/)[\w./\\-]*[\w/]/],
   [
     "path",
     /\b(?!(?:e\.g|i\.e|a\.m|p\.m)\b)[\w-]{1,64}(?:\/[\w-]{1,64}){0,9}\.(?!(?:com|org|net|io|ai)\b)[A-Za-z][A-Za-z0-9]{0,4}\b(?!\.\w)/,
   ],
+  // A hidden file.
+  ["path", /(?<![\w.])\.[A-Za-z][\w-]{1,64}\b(?!\.\w)/],
+  // A folder, a branch, a time zone.
+  ["name", /(?<![\w./-])[A-Za-z][\w-]{0,64}(?:\/[\w-]{1,64}){1,9}\b(?![./])/],
+  // A revision: hexadecimal, with digits and letters.
+  ["name", /\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b/],
+  ["time", /\b\d{1,2}:\d{2}\b/],
   ["date", /\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z?)?\b/],
   ["number", /(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/],
 ];
@@ -41,6 +50,13 @@ const [OPEN, CLOSE] = ["\uE000", "\uE001"];
 const PLACE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
 const BREAK = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
 const LEADING = /^(?:and|then|finally|please|also|next|after that)\s+/i;
+/** A part that writes something, the placeholder of a path, and its number. */
+const SAVED = new RegExp(
+  `^(save|write|put|store|export) (.{1,200}?) (?:to|into|in|as) (${OPEN}(\\d+)${CLOSE})$`,
+  "i",
+);
+/** Terms for the content of an earlier step. */
+const CONTENTS = new Set(["content", "text", "result", "output", "file", "them", "find", "found"]);
 /** The words that tools use for kinds of files, by file name extension. */
 const FILES: Readonly<Record<string, string>> = {
   md: "markdown",
@@ -72,9 +88,15 @@ export function intentSteps(intent: string): readonly IntentStep[] {
   }).replace(/[^\S\n]+/g, " ");
   const at = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
   const steps: IntentStep[] = [];
-  for (const part of marked.split(BREAK).map((each) => each.trim().replace(LEADING, ""))) {
+  const parts = marked.split(BREAK).map((each) => each.trim().replace(LEADING, ""));
+  for (const part of parts.flatMap((each) => savedResult(each, at))) {
+    const isClear = termsOf(part.replace(PLACE, " ")).length > 1;
     const step: IntentStep = {
-      query: part.replace(PLACE, (_, index) => kindWords(at(index))),
+      // The words of a quoted text name no tool, if there are others.
+      query: part.replace(PLACE, (_, index) => {
+        const literal = at(index);
+        return isClear && literal.kind === "text" ? "text" : kindWords(literal);
+      }),
       text: part.replace(PLACE, (_, index) => at(index).value),
       literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),
     };
@@ -88,6 +110,19 @@ export function intentSteps(intent: string): readonly IntentStep[] {
   return steps.slice(0, MOST_STEPS);
 }
 
+/**
+ * Splits "save the graph to graph.json" into the step that makes the content, and the one that writes
+ * it. Returns other parts unchanged.
+ */
+function savedResult(part: string, at: (index: string) => Literal): readonly string[] {
+  const [, verb = "", content = "", place = "", index = ""] = SAVED.exec(part) ?? [];
+  const literals = [...content.matchAll(PLACE)].map(([, one = ""]) => at(one));
+  const isText = literals.some(({ kind }) => kind === "text");
+  const isNamed = termsOf(content.replace(PLACE, " ")).some((term) => !CONTENTS.has(term));
+  if (at(index).kind !== "path" || isText || !isNamed) return [part];
+  return [content, `${verb} the content to ${place}`];
+}
+
 /** Returns the literal of a quoted text, which may be an address or a path. */
 function quotedLiteral(value: string): Literal {
   if (/^https?:\/\/\S+$/.test(value)) return { kind: "url", value };
@@ -97,6 +132,8 @@ function quotedLiteral(value: string): Literal {
 
 function kindWords({ kind, value }: Literal): string {
   if (kind === "text") return value;
+  if (kind === "glob") return "files pattern";
+  if (kind === "name") return value.replaceAll("/", " ");
   if (kind !== "path") return kind === "url" ? "url" : kind === "email" ? "email" : "";
   const [, end] = /\.(\w{1,5})$/.exec(value) ?? [];
   if (end === undefined) return "folder";

@@ -12,6 +12,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
 import { type Filled, type OpenArgument, referenceFor, withLiterals } from "./_filling.ts";
+import { fitOf, isLimited, mainWord } from "./_step_fit.ts";
 import { type IntentStep, intentSteps } from "./_steps.ts";
 
 /** The sources of information about tools for a plan. */
@@ -39,12 +40,17 @@ export interface IntentPlan {
   readonly plan: { readonly tasks: readonly PlannedTask[] };
   /** The confidence that the plan matches the intent, from 0 to 1. */
   readonly confidence: number;
-  /** The required arguments without known values. */
+  /**
+   * The required arguments without known values, and optional ones that a text of the intent may
+   * belong to.
+   */
   readonly open: readonly (OpenArgument & { readonly task: string })[];
   /** Alternative tools by task. */
   readonly alternatives: Readonly<Record<string, readonly ToolId[]>>;
   /** The steps without a matching tool. */
   readonly unmet: readonly string[];
+  /** The tools that a search for the whole intent finds. */
+  readonly hits: readonly SearchHit[];
 }
 
 const LONGEST = 32_768;
@@ -53,12 +59,19 @@ const LOOKED_AT = 8;
 /** The weight of the whole intent, the literals and the open arguments; a step's words have 1. */
 const CONTEXT = 0.2;
 const LITERALS = 0.2;
+/** The gain of a tool if its name, or its description, contains the main word of a step. */
+const MAIN_WORD = { name: 0.3, description: 0.1, none: 0 } as const;
+/** The most confidence in a tool that does not do all that a step contains. */
+const PARTIAL = 0.5;
 /** The maximum number of tools that a plan with few tasks names in all. */
 const NAMED = 10;
 /** The share of uses from which one tool is assumed to follow another. */
 const USUALLY = 0.5;
 /** The share of uses from which a tool that was called next is an alternative. */
 const OFTEN = 0.25;
+
+/** Names of arguments that the tasks of a sentence share. A file to write is none of them. */
+const SHARED = /repo|project|workspace|owner|org(?:$|_|ani)|database|branch|channel|account/i;
 
 /** A task before it is ordered. */
 interface TaskDraft {
@@ -70,7 +83,7 @@ interface TaskDraft {
   readonly output: JsonObject | undefined;
 }
 
-/** Creates a plan. Throws if the intent is too long or no tool matches it. */
+/** Creates a plan; without a task if nothing fits. Throws if the intent is too long. */
 export async function intentPlan(intent: string, tools: IntentTools): Promise<IntentPlan> {
   // guard: intent-size
   if (intent.length > LONGEST) {
@@ -88,12 +101,7 @@ export async function intentPlan(intent: string, tools: IntentTools): Promise<In
   const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
   const tasks = drafts.filter((draft) => draft !== undefined);
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
-  if (tasks.length === 0) {
-    throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool matches the intent", {
-      hint: "Use other words or `search`, or send a plan",
-    });
-  }
-  return planned(inOrder(tasks, tools), tools, unmet);
+  return { ...planned(inOrder(tasks, tools), tools, unmet), hits: whole.hits };
 }
 
 async function draftOf(
@@ -102,22 +110,34 @@ async function draftOf(
   context: ReadonlyMap<ToolId, number>,
 ): Promise<TaskDraft | undefined> {
   const { hits, isLoose } = await tools.search(step.query);
+  const word = mainWord(step.text);
   const ranked = hits.slice(0, LOOKED_AT).map((hit, at) => {
     const fit = withLiterals(hit.tool, step);
+    const main = word === undefined ? "none" : fitOf(word, hit.tool);
     const literals = fit.used / Math.max(step.literals.length, 1);
-    const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals;
-    return { hit, fit, worth: worth - at * 1e-9 };
+    const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals +
+      MAIN_WORD[main];
+    return { hit, fit, main, worth: worth - at * 1e-9 };
   }).sort((one, other) => other.worth - one.worth);
   // The server of an offer was never used, so its tools are only alternatives.
   const best = ranked.find(({ hit }) => hit.server.isOffer !== true);
   if (best === undefined) return undefined;
+  const { fit, main } = best;
+  const isOther = word !== undefined && main === "none";
+  const isOffered = ranked.some(({ hit }) => hit.server.isOffer === true);
+  // A tool without the main word and without a place for the literals is there by chance.
+  const isChance = fit.used === 0 && fit.open.length > 0 && (isOther || fit.unused > 0);
+  if (isChance && !isOffered) return undefined;
+  const isNamedElsewhere = main !== "name" && ranked.some((one) => one.main === "name");
+  const isPartial = isOther || isNamedElsewhere || fit.unused > 0 || isLimited(step.text);
   const others = ranked.filter((one) => one !== best);
   tools.found?.(step.query, ranked.map(({ hit }) => hit.id));
   const rival = others.find(({ hit }) => hit.server.name !== best.hit.server.name);
   const isNamed = termsOf(best.hit.id).some((term) => termsOf(step.query).includes(term));
   return {
     ...{ hit: best.hit, filled: best.fit, others: others.map(({ hit }) => hit) },
-    sure: (isLoose ? 0.5 : 1) * (isNamed ? 1 : 0.7) * clear((rival?.worth ?? 0) / best.worth),
+    sure: Math.min(isPartial ? PARTIAL : 1, isLoose ? 0.5 : 1) * (isNamed ? 1 : 0.7) *
+      (fit.isGuess ? 0.7 : 1) * clear((rival?.worth ?? 0) / best.worth),
     output: tools.output(best.hit.id, best.hit.tool),
   };
 }
@@ -147,20 +167,20 @@ function planned(
   drafts: readonly TaskDraft[],
   tools: IntentTools,
   unmet: readonly string[],
-): IntentPlan {
+): Omit<IntentPlan, "hits"> {
   const most = Math.min(4, Math.max(2, Math.ceil(NAMED / drafts.length) - 1));
   const tasks: PlannedTask[] = [];
   const open: (OpenArgument & { readonly task: string })[] = [];
-  let confidence = unmet.length > 0 ? 0.5 : 1;
+  let confidence = drafts.length === 0 ? 0 : unmet.length > 0 ? PARTIAL : 1;
   drafts.forEach((draft, at) => {
     const id = `t${at + 1}`;
     const sources = drafts.slice(0, at).map(({ output }, from) => ({ id: `t${from + 1}`, output }));
     const args: Record<string, Json> = { ...draft.filled.arguments };
     let { sure } = draft;
     for (const one of draft.filled.open) {
-      const reference = referenceFor(one, sources);
+      const reference = referenceFor(one, sources) ?? sharedValue(one, draft, drafts);
       if (reference === undefined) open.push({ task: id, ...one });
-      else args[one.argument] = reference.ref;
+      else args[one.argument] = reference.value;
       if (reference === undefined || reference.isGuess) sure *= 0.7;
     }
     confidence = Math.min(confidence, sure);
@@ -189,6 +209,23 @@ function planned(
       unmet,
     },
   };
+}
+
+/**
+ * Returns the value that another task of the same server has for an open argument: "show the status
+ * and the log of /work/app" names the folder once.
+ */
+function sharedValue(
+  { argument, type }: OpenArgument,
+  { hit: { server } }: TaskDraft,
+  drafts: readonly TaskDraft[],
+): { readonly value: Json; readonly isGuess: boolean } | undefined {
+  if (type !== "string" || !SHARED.test(argument)) return undefined;
+  const near = drafts.find(({ hit, filled }) =>
+    hit.server.name === server.name && Object.hasOwn(filled.arguments, argument)
+  );
+  const value = near?.filled.arguments[argument];
+  return value === undefined ? undefined : { value, isGuess: true };
 }
 
 function onlyReads({ hit }: TaskDraft): boolean {

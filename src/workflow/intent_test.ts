@@ -199,7 +199,9 @@ Deno.test("planOf() reports open arguments, alternatives and steps without a too
   assert.ok(plan.confidence < 0.8);
   assert.deepEqual(plan.unmet, ["Xylophone zebra quokka"]);
   assert.ok((plan.alternatives.t1?.length ?? 0) >= 1);
-  await assert.rejects(intentPlan("xylophone zebra", toolsOf()), { code: "BAD_ARGUMENTS" });
+  const nothing = await intentPlan("xylophone zebra", toolsOf());
+  assert.deepEqual([nothing.plan.tasks, nothing.confidence], [[], 0]);
+  assert.deepEqual(nothing.unmet, ["xylophone zebra"]);
 });
 
 Deno.test("planOf() fills no argument with a literal of another kind or type", async () => {
@@ -284,4 +286,101 @@ Deno.test("planOf() limits words, steps and time", async () => {
   for (const text of hard) {
     await assertQuick(500, () => intentSteps(`read ${text}`));
   }
+});
+
+async function oneOf(intent: string, tools: readonly ToolDefinition[]) {
+  const plan = await intentPlan(intent, toolsOf({ own: tools }));
+  return { args: plan.plan.tasks[0]?.arguments, plan };
+}
+
+Deno.test("planOf() has at most half confidence if the sentence contains more than the plan", async () => {
+  const lists = [tool("list_rows", "List the rows of a table", {
+    args: { table: TEXT, "note?": TEXT },
+    ...READS,
+  })];
+  const plain = await oneOf("list the rows of /data/orders", [
+    tool("list_rows", "List the rows", { args: PATH, ...READS }),
+  ]);
+  assert.equal(plain.plan.confidence, 1);
+  const intents = [
+    "list the rows of `orders` from 12",
+    "list the rows of `orders` without `paid`",
+    "count the rows of `orders`",
+    "list the rows of `orders` except the last",
+  ];
+  for (const intent of intents) {
+    const { plan } = await oneOf(intent, lists);
+    assert.ok(plan.confidence <= 0.5, `${intent}: ${plan.confidence}`);
+  }
+});
+
+Deno.test("planOf() opens an optional argument that a text of the sentence may belong to", async () => {
+  const { plan } = await oneOf("send `hello` as `greeting`", [
+    tool("send", "Send a message", { args: { body: TEXT, "subject?": TEXT } }),
+  ]);
+  assert.deepEqual(plan.open, [{ task: "t1", argument: "subject", type: "string" }]);
+});
+
+Deno.test("planOf() fills lists of objects, optional numbers, switches and described values", async () => {
+  const edits = {
+    type: "array",
+    items: {
+      type: "object",
+      properties: { oldText: TEXT, newText: TEXT },
+      required: ["oldText", "newText"],
+    },
+  };
+  const edit = tool("edit_file", "Edit a file", {
+    args: { path: TEXT, edits, "dryRun?": { type: "boolean", description: "Preview the edit" } },
+  });
+  assert.deepEqual((await oneOf("replace `a` by `b` in x.txt", [edit])).args, {
+    path: "x.txt",
+    edits: [{ oldText: "a", newText: "b" }],
+  });
+  assert.equal((await oneOf("preview replacing `a` by `b` in x.txt", [edit])).args?.dryRun, true);
+  const read = tool("read_file", "Read a file", {
+    args: {
+      path: TEXT,
+      "tail?": { type: "number", description: "Only the last lines" },
+      "head?": { type: "number", description: "Only the first lines" },
+    },
+  });
+  const last = await oneOf("read the last 5 lines of x.txt", [read]);
+  assert.deepEqual(last.args, { path: "x.txt", tail: 5 });
+  const branches = tool("list_branches", "List branches", {
+    args: { repo: TEXT, kind: { type: "string", description: "One of 'local' or 'remote'" } },
+  });
+  assert.equal((await oneOf("list the remote branches", [branches])).args?.kind, "remote");
+});
+
+Deno.test("planOf() fills in a word near a noun of an argument, with less confidence", async () => {
+  const { args, plan } = await oneOf("switch /work/app to the branch main", [
+    tool("checkout", "Switch branches", { args: { repo_path: TEXT, branch_name: TEXT } }),
+  ]);
+  assert.deepEqual(args, { repo_path: "/work/app", branch_name: "main" });
+  assert.ok(plan.confidence < 0.8);
+});
+
+Deno.test("planOf() uses a value of another task of the same server, but not with full confidence", async () => {
+  const plan = await intentPlan(
+    "show the status and show the log of /work/app",
+    toolsOf({
+      git: [
+        tool("status", "Show the status", { args: { repo_path: TEXT }, ...READS }),
+        tool("log", "Show the log", { args: { repo_path: TEXT }, ...READS }),
+      ],
+    }),
+  );
+  assert.deepEqual(tasksOf(plan).map(([, args]) => args), [
+    { repo_path: "/work/app" },
+    { repo_path: "/work/app" },
+  ]);
+  assert.ok(plan.confidence < 0.8);
+});
+
+Deno.test("planOf() makes two tasks of a result that is saved in a file", async () => {
+  const plan = await intentPlan("save the list of ./docs to list.txt", toolsOf());
+  assert.deepEqual(plan.plan.tasks.map(({ tool }) => tool), ["fs:list_directory", "fs:write_file"]);
+  const text = await intentPlan("save the text `hello` to a.txt", toolsOf());
+  assert.deepEqual(tasksOf(text), [["fs:write_file", { path: "a.txt", content: "hello" }]]);
 });

@@ -116,8 +116,8 @@ for (const era of ERAS) {
     await using scene = await sceneOf(era);
     const { pml, ws } = scene;
     await pml.request("tools/list", {});
-    const asked = { name: "call", arguments: { tool: "bank:asked", arguments: {} } };
-    const question = await questionOf(pml, asked);
+    const asking = { name: "call", arguments: { tool: "bank:asked", arguments: {} } };
+    const question = await questionOf(pml, asking);
     assert.match(question.text, /calls of a page/);
     assert.ok(question.replies.includes("For this session"), question.replies.join());
     await read();
