@@ -180,14 +180,14 @@ function listFor(name: string, argument: WantedArgument): Json | undefined {
 }
 
 /** Returns the texts in single quotes of an argument's description, which are often its values. */
-function quotedValues({ description }: JsonObject): readonly string[] {
-  return [...textOf(description).slice(0, 1_000).matchAll(/'([a-z][\w-]{0,30})'/g)]
+function quotedValues(schema: JsonObject): readonly string[] {
+  return [...descriptionOf(schema).matchAll(/'([a-z][\w-]{0,30})'/g)]
     .map(([, value = ""]) => value);
 }
 
 /** Returns whether the words switch an optional argument on: its name, or its description's verb. */
 function isSwitchedOn(name: string, { schema, words }: WantedArgument): boolean {
-  const [verb = ""] = textOf(schema.description).toLowerCase().split(/\W/, 1);
+  const [verb = ""] = descriptionOf(schema).toLowerCase().split(/\W/, 1);
   return words.has(name.toLowerCase()) || verb.length > 6 && words.has(verb);
 }
 
@@ -200,7 +200,7 @@ function numberFor(name: string, argument: WantedArgument): Json | undefined {
   if (at < 0 || type !== "number" && type !== "integer") return undefined;
   const near = new RegExp(`([\\p{L}]+)\\s+${escaped(value)}(?:\\s+([\\p{L}]+))?`, "iu").exec(text);
   const [, before = "", after = ""] = near ?? [];
-  const own = new Set(termsOf(`${name} ${textOf(schema.description)}`));
+  const own = new Set(termsOf(`${name} ${descriptionOf(schema)}`));
   const isCount = /^(?:max_?(?:count|results|items)|limit|count|top_?k|num(?:ber)?_?\w*)$/i.test(
     name,
   );
@@ -208,7 +208,7 @@ function numberFor(name: string, argument: WantedArgument): Json | undefined {
   // "The last 5 lines" needs both words, where another argument has the first lines.
   const isFirst = /^(?:first|last|top|next)$/i.test(before);
   const matches = isFirst && !isCount && !own.has("max")
-    ? textOf(schema.description).toLowerCase().includes(before.toLowerCase())
+    ? descriptionOf(schema).toLowerCase().includes(before.toLowerCase())
     : isCount && isFirst || isNear(after) || isNear(before);
   if (!matches) return undefined;
   literals.splice(at, 1);
@@ -223,7 +223,8 @@ function nearWord(
   name: string,
   { schema, text, tool }: WantedArgument & { readonly tool: ToolDefinition },
 ): string | undefined {
-  if (typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
+  const isLong = name.length > 64;
+  if (isLong || typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
   const isPath = NAMES.path.test(name);
   const nouns = isPath
     ? ["folder", "directory", "file"]
@@ -254,6 +255,11 @@ function nearWord(
     if (terms.length > 0 && !terms.some((term) => ownTerms.has(term))) return word;
   }
   return undefined;
+}
+
+/** Returns the beginning of an argument's description. */
+function descriptionOf({ description }: JsonObject): string {
+  return textOf(description).slice(0, 500);
 }
 
 function escaped(text: string): string {

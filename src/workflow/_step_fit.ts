@@ -51,6 +51,9 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 /** Words after which a step means something that its arguments cannot express. */
 const LIMITING = /\b(?:not|never|without|except|but|unless|don't|do not|leave out|instead of)\b/i;
 
+/** The part of a description that is compared, in characters. */
+const LOOKED_AT = 2_000;
+
 interface ToolWords {
   readonly name: ReadonlySet<string>;
   readonly description: ReadonlySet<string>;
@@ -58,7 +61,7 @@ interface ToolWords {
 
 const wordsOf = memoized((tool: ToolDefinition): ToolWords => ({
   name: new Set(runsOf(tool.name.replace(/_|(?<=[a-z0-9])(?=[A-Z])/g, " ")).map(lower)),
-  description: new Set(runsOf(tool.description ?? "").slice(0, 400).map(lower)),
+  description: new Set(runsOf((tool.description ?? "").slice(0, LOOKED_AT)).map(lower)),
 }));
 
 /** Returns the main word of a step, in lower case; undefined if it has none. */

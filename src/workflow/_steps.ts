@@ -22,6 +22,8 @@ export interface IntentStep {
 }
 
 const MOST_STEPS = 12;
+/** The maximum length of a query for one step. */
+const QUERY_MAX = 2_000;
 /** The kinds of literals. Later patterns do not match text that an earlier one matched. */
 const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["text", /"[^"\n]+"|“[^“”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
@@ -96,7 +98,7 @@ export function intentSteps(intent: string): readonly IntentStep[] {
       query: part.replace(PLACE, (_, index) => {
         const literal = at(index);
         return isClear && literal.kind === "text" ? "text" : kindWords(literal);
-      }),
+      }).slice(0, QUERY_MAX),
       text: part.replace(PLACE, (_, index) => at(index).value),
       literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),
     };

@@ -260,6 +260,27 @@ Deno.test("planOf() creates no task for a tool of an unapproved server", async (
   assert.ok(plan.alternatives.t1?.includes("web:web_search" as ToolId));
 });
 
+Deno.test("planOf() takes little time for hostile tools and intents", async () => {
+  const long = "branch_folder ".repeat(2_000);
+  const args = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [
+    at % 3 === 0 ? `${"branch_name_".repeat(500)}${at}` : `query_path_${at}${at % 2 ? "?" : ""}`,
+    { type: at % 4 === 0 ? "number" : "string", description: long },
+  ]));
+  const tools = Array.from({ length: 8 }, (_, at) => tool(`read_${at}`, `Read. ${long}`, { args }));
+  const intents = [
+    "read ".repeat(6_000),
+    `read the branch ${"in the folder ".repeat(2_000)}`,
+    `read ${"5 lines of the branch ".repeat(1_400)}`,
+    "save the to the to ".repeat(1_600),
+    `read ${"a/b ".repeat(8_000)}`,
+    `read ${"*.a ".repeat(8_000)}`,
+    `read ${"0a".repeat(16_000)}`,
+  ];
+  for (const intent of intents) {
+    await assertQuick(2_000, () => intentPlan(intent, toolsOf({ own: tools })));
+  }
+});
+
 Deno.test("planOf() limits words, steps and time", async () => {
   const options = toolsOf();
   await assert.rejects(intentPlan("x".repeat(32_769), options), {
