@@ -1,6 +1,6 @@
 /**
  * Code that type-checks and fails when it runs: a method that is taken from its object
- * (`const { call } = server`), and a copy of an object whose members are getters
+ * (`const { call } = server`), and a copy of an object whose members are getters, or of a host
  * (`{ ...call, answer }`). This finds such places in the sources.
  */
 
@@ -29,6 +29,7 @@ function placesIn(
   isWrong: (node: ts.Node, checker: ts.TypeChecker) => boolean,
 ): readonly string[] {
   const checker = program.getTypeChecker();
+  for (const source of program.getSourceFiles()) noteImplemented(source, checker);
   return program.getRootFileNames().flatMap((file) => {
     const source = program.getSourceFile(file);
     if (source === undefined) return [];
@@ -65,18 +66,39 @@ function isLossyCopy(node: ts.Node, checker: ts.TypeChecker): boolean {
 function hasGetters(type: ts.Type): boolean {
   if (type.isUnionOrIntersection()) return type.types.some(hasGetters);
   const { symbol } = type;
-  return GETTERS.includes(symbol?.name) ||
+  // A class implements each host, so a copy of one has none of its methods.
+  return GETTERS.includes(symbol?.name) || symbol?.name.endsWith("Host") ||
     type.getProperties().some(({ declarations }) => declarations?.some(ts.isGetAccessor));
+}
+
+/** The methods of interfaces that classes implement. */
+const IMPLEMENTED = new WeakSet<ts.Declaration>();
+
+/** Notes the methods of the interfaces that the classes of a file implement. */
+function noteImplemented(source: ts.SourceFile, checker: ts.TypeChecker): void {
+  if (source.isDeclarationFile) return;
+  const visit = (node: ts.Node): void => {
+    if (ts.isClassLike(node)) {
+      const types = (node.heritageClauses ?? [])
+        .filter(({ token }) => token === ts.SyntaxKind.ImplementsKeyword)
+        .flatMap((clause) => clause.types);
+      types.flatMap((type) => checker.getTypeAtLocation(type).getProperties())
+        .flatMap(({ declarations }) => declarations ?? []).filter(ts.isMethodSignature)
+        .forEach((method) => IMPLEMENTED.add(method));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
 }
 
 function isMethod(symbol: ts.Symbol | undefined): boolean {
   return symbol?.declarations?.some((each) =>
-    ts.isMethodDeclaration(each) && ts.isClassLike(each.parent) &&
-    !each.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword)
+    IMPLEMENTED.has(each) || ts.isMethodDeclaration(each) && ts.isClassLike(each.parent) &&
+      !each.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword)
   ) === true;
 }
 
-/** Returns whether a method is called, asked for a member (`bind`), compared or replaced. */
+/** Returns whether a method is called, asked for a member (`bind`), compared, tested or replaced. */
 function isUsedInPlace(node: ts.PropertyAccessExpression): boolean {
   const { parent } = node;
   if (ts.isCallExpression(parent) || ts.isPropertyAccessExpression(parent)) {
@@ -85,6 +107,7 @@ function isUsedInPlace(node: ts.PropertyAccessExpression): boolean {
   if (!ts.isBinaryExpression(parent)) return ts.isTypeOfExpression(parent);
   const { kind } = parent.operatorToken;
   return kind === ts.SyntaxKind.EqualsEqualsEqualsToken ||
+    kind === ts.SyntaxKind.AmpersandAmpersandToken && parent.left === node ||
     kind === ts.SyntaxKind.ExclamationEqualsEqualsToken ||
     kind === ts.SyntaxKind.EqualsToken && parent.left === node;
 }
@@ -127,12 +150,17 @@ Deno.test("a method that is taken from its object is found, and one that stays t
       "const { close } = box;",
       "const bound = box.open.bind(box);",
       "export const used = [box.open(), typeof box.open, close(), bound, open, later];",
+      "interface Lid { lift(): void }",
+      "export class Cap implements Lid { lift() {} }",
+      "interface Plain { lift(): void }",
+      "export const lifted = ({ lift }: Lid) => lift;",
+      "export const plain = ({ lift }: Plain) => lift;",
     ];
     await Deno.writeTextFile(file, lines.join("\n"));
     const found = placesIn(ts.createProgram([file], OPTIONS), isUnbound).map((place) =>
       place.slice(file.length + 1)
     );
-    assert.deepEqual(found, ["3: open", "4: box.open", "5: box.open"]);
+    assert.deepEqual(found, ["3: open", "4: box.open", "5: box.open", "12: lift"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -150,11 +150,7 @@ export class App
   /** The roots of the client of `pml stdio`. */
   readonly clientRoots: ClientRoots = new ClientRoots();
   /** Passes questions of servers outside of calls to the client of `pml stdio`. */
-  readonly clientQuestions: ClientQuestions = new ClientQuestions({
-    gateway: () => this.gateway(),
-    capabilities: () => this.servers.lists.able,
-    approvalMs: () => this.config().limits.approvalMs,
-  });
+  readonly clientQuestions: ClientQuestions = new ClientQuestions(this);
   /** The bytes that wait for the client. */
   readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */

@@ -10,8 +10,19 @@ import { type JsonObject, textOf } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { canShowForm } from "../gateway/interaction/capabilities.ts";
-import type { Call } from "../protocol/call.ts";
-import type { ClientRecorder } from "../gateway/options.ts";
+import type { ApprovalAnswer, Call, Outcome, Question } from "../protocol/call.ts";
+import type { ClientRecorder, GatewayHost, GatewaySettings } from "../gateway/options.ts";
+import type { Log } from "../audit/log.ts";
+import type { Metrics } from "../audit/metrics.ts";
+import type { Schemas } from "../calls/schemas.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Verdict } from "../protocol/verdict.ts";
+import type { Catalog } from "../search/catalog.ts";
+import type { SearchAnswer } from "../search/search.ts";
+import type { Servers } from "../servers/lists/servers.ts";
+import type { Observed } from "../workflow/declarations.ts";
+import type { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
 import type { SeenClient } from "./seen_clients.ts";
@@ -84,35 +95,88 @@ function shortText(value: unknown): string {
   return text.length > NAME_MAX ? `a text of ${text.length} characters` : text;
 }
 
-/** Opens the gateway; calls go to the call path, which opens with the first of them. */
+/** The running PML for its gateway. Calls go to the call path, which the first of them opens. */
+class AppGatewayHost implements GatewayHost {
+  readonly servers: Servers;
+  readonly catalog: Catalog;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly notes: ClientRecorder | undefined;
+  readonly #app: App;
+  #path: CallPath | undefined;
+
+  constructor(app: App, notes: ClientRecorder | undefined) {
+    this.servers = app.servers;
+    this.catalog = app.catalog;
+    this.metrics = app.metrics;
+    this.log = app.log;
+    this.notes = notes;
+    this.#app = app;
+  }
+
+  callTool(call: Call): Promise<Outcome> {
+    return this.#path === undefined ? this.#callFirst(call) : this.#path.callTool(call);
+  }
+
+  async #callFirst(call: Call): Promise<Outcome> {
+    this.#path = await this.#app.callPath();
+    return await this.#path.callTool(call);
+  }
+
+  schemas(): Promise<Schemas> {
+    return this.#app.schemas();
+  }
+
+  async search(...query: Parameters<GatewayHost["search"]>): Promise<SearchAnswer> {
+    return await (await this.#app.finder()).search(...query);
+  }
+
+  judge(id: ToolId): Verdict {
+    return this.#app.policy.now.judge(id);
+  }
+
+  settings(): GatewaySettings {
+    return gatewaySettings(this.#app.policy.now.config);
+  }
+
+  setLevel(level: string): void {
+    this.#app.setLevel(level);
+  }
+
+  async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, ApprovalAnswer>> {
+    return await (await this.#app.callPath()).ahead.askForAll(calls);
+  }
+
+  workflow(): Promise<Workflow> {
+    return this.#app.workflow();
+  }
+
+  async observed(): Promise<Observed> {
+    return await (await import("./app_memory.ts")).observedBy(this.#app);
+  }
+
+  async leave(question: Question): Promise<PmlError> {
+    return await (await this.#app.callPath()).leave(question);
+  }
+
+  problem(): PmlError | undefined {
+    return this.#app.config().problem;
+  }
+
+  unfollow(followed: Parameters<GatewayHost["unfollow"]>[0]): void {
+    this.#app.machine().then((machine) => machine.unfollow(followed), () => {});
+  }
+
+  onList(): void {
+    this.#app.firstList.resolve();
+  }
+}
+
+/** Opens the gateway. Opens no call path yet. */
 export function openGatewayOf(app: App): Gateway {
-  const { servers, catalog, metrics, policy, log } = app;
-  let path: CallPath | undefined;
   // The clients of others are not the user's, and a command is no client.
   const isOwn = app.parts.stays && app.loaded().identity === undefined;
-  const notes = app.clientNotes = isOwn ? new ClientNotes(app) : undefined;
-  const callFirst = async (call: Call) => await (path = await app.callPath()).callTool(call);
-  return new Gateway({
-    servers,
-    catalog,
-    metrics,
-    schemas: () => app.schemas(),
-    callTool: (call) => path === undefined ? callFirst(call) : path.callTool(call),
-    askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
-    workflow: () => app.workflow(),
-    observed: async () => await (await import("./app_memory.ts")).observedBy(app),
-    leave: async (question) => await (await app.callPath()).leave(question),
-    search: async (...args) => await (await app.finder()).search(...args),
-    judge: (...args) => policy.now.judge(...args),
-    settings: () => gatewaySettings(policy.now.config),
-    problem: () => app.config().problem,
-    unfollow: (followed) =>
-      void app.callPath().then(({ machine }) => machine.unfollow(followed), () => {}),
-    setLevel: (level) => app.setLevel(level),
-    notes,
-    onList: app.firstList.resolve,
-    onLost: (error) => log.warn(error.message),
-    onError: (error) => log.debug(error.message),
-    log: (level, text, server) => log[level](text, { server }),
-  });
+  const notes = isOwn ? new ClientNotes(app) : undefined;
+  app.clientNotes = notes;
+  return new Gateway(new AppGatewayHost(app, notes));
 }

@@ -23,7 +23,10 @@ export async function terminalClient(
   },
 ): Promise<Pick<CallClient, "able" | "onAsk">> {
   // The questions of PML itself have their own way to the terminal.
-  const { callTool, leave } = await app.callPath();
+  const path = await app.callPath();
   app.servers.lists.serve(able);
-  return { able, onAsk: serverInput({ callTool, leave, requestInput: put, capabilities: able }) };
+  return {
+    able,
+    onAsk: serverInput({ requestInput: put, capabilities: able }, path.callTool, path),
+  };
 }

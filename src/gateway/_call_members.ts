@@ -38,31 +38,29 @@ const NO_META: SplitMeta = {};
 /** The members of a call that its server receives besides its name and arguments. */
 export type CallMembers = Pick<Call, "meta" | "members">;
 
-/** The parts of a request that its members are split by. */
-export interface CallMembersOptions {
-  /** The keys of `_meta` that the user added to the known ones. */
-  readonly clientMeta: readonly string[];
-  /** The other members of the message, next to `params`. */
-  readonly message: JsonObject | undefined;
-}
-
-/** Splits the members of a request that is not a `tools/call`. `meta` is the `_meta` of its params. */
+/**
+ * Splits the members of a request that is not a `tools/call`. `meta` is the `_meta` of its params,
+ * `clientMeta` has the keys of it that the user added to the known ones, and `message` the other
+ * members of the message, next to `params`.
+ */
 export function metaOf(
   meta: unknown,
-  { clientMeta: listed, message }: CallMembersOptions,
+  clientMeta: readonly string[],
+  message: JsonObject | undefined,
 ): CallMembers {
-  const { knownMeta, other } = splitMeta(meta, listed);
+  const { knownMeta, other } = splitMeta(meta, clientMeta);
   return callMembers(knownMeta, other && { _meta: other }, message);
 }
 
 /** Splits the members of a `tools/call` request. */
 export function membersOf(
   params: JsonObject,
-  { clientMeta: listed, message }: CallMembersOptions,
+  clientMeta: readonly string[],
+  message: JsonObject | undefined,
 ): CallMembers {
   const { knownMeta, other } = params._meta === undefined
     ? NO_META
-    : splitMeta(params._meta, listed);
+    : splitMeta(params._meta, clientMeta);
   let all: JsonObject | undefined = other && { _meta: other };
   for (const name in params) {
     if (!Object.hasOwn(params, name)) continue;

@@ -6,19 +6,19 @@
 
 import { type JsonObject, quoted } from "../core/json.ts";
 import { LimitedLog } from "../io/limited_log.ts";
-import type { GatewayHost } from "./options.ts";
+import type { Log } from "../audit/log.ts";
 
 /** The maximum number of names in a line. */
 const NAMES_MAX = 10;
 
 /** Writes a line for the members of a message that were not passed on. */
 export class DroppedMembers {
-  readonly #write: GatewayHost["log"];
-  readonly #log = new LimitedLog();
+  readonly #log: Log;
+  readonly #limited = new LimitedLog();
 
   /** Takes the log. */
-  constructor(write: GatewayHost["log"]) {
-    this.#write = write;
+  constructor(log: Log) {
+    this.#log = log;
   }
 
   /** Reports members of a message, or of the answer to a request, with this method. */
@@ -43,6 +43,6 @@ export class DroppedMembers {
     const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
     const text = `Members of ${what} were not passed on (${quoted(method, 100)}): ` +
       `${names.join(", ")}. ${why}`;
-    this.#log.write(text, text, (line) => this.#write("info", line));
+    this.#limited.write(text, text, (line) => this.#log.info(line));
   }
 }

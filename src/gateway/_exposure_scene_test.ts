@@ -105,8 +105,8 @@ export class Scene implements Disposable {
       return { kind, rule: "", source: "" };
     };
     const { servers, catalog, rendered } = this;
-    const house = { servers, catalog, rendered, judge, problem: () => problem, search, query };
-    return await exposed({ ...SETTINGS, ...settings }, { ...house, showsPages });
+    const host = { servers, catalog, judge, problem: () => problem, search };
+    return await exposed({ ...SETTINGS, ...settings }, host, { rendered, query, showsPages });
   }
 
   async names(settings: Partial<ExposureSettings>, query?: string): Promise<string[]> {

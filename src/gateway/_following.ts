@@ -5,37 +5,31 @@
  * @module
  */
 
-import type { Client, ClientListener, Clients, Follower } from "./_clients.ts";
-import type { Offers, ServerItem } from "./_offers.ts";
+import type { Client, ClientListener, Follower } from "./_clients.ts";
+import type { ServerItem } from "./_offers.ts";
 import { isOwnResource } from "./_own_resources.ts";
 import type { ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-
-/** The options of `ResourceFollowing`. */
-export interface FollowingOptions {
-  readonly clients: Clients;
-  readonly offers: Offers;
-  readonly requests: ForwardedRequests;
-  /** Removes a follower of a resource. */
-  readonly unfollow: (followed: { readonly server: string; readonly uri: string }) => void;
-  /** Called with the error if a resource cannot be followed for a stream, which gets no errors. */
-  readonly onLost: (error: Error) => void;
-  readonly onError: (error: Error) => void;
-}
+import type { GatewayHost } from "./options.ts";
+import type { RequestGateway } from "./interaction/interaction.ts";
 
 /** Follows the resources that clients want to follow, and no others. */
 export class ResourceFollowing {
-  readonly #options: FollowingOptions;
+  readonly #host: GatewayHost;
+  readonly #gateway: RequestGateway;
+  readonly #requests: ForwardedRequests;
 
-  /** Takes the options; follows nothing. */
-  constructor(options: FollowingOptions) {
-    this.#options = options;
+  /** Takes the collaborators; follows nothing. */
+  constructor(host: GatewayHost, gateway: RequestGateway, requests: ForwardedRequests) {
+    this.#host = host;
+    this.#gateway = gateway;
+    this.#requests = requests;
   }
 
   /** Follows a resource for a client that has a session. */
   async subscribe(request: ClientRequest, uri: string): Promise<void> {
     const { client } = request;
-    const ask = (forwarded: ForwardedRequest) => this.#options.requests.ask(request, forwarded);
+    const ask = (forwarded: ForwardedRequest) => this.#requests.ask(request, forwarded);
     await inTurn(client, () => this.#follow({ client, uri }, ask));
   }
 
@@ -46,14 +40,18 @@ export class ResourceFollowing {
 
   /** Follows these resources for a stream, and no others. */
   listen(listener: ClientListener, uris: readonly string[]): void {
-    const { requests, onLost, onError } = this.#options;
-    const ask = (forwarded: ForwardedRequest) => requests.askAlone(forwarded);
+    const { log } = this.#host;
+    const ask = (forwarded: ForwardedRequest) => this.#requests.askAlone(forwarded);
     inTurn(listener, async () => {
       for (const uri of listener.followed.keys()) {
         if (!uris.includes(uri)) this.#unfollow(listener, uri);
       }
-      for (const uri of uris) await this.#follow({ client: listener, uri }, ask).catch(onLost);
-    }).catch(onError);
+      for (const uri of uris) {
+        // A stream gets no errors.
+        await this.#follow({ client: listener, uri }, ask)
+          .catch(({ message }) => log.warn(message));
+      }
+    }).catch(({ message }) => log.debug(message));
   }
 
   /** Stops following everything for a client or a stream that has disconnected. */
@@ -65,7 +63,7 @@ export class ResourceFollowing {
     { client, uri }: { readonly client: Follower; readonly uri: string },
     ask: (forwarded: ForwardedRequest) => Promise<unknown>,
   ): Promise<void> {
-    const { clients, offers } = this.#options;
+    const { clients, offers } = this.#gateway;
     if (isOwnResource(uri) || client.followed.has(uri)) return;
     const place = await offers.resource(uri);
     const { server, name } = place;
@@ -84,7 +82,7 @@ export class ResourceFollowing {
   }
 
   #giveUp({ server, name }: ServerItem): void {
-    this.#options.unfollow({ server, uri: name });
+    this.#host.unfollow({ server, uri: name });
   }
 }
 

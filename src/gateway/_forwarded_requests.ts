@@ -4,17 +4,16 @@
  * @module
  */
 
-import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../protocol/call.ts";
+import { type CallTool, NO_CLIENT, type Outcome } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import { methodRuleName } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
-import type { GatewaySettings } from "./options.ts";
-import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
+import type { GatewayHost } from "./options.ts";
+import { type Owners, serverOfRequest } from "./_unknown_methods.ts";
 import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 
@@ -31,17 +30,6 @@ export interface ForwardedRequest {
   readonly members?: JsonObject | undefined;
 }
 
-/** The options of `ForwardedRequests`. */
-export interface ForwardedRequestsOptions {
-  readonly callTool: CallTool;
-  readonly interaction: Interaction;
-  readonly settings: () => Pick<GatewaySettings, "clientMeta" | "actor">;
-  /** Returns the error of the configuration, if there is one: no request can be served then. */
-  readonly problem: () => PmlError | undefined;
-  /** Leaves an approval request for the terminal, and returns the error that names it. */
-  readonly leave: (question: Question) => Promise<PmlError>;
-}
-
 /** The scope of calls that no request waits for. */
 const NO_REQUEST: RequestScope = {
   cancellation: new Cancellation(),
@@ -51,16 +39,20 @@ const NO_REQUEST: RequestScope = {
 
 /** Passes requests to servers, each as a call through all checks. */
 export class ForwardedRequests {
-  readonly #options: ForwardedRequestsOptions;
+  readonly #host: GatewayHost;
+  readonly #callTool: CallTool;
+  readonly #interaction: Interaction;
 
-  /** Sends nothing yet. */
-  constructor(options: ForwardedRequestsOptions) {
-    this.#options = options;
+  /** Takes the collaborators. Sends nothing yet. */
+  constructor(host: GatewayHost, callTool: CallTool, interaction: Interaction) {
+    this.#host = host;
+    this.#callTool = callTool;
+    this.#interaction = interaction;
   }
 
   /** Sends a request for a client, which can be asked for input meanwhile. */
   async ask(request: ClientRequest, forwarded: ForwardedRequest): Promise<JsonObject> {
-    return await this.#options.interaction.serve(request, (scope) => {
+    return await this.#interaction.serve(request, (scope) => {
       const { members } = request.context;
       return this.#pass(members === undefined ? forwarded : { ...forwarded, members }, scope);
     });
@@ -69,7 +61,7 @@ export class ForwardedRequests {
   /** Passes on a request whose method PML does not know. The rules know it as `@method(NAME)`. */
   async passOn(
     request: ClientRequest,
-    owners: OwnersOptions,
+    owners: Owners,
   ): Promise<JsonObject> {
     const { client, context: { method }, params } = request;
     const ruleName = isDefined(method) ? undefined : methodRuleName(method);
@@ -81,27 +73,28 @@ export class ForwardedRequests {
   /** Sends a request for a client that cannot be asked for input meanwhile, or for no client. */
   async askAlone(forwarded: ForwardedRequest, scope = NO_REQUEST): Promise<JsonObject> {
     const outcome = await this.#pass(forwarded, scope);
-    if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
+    if (outcome.kind === "ask") throw await this.#host.leave(outcome.question);
     return outcome.result as unknown as JsonObject; // plain JSON
   }
 
   async #pass(forwarded: ForwardedRequest, scope: RequestScope): Promise<Outcome> {
     const { ruleName, server, method, params, members: message, isOffered = false } = forwarded;
     const { _meta, ...rest } = params;
-    const problem = this.#options.problem();
+    const problem = this.#host.problem();
     if (problem !== undefined) throw problem;
+    const { actor, clientMeta } = this.#host.settings();
     const { answer, cancellation, client } = scope;
-    return await this.#options.callTool({
+    return await this.#callTool({
       id: toolId(server, ruleName),
       method,
       isOffered,
       arguments: rest,
       via: method,
-      actor: this.#options.settings().actor,
+      actor,
       callId: crypto.randomUUID(),
       cancellation,
       client,
-      ...metaOf(_meta, { clientMeta: this.#options.settings().clientMeta, message }),
+      ...metaOf(_meta, clientMeta, message),
       ...defined({ answer }),
     });
   }

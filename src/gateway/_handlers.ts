@@ -22,7 +22,7 @@ import type { GatewayHost } from "./options.ts";
 
 /** The parts that handlers use. */
 export interface RequestParts {
-  readonly options: GatewayHost;
+  readonly host: GatewayHost;
   readonly offers: Offers;
   readonly requests: ForwardedRequests;
   readonly following: ResourceFollowing;
@@ -52,9 +52,9 @@ export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 
 async function readResource(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
   const { params } = request;
-  const { options, offers } = parts;
-  if (isOwnResource(params.uri)) return await readOwn(params.uri, options);
-  if (isKept(params.uri)) return await readStoredOutput(params.uri, options);
+  const { host, offers } = parts;
+  if (isOwnResource(params.uri)) return await readOwn(params.uri, host);
+  if (isKept(params.uri)) return await readStoredOutput(params.uri, host);
   const place = await resourceAt(offers, params);
   const answer = await ask(request, place, parts);
   const result = withAddresses(answer, { place, params, offers });

@@ -21,13 +21,12 @@ import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
 import { isCovered } from "./_uri_templates.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { Servers } from "../servers/lists/servers.ts";
+import type { GatewaySettings } from "./options.ts";
 
-/** The options of `Offers`. */
-export interface OffersOptions {
+/** The parts of the gateway's host that names depend on. */
+interface OffersHost {
   readonly servers: Servers;
-  readonly rendered: RenderedLists;
-  /** Whether names begin with their server's. */
-  readonly prefix: () => boolean;
+  settings(): Pick<GatewaySettings, "prefix">;
 }
 
 /** A resource or a prompt of a server, with its name there. */
@@ -60,13 +59,22 @@ const OWN: Readonly<Record<Exclude<ListName, "tools" | "skills">, readonly JsonO
 
 /** Names the resources, prompts and skills of servers, and finds them by these names. */
 export class Offers {
-  readonly #options: OffersOptions;
+  readonly #host: OffersHost;
+  readonly #servers: Servers;
+  readonly #rendered: RenderedLists;
   readonly #links = new Map<string, Set<string>>();
   readonly #uris = new WeakMap<readonly ListItem[], ReadonlySet<unknown>>();
 
-  /** Takes the options. Requests no list yet. */
-  constructor(options: OffersOptions) {
-    this.#options = options;
+  /** Takes the host of the gateway. Requests no list yet. */
+  constructor(host: OffersHost, rendered: RenderedLists) {
+    this.#host = host;
+    this.#servers = host.servers;
+    this.#rendered = rendered;
+  }
+
+  /** Whether names begin with their server's. */
+  get #hasPrefix(): boolean {
+    return this.#host.settings().prefix;
   }
 
   /** Returns a list of all servers whose rules allow it, in a fixed order. */
@@ -74,22 +82,22 @@ export class Offers {
     list: Exclude<ListName, "tools">,
     judge: (id: ToolId) => Verdict,
   ): Promise<readonly JsonObject[]> {
-    const { servers, rendered, prefix } = this.#options;
+    const servers = this.#servers;
     // Clients with a slow server would wait for all of their tools: some count a connection as ready
     // only when these lists are answered.
     await servers.lists.prepare(list, { atOnce: true });
-    const own = prefix() ? await ownItems(list) : [];
+    const own = this.#hasPrefix ? await ownItems(list) : [];
     const isDenied = (server: string, ruleName: PartRuleName) =>
       judge(toolId(server, ruleName)).kind === "deny";
     const items = servers.lists.itemsOf(list)
       .filter(({ server }) => !isDenied(server, RULE_NAME_OF[list]))
       .flatMap(({ server, items }) =>
-        rendered.items(
+        this.#rendered.items(
           // The files of skills are resources, too.
           list === "resources" && isDenied(server, "@skills")
             ? this.#noSkills(server, items)
             : items,
-          `${list} ${server} ${prefix()}`,
+          `${list} ${server} ${this.#hasPrefix}`,
           (item) => this.#withName(item, { server, list }),
         )
       );
@@ -99,7 +107,7 @@ export class Offers {
 
   /** Finds the server of a URI or a template. Throws if no server has it, or several do. */
   async resource(uri: string): Promise<ServerItem> {
-    const { servers, prefix } = this.#options;
+    const servers = this.#servers;
     const [, server, name] = PLACED.exec(uri) ?? [];
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
     const page = this.#pageAt(uri);
@@ -120,7 +128,7 @@ export class Offers {
       if (page !== undefined) return page;
       const sources = [...servers.lists.entries.values()].map(({ source }) => source);
       const first = sources.find(({ origin }) => !origin.isShipped);
-      if (first !== undefined && !prefix()) return { server: first.name, name: uri };
+      if (first !== undefined && !this.#hasPrefix) return { server: first.name, name: uri };
     }
     const missing = servers.lists.missing("resources");
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
@@ -130,7 +138,7 @@ export class Offers {
 
   /** Finds the server of a prompt. Throws if no server has it. */
   async prompt(name: string): Promise<ServerItem> {
-    const { servers } = this.#options;
+    const servers = this.#servers;
     const find = () => this.#promptOf(name);
     const prompt = find() ?? await servers.lists.prepare("prompts").then(find);
     if (prompt !== undefined) return prompt;
@@ -169,7 +177,7 @@ export class Offers {
    */
   async isOffered({ server, name }: ServerItem): Promise<boolean> {
     if (this.#links.get(name)?.has(server)) return true;
-    const { servers } = this.#options;
+    const servers = this.#servers;
     const itemsOf = async (list: ListName) => {
       // A read needs the server anyway, so a slow start costs nothing more.
       await servers.lists.prepare(list, { only: server, isWhole: true });
@@ -189,7 +197,7 @@ export class Offers {
   /** Returns the URI by which a client reads a resource of a server. */
   uriOf(item: ServerItem): string {
     const { server, name } = item;
-    if (!this.#options.prefix()) return name;
+    if (!this.#hasPrefix) return name;
     if (isSkillAddress(name)) return placedAddress("skill://", item);
     return isPage(name) ? placedAddress("ui://", item) : `pml://${server}/${name}`;
   }
@@ -199,15 +207,15 @@ export class Offers {
     server: string,
     outcome: O,
   ): O {
-    if (!this.#options.prefix()) return outcome;
+    if (!this.#hasPrefix) return outcome;
     const result = withPageAddresses(outcome.result, server);
     return result === outcome.result ? outcome : { ...outcome, result };
   }
 
   /** Returns the page of a server that an address of PML's lists leads to. */
   #pageAt(uri: string): ServerItem | undefined {
-    const { servers, prefix } = this.#options;
-    const page = prefix() && isPage(uri) ? splitPlaced("ui://", uri) : undefined;
+    const servers = this.#servers;
+    const page = this.#hasPrefix && isPage(uri) ? splitPlaced("ui://", uri) : undefined;
     return page !== undefined && servers.has(page.server) ? page : undefined;
   }
 
@@ -224,7 +232,7 @@ export class Offers {
    * own addresses begin with its name.
    */
   async #skillPlace(uri: string): Promise<ServerItem | undefined> {
-    const { servers } = this.#options;
+    const servers = this.#servers;
     const place = splitPlaced("skill://", uri);
     if (place === undefined) return undefined;
     const source = servers.lists.entries.get(place.server)?.source;
@@ -240,12 +248,11 @@ export class Offers {
   }
 
   #skillsOf(server: string): readonly ListItem[] {
-    const { lists } = this.#options.servers;
-    return lists.itemsOf("skills").find((one) => one.server === server)?.items ?? [];
+    return this.#servers.lists.itemsOf("skills").find((one) => one.server === server)?.items ?? [];
   }
 
   #hasSkills(server: string, skills: readonly ListItem[] = []): boolean {
-    const extensions = this.#options.servers.extensions().get(server) ?? [];
+    const extensions = this.#servers.extensions().get(server) ?? [];
     return skills.length > 0 || extensions.includes(SKILLS_EXTENSION);
   }
 
@@ -271,11 +278,11 @@ export class Offers {
   }
 
   #promptName({ server, name }: ServerItem): string {
-    return this.#options.prefix() ? wireName(toolId(server, name)) : name;
+    return this.#hasPrefix ? wireName(toolId(server, name)) : name;
   }
 
   #promptOf(wire: string): ServerItem | undefined {
-    for (const { server, items } of this.#options.servers.lists.itemsOf("prompts")) {
+    for (const { server, items } of this.#servers.lists.itemsOf("prompts")) {
       const prompt = items.find(({ name }) =>
         this.#promptName({ server, name: String(name) }) === wire
       );
@@ -286,7 +293,7 @@ export class Offers {
 
   /** Returns the servers that listed an address, or linked it in a result or a tool. */
   #ownersOf(uri: string): readonly string[] {
-    const { servers } = this.#options;
+    const servers = this.#servers;
     const listed = servers.lists.itemsOf("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
     const tools = servers.lists.itemsOf("tools")
@@ -301,10 +308,10 @@ export class Offers {
 
   /** Returns the servers of which a template covers an address that no server listed or linked. */
   async #coveringOf(uri: string): Promise<readonly string[]> {
-    const { servers, prefix } = this.#options;
+    const servers = this.#servers;
     // A template for all skills would also cover those of a server that was removed.
     // guard: skill-templates
-    if (isSkillAddress(uri) && prefix()) return [];
+    if (isSkillAddress(uri) && this.#hasPrefix) return [];
     await servers.lists.prepare("resourceTemplates");
     return servers.lists.itemsOf("resourceTemplates")
       .filter(({ items }) => isCovered(uri, items)).map(({ server }) => server);

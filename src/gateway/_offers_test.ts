@@ -18,7 +18,7 @@ function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
       serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
     ),
   );
-  return new Offers({ servers: all, rendered: new RenderedLists(), prefix: () => true });
+  return new Offers({ servers: all, settings: () => ({ prefix: true }) }, new RenderedLists());
 }
 
 const A = [{ uri: "test://a" }];
@@ -77,7 +77,7 @@ Deno.test("resource() finds the page that a tool names for its results", async (
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
   const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
   servers.lists.replace([serverDouble("app", { list })]);
-  const offers = new Offers({ servers, rendered: new RenderedLists(), prefix: () => true });
+  const offers = new Offers({ servers, settings: () => ({ prefix: true }) }, new RenderedLists());
   await servers.lists.prepare();
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
 });
@@ -140,7 +140,7 @@ Deno.test("list() returns the same items until a list or the naming changes", as
   let [resources, prefix] = [A, true];
   const named = (name: string) => serverDouble(name, { list: () => Promise.resolve(resources) });
   servers.lists.replace([named("one"), named("two")]);
-  const offers = new Offers({ servers, rendered: new RenderedLists(), prefix: () => prefix });
+  const offers = new Offers({ servers, settings: () => ({ prefix }) }, new RenderedLists());
   const list = async () => (await offers.list("resources", ALLOWED)).slice(-2);
   const first = await list();
   assert.deepEqual(first.map(({ uri }) => uri), ["pml://one/test://a", "pml://two/test://a"]);

@@ -4,16 +4,8 @@
  * @module
  */
 
-import type { Metrics } from "../audit/metrics.ts";
 import { defined, type JsonObject } from "../core/json.ts";
-import type { Workflow } from "../workflow/workflow.ts";
-import type { Servers } from "../servers/lists/servers.ts";
-
-/** The sources of PML's own resources. */
-export interface OwnOptions {
-  readonly servers: Servers;
-  readonly metrics: Pick<Metrics, "report">;
-}
+import type { GatewayHost } from "./options.ts";
 
 const MIME = "application/json";
 
@@ -57,12 +49,9 @@ export function isKept(uri: unknown): uri is string {
 /** Reads a page of a stored output. */
 export async function readStoredOutput(
   uri: string,
-  { workflow, settings }: {
-    readonly workflow: () => Promise<Workflow>;
-    readonly settings: () => { readonly actor: string };
-  },
+  host: Pick<GatewayHost, "workflow" | "settings">,
 ): Promise<JsonObject> {
-  const text = (await workflow()).read(uri, settings().actor);
+  const text = (await host.workflow()).read(uri, host.settings().actor);
   return { contents: [{ uri, mimeType: MIME, text }] };
 }
 
@@ -79,7 +68,7 @@ export function isOwnSkill(uri: unknown): boolean {
 /** Reads one of them. Servers that were never asked for their tools are asked first. */
 export async function readOwn(
   uri: unknown,
-  { servers, metrics }: OwnOptions,
+  { servers, metrics }: Pick<GatewayHost, "servers" | "metrics">,
 ): Promise<JsonObject> {
   if (uri === "pml://servers") await servers.lists.prepare();
   const value = uri === "pml://metrics"

@@ -17,31 +17,18 @@ import {
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Clients } from "./_clients.ts";
-import type { DroppedMembers } from "./_dropped_members.ts";
 import { ResourceFollowing } from "./_following.ts";
 import { HANDLERS, type RequestParts } from "./_handlers.ts";
-import type { Offers } from "./_offers.ts";
 import { resultFor } from "./_older_results.ts";
 import { isOwnSkill } from "./_own_resources.ts";
 import { ForwardedRequests } from "./_forwarded_requests.ts";
 import { Tasks } from "./_tasks.ts";
+import { ToolCaller } from "./_tool_caller.ts";
 import { ToolCalls } from "./_tool_calls.ts";
 import { UnknownNotifications } from "./_unknown_notifications.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-import { Interaction, type SealedStates } from "./interaction/interaction.ts";
+import { Interaction, type RequestGateway } from "./interaction/interaction.ts";
 import type { GatewayHost } from "./options.ts";
-
-/** The options of `Requests`. */
-export interface RequestsOptions {
-  readonly options: GatewayHost;
-  readonly clients: Clients;
-  readonly offers: Offers;
-  /** Reports the members of messages that clients do not get. */
-  readonly dropped: DroppedMembers;
-  /** Set if PML has several processes. */
-  readonly replica: () => SealedStates | undefined;
-}
 
 /** The methods, besides calls of tools, whose results may contain addresses of pages. */
 const HAVE_PAGES = ["resources/read", "prompts/get", "tasks/get", "tasks/result"];
@@ -60,20 +47,19 @@ export class Requests implements Disposable {
   readonly toolCalls: ToolCalls;
   readonly #parts: RequestParts;
 
-  /** Takes the options; passes nothing on yet. */
-  constructor({ options: host, clients, offers, dropped, replica }: RequestsOptions) {
-    const { servers } = host;
+  /** Takes the host and the gateway; passes nothing on yet. */
+  constructor(host: GatewayHost, gateway: RequestGateway) {
+    const { clients, offers } = gateway;
     const callTool: CallTool = (call) => this.#callInOrder(host, call);
-    const options: GatewayHost = { ...host, callTool };
-    const interaction = this.interaction = new Interaction({ ...options, replica, dropped });
-    const requests = new ForwardedRequests({ ...options, interaction });
-    const shared = { ...options, replica, clients, offers, requests };
-    const tasks = this.tasks = new Tasks(shared);
-    const following = this.following = new ResourceFollowing(shared);
-    const toolCalls = this.toolCalls = new ToolCalls(options, interaction, tasks);
-    this.#parts = { options, offers, requests, following, tasks, toolCalls };
-    const owners = { offers, servers, tasks };
-    this.notifications = new UnknownNotifications({ ...options, clients, owners });
+    const interaction = this.interaction = new Interaction(host, gateway, callTool);
+    const requests = new ForwardedRequests(host, callTool, interaction);
+    const tasks = this.tasks = new Tasks(host, interaction, requests);
+    const following = this.following = new ResourceFollowing(host, gateway, requests);
+    const caller = new ToolCaller(host, callTool);
+    const toolCalls = this.toolCalls = new ToolCalls(host, { caller, interaction, tasks });
+    this.#parts = { host, offers, requests, following, tasks, toolCalls };
+    const owners = { offers, servers: host.servers, tasks };
+    this.notifications = new UnknownNotifications(host, callTool, { clients, owners });
   }
 
   /** Serves a request. Rejects with the error for the client. */
@@ -89,11 +75,11 @@ export class Requests implements Disposable {
   }
 
   /** Makes a call of the gateway's user. Returns its outcome after the notifications before it. */
-  #callInOrder({ settings, callTool }: GatewayHost, call: Call): Promise<Outcome> {
-    const { actor } = settings();
+  #callInOrder(host: GatewayHost, call: Call): Promise<Outcome> {
+    const { actor } = host.settings();
     // Requests of servers have the actor "local".
     const own = call.actor === actor ? call : changedCall(call, { actor });
-    return callTool(own).then((outcome) => this.#ordered(call, outcome));
+    return host.callTool(own).then((outcome) => this.#ordered(call, outcome));
   }
 
   /** Returns an outcome after the notifications that its server sent before it. */
@@ -146,7 +132,7 @@ async function serveOwnSkill(request: ClientRequest, parts: RequestParts): Promi
 
 async function passOn(
   request: ClientRequest,
-  { requests, offers, tasks, options: { servers } }: RequestParts,
+  { requests, offers, tasks, host: { servers } }: RequestParts,
 ): Promise<JsonObject> {
   return await requests.passOn(request, { offers, tasks, servers });
 }

@@ -5,9 +5,7 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome, Question, TaskRequest } from "../protocol/call.ts";
-import type { Verdict } from "../protocol/verdict.ts";
-import type { PmlError } from "../core/errors.ts";
+import type { Call, Outcome, TaskRequest } from "../protocol/call.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -18,8 +16,8 @@ import { invalidParams, requiredText } from "./_params.ts";
 import type { ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import type { TaskPlaces } from "./_unknown_methods.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-import type { SealedStates } from "./interaction/interaction.ts";
-import { serverInput } from "./interaction/server_input.ts";
+import type { Interaction } from "./interaction/interaction.ts";
+import type { GatewayHost } from "./options.ts";
 
 const RELATED = "io.modelcontextprotocol/related-task";
 /** The maximum number of tasks that are kept. The oldest are dropped. */
@@ -30,22 +28,8 @@ const ASKED_MAX = 64;
 /** The maximum number of tasks that are followed at once: each may need a connection. */
 const FOLLOWED_MAX = 100;
 
-/** The options of `Tasks`. */
-export interface TasksOptions {
-  readonly callTool: CallTool;
-  readonly leave: (question: Question) => Promise<PmlError>;
-  readonly requests: ForwardedRequests;
-  /** Stops following a task. */
-  readonly unfollow: (
-    followed: { readonly server: string; readonly uri: string; readonly isTask: true },
-  ) => void;
-  /** Set if PML has several processes: the ids of tasks begin with the name of this one. */
-  readonly replica: () => Pick<SealedStates, "prefix"> | undefined;
-  /** Returns the present decision of the rules for a tool. */
-  readonly judge: (tool: ToolId) => Verdict;
-  /** Called with the error if a server does not notify of a task. */
-  readonly onLost: (error: Error) => void;
-}
+/** The parts of the gateway's host that tasks need. */
+type TaskHost = Pick<GatewayHost, "judge" | "unfollow" | "log">;
 
 interface ServerTask {
   readonly tool: ToolId;
@@ -59,7 +43,9 @@ interface ServerTask {
 
 /** Keeps the tasks of all clients. */
 export class Tasks implements TaskPlaces {
-  readonly #options: TasksOptions;
+  readonly #host: TaskHost;
+  readonly #interaction: Pick<Interaction, "prefix" | "inputAlone">;
+  readonly #requests: ForwardedRequests;
   readonly #all = new Map<string, ServerTask>();
   /** Their ids by the servers' own. */
   readonly #ids = new Map<string, string>();
@@ -68,9 +54,15 @@ export class Tasks implements TaskPlaces {
   /** The followed tasks, with promises that resolve when their servers have accepted. */
   readonly #followed = new Map<string, Promise<boolean>>();
 
-  /** Takes the options. There is no task yet. */
-  constructor(options: TasksOptions) {
-    this.#options = options;
+  /** Takes the collaborators. There is no task yet. */
+  constructor(
+    host: TaskHost,
+    interaction: Pick<Interaction, "prefix" | "inputAlone">,
+    requests: ForwardedRequests,
+  ) {
+    this.#host = host;
+    this.#interaction = interaction;
+    this.#requests = requests;
   }
 
   /** Returns the member `task` of a call for its client. */
@@ -112,7 +104,7 @@ export class Tasks implements TaskPlaces {
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(task.tool);
       const params = { taskId: task.serverTaskId };
-      const answer = this.#options.requests.askAlone({
+      const answer = this.#requests.askAlone({
         ruleName: tool,
         server,
         method: "tasks/listen",
@@ -120,8 +112,8 @@ export class Tasks implements TaskPlaces {
       });
       this.#followed.set(
         own,
-        answer.then(() => true, (error) => {
-          this.#options.onLost(error);
+        answer.then(() => true, ({ message }) => {
+          this.#host.log.warn(message);
           return false;
         }),
       );
@@ -133,7 +125,7 @@ export class Tasks implements TaskPlaces {
     const { content: _, ...result } = outcome.result;
     const { isStateless } = call.task ?? {};
     const state = objectOf(isStateless ? result : result.task);
-    const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
+    const own = `${this.#interaction.prefix}${crypto.randomUUID()}`;
     const serverTaskId = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
     const serverTask = {
@@ -196,7 +188,7 @@ export class Tasks implements TaskPlaces {
     const taskId = this.#ids.get(`${server} ${state.taskId}`) ?? "none";
     const { client, tool } = this.#all.get(taskId) ?? {};
     // guard: task-denied
-    if (client === undefined || tool === undefined || this.#options.judge(tool).kind === "deny") {
+    if (client === undefined || tool === undefined || this.#host.judge(tool).kind === "deny") {
       return undefined;
     }
     this.#stands(taskId, state.status);
@@ -219,7 +211,7 @@ export class Tasks implements TaskPlaces {
     if (task === undefined) return;
     const { server } = splitToolId(task.tool);
     followed?.then((isSo) =>
-      isSo && this.#options.unfollow({ server, uri: task.serverTaskId, isTask: true })
+      isSo && this.#host.unfollow({ server, uri: task.serverTaskId, isTask: true })
     );
   }
 
@@ -238,7 +230,7 @@ export class Tasks implements TaskPlaces {
       params: { ...params, taskId: task.serverTaskId },
     };
     const { client, context: { cancellation, idText } } = request;
-    const { requests } = this.#options;
+    const requests = this.#requests;
     // A client without a session cannot be asked for input meanwhile.
     const result = client.isStateless
       ? await requests.askAlone(forwarded, {
@@ -298,8 +290,7 @@ export class Tasks implements TaskPlaces {
     if (method !== "elicitation/create" && method !== "sampling/createMessage") return;
     const { server } = splitToolId(tool);
     const { signal } = request.context.cancellation;
-    const forward = serverInput({
-      ...this.#options,
+    const forward = this.#interaction.inputAlone({
       capabilities: request.capabilities,
       requestInput: ({ method, params }) => {
         questions.set(key, { method, params });

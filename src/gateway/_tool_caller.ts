@@ -6,7 +6,13 @@
 
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { type Call, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
+import {
+  type Call,
+  type CallTool,
+  type Outcome,
+  textResult,
+  type ToolResult,
+} from "../protocol/call.ts";
 import { headerMismatch } from "../protocol/failures.ts";
 import { differingHeader } from "../protocol/marked_arguments.ts";
 import { outputOf } from "../protocol/output.ts";
@@ -30,11 +36,13 @@ export interface ToolRequest {
 
 /** Calls tools of servers. */
 export class ToolCaller {
-  readonly #options: GatewayHost;
+  readonly #host: GatewayHost;
+  readonly #callTool: CallTool;
 
-  /** Takes the options of the gateway. */
-  constructor(options: GatewayHost) {
-    this.#options = options;
+  /** Takes the host of the gateway, and the function that makes the calls of this gateway. */
+  constructor(host: GatewayHost, callTool: CallTool) {
+    this.#host = host;
+    this.#callTool = callTool;
   }
 
   /** Calls a tool. */
@@ -53,7 +61,7 @@ export class ToolCaller {
       task,
       via,
       method,
-      actor: this.#options.settings().actor,
+      actor: this.#host.settings().actor,
       callId: crypto.randomUUID(),
       cancellation: scope.cancellation,
       client: scope.client,
@@ -67,13 +75,17 @@ export class ToolCaller {
 
   /** Runs a call. A large result may stay outside of the answer. */
   run(call: Call): Promise<Outcome> {
-    const { callTool, settings } = this.#options;
-    return settings().inlineBytes > 0 ? this.#keepLarge(call) : callTool(call);
+    return this.#host.settings().inlineBytes > 0 ? this.#keepLarge(call) : this.#callTool(call);
+  }
+
+  /** Makes a call, whose result stays whole. */
+  runWhole(call: Call): Promise<Outcome> {
+    return this.#callTool(call);
   }
 
   async #keepLarge(call: Call): Promise<Outcome> {
-    const outcome = await this.#options.callTool(call);
-    const { inlineBytes, actor } = this.#options.settings();
+    const outcome = await this.#callTool(call);
+    const { inlineBytes, actor } = this.#host.settings();
     // The configuration may have changed meanwhile.
     if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
@@ -82,7 +94,7 @@ export class ToolCaller {
     // A client that validates the result with the schema would reject the link.
     const isWhole = definition === undefined || definition.outputSchema !== undefined;
     if (isWhole || outcome.result.isError === true) return outcome;
-    const stored = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
+    const stored = (await this.#host.workflow()).keep(outputOf(outcome.result), actor);
     if (stored === undefined) return outcome;
     return { ...outcome, result: { ...outcome.result, ...linkTo(stored) } };
   }
@@ -90,7 +102,7 @@ export class ToolCaller {
   /** Returns the definition of a tool that has run; undefined if its server has ended since. */
   async #definitionOf(id: ToolId): Promise<ToolDefinition | undefined> {
     try {
-      return await this.#options.servers.definition(id);
+      return await this.#host.servers.definition(id);
     } catch {
       return undefined;
     }

@@ -8,13 +8,15 @@ import type { GatewayHost } from "./options.ts";
 
 Deno.test("a large result is delivered whole if its server ended after the call", async () => {
   const outcome: Outcome = { kind: "result", result: textResult("x".repeat(1_000)) };
-  const options: Pick<GatewayHost, "callTool"> & Record<string, unknown> = {
-    callTool: () => Promise.resolve(outcome),
+  const host: Record<string, unknown> = {
     settings: () => ({ inlineBytes: 100, actor: "local" }),
     servers: { definition: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "it ended")) },
     workflow: () => assert.fail("nothing was to be stored"),
   };
-  const caller = new ToolCaller(options as unknown as GatewayHost); // nothing else is used
+  const caller = new ToolCaller(
+    host as unknown as GatewayHost, // nothing else is used
+    () => Promise.resolve(outcome),
+  );
   const scope = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
   const request = { arguments: {}, scope, via: "call" };
   assert.equal(await caller.call(toolId("s", "t"), request), outcome);

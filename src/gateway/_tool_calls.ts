@@ -15,11 +15,11 @@ import type { Tasks } from "./_tasks.ts";
 import { bareTools } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
-import { ToolCaller, type ToolRequest } from "./_tool_caller.ts";
+import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import type { MetaTool } from "../config/exposure.ts";
 import { isMetaTool } from "./meta_tools.ts";
-import { type GatewayHost, optionsWithin } from "./options.ts";
+import type { GatewayHost } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { failureResult } from "../protocol/failures.ts";
 import { appTools } from "../search/app_tools.ts";
@@ -27,7 +27,7 @@ import { severalTools, unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
 export class ToolCalls {
-  readonly #options: GatewayHost;
+  readonly #host: GatewayHost;
   readonly #interaction: Interaction;
   readonly #tasks: Tasks;
   readonly #caller: ToolCaller;
@@ -35,27 +35,34 @@ export class ToolCalls {
   #metaCalls: MetaCalls | undefined;
 
   /** Takes the collaborators; loads the meta-tools with the first call. */
-  constructor(options: GatewayHost, interaction: Interaction, tasks: Tasks) {
-    this.#options = options;
+  constructor(
+    host: GatewayHost,
+    { caller, interaction, tasks }: {
+      readonly caller: ToolCaller;
+      readonly interaction: Interaction;
+      readonly tasks: Tasks;
+    },
+  ) {
+    this.#host = host;
+    this.#caller = caller;
     this.#interaction = interaction;
     this.#tasks = tasks;
-    this.#caller = new ToolCaller(options);
   }
 
   /** Serves a `tools/call`. Returns failures as results; rejects with errors for the client. */
   async call(request: ClientRequest): Promise<JsonObject> {
     const { client, clientName, params } = request;
-    const { settings, metrics } = this.#options;
     let result: JsonObject;
     try {
       const { arguments: args = {} } = params;
       const name = requiredText(params, "name");
       if (!isObject(args)) throw invalidParams("arguments must be an object");
       // An approval binds to the members that were shown, also if the configuration has changed.
-      const { meta, members } = membersOf(params, {
-        clientMeta: settings().clientMeta,
-        message: request.context.members,
-      });
+      const { meta, members } = membersOf(
+        params,
+        this.#host.settings().clientMeta,
+        request.context.members,
+      );
       result = await this.#interaction.serve(request, (scope) => {
         const call = { arguments: args as JsonObject, scope, meta, members };
         return this.#callNamed(name, call, request);
@@ -65,17 +72,19 @@ export class ToolCalls {
     }
     const answer = resultFor(client, forNamedClient(clientName, result));
     const { name } = params;
-    metrics.answered(typeof name === "string" && isMetaTool(name) ? name : "tools/call", answer);
+    const counted = typeof name === "string" && isMetaTool(name) ? name : "tools/call";
+    this.#host.metrics.answered(counted, answer);
     return answer;
   }
 
   /** Returns the meta-tools. The first call loads their module. */
   async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
-    this.#module ??= Promise.all([import("./meta_calls.ts"), this.#options.schemas()]);
+    this.#module ??= Promise.all([import("./meta_calls.ts"), this.#host.schemas()]);
     const [{ MetaCalls }, schemas] = await this.#module;
-    this.#metaCalls ??= new MetaCalls(this.#options, schemas, this.#caller);
+    const parts = { schemas, caller: this.#caller };
+    this.#metaCalls ??= new MetaCalls(this.#host, parts);
     return this.#loadedMetaCalls(toolset) ??
-      new MetaCalls(optionsWithin(this.#options, toolset), schemas, this.#caller);
+      new MetaCalls(this.#host, { ...parts, toolset: toolset?.() });
   }
 
   /** Returns the loaded meta-tools for clients for which all tools exist; undefined for others. */
@@ -86,7 +95,7 @@ export class ToolCalls {
   /** Calls a tool by its name in a list. Does not wait if its modules are loaded. */
   #callNamed(name: string, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
     if (isMetaTool(name)) return this.#callMeta(name, call, request);
-    const id = listedId(name, this.#options);
+    const id = listedId(name, this.#host);
     const own = this.#ownCall(call, request);
     return id === undefined ? this.#callLater(name, own) : this.#caller.call(id, own);
   }
@@ -109,10 +118,10 @@ export class ToolCalls {
   }
 
   async #idOf(name: string): Promise<ToolId> {
-    const { servers } = this.#options;
+    const { servers } = this.#host;
     // A client may know names from a list of an earlier PML, or from before a changed configuration.
     await servers.lists.prepare();
-    const id = listedId(name, this.#options) ?? this.#ofPages(name);
+    const id = listedId(name, this.#host) ?? this.#ofPages(name);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
@@ -122,7 +131,7 @@ export class ToolCalls {
    * their calls on unchanged. Throws if several tools have the name.
    */
   #ofPages(name: string): ToolId | undefined {
-    const { servers, catalog } = this.#options;
+    const { servers, catalog } = this.#host;
     const [id, ...others] = appTools(catalog.list()).byName.get(name) ?? [];
     // Denied tools count: a call for one server must not reach another.
     // guard: page-names
@@ -134,8 +143,9 @@ export class ToolCalls {
 /** Returns the id of a tool by its name in a list; undefined if no known list has the name. */
 function listedId(
   name: string,
-  { catalog, settings, servers }: GatewayHost,
+  host: GatewayHost,
 ): ToolId | undefined {
-  const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
+  const { catalog, servers } = host;
+  const bare = host.settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
   return bare ?? servers.idOf(name);
 }

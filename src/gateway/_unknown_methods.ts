@@ -27,7 +27,7 @@ export interface TaskPlaces {
 }
 
 /** The collaborators that know which server something belongs to. */
-export interface OwnersOptions {
+export interface Owners {
   readonly offers: Pick<Offers, "resource">;
   readonly servers: Pick<Servers, "extensions">;
   readonly tasks: TaskPlaces;
@@ -50,7 +50,7 @@ export async function serverOfRequest(
     readonly params: JsonObject;
     readonly client: Pick<Client, "party">;
   },
-  { offers, servers, tasks }: OwnersOptions,
+  { offers, servers, tasks }: Owners,
 ): Promise<Owned> {
   const task = tasks.placeOf(textOf(params.taskId), client);
   if (task !== undefined) return { server: task.server, params: { ...params, taskId: task.id } };

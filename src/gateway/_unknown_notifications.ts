@@ -17,8 +17,8 @@ import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
-import type { GatewaySettings } from "./options.ts";
-import { type OwnersOptions, serverOfRequest } from "./_unknown_methods.ts";
+import type { GatewayHost } from "./options.ts";
+import { type Owners, serverOfRequest } from "./_unknown_methods.ts";
 
 /** A notification of a server. */
 export interface ServerNotification extends MethodNotification {
@@ -35,33 +35,31 @@ export interface ClientNotification extends MethodNotification {
   readonly toolset: CallClient["toolset"];
 }
 
-/** The options of `UnknownNotifications`. */
-export interface UnknownNotificationsOptions {
-  readonly callTool: CallTool;
-  readonly clients: Clients;
-  readonly owners: OwnersOptions;
-  readonly settings: () => Pick<GatewaySettings, "clientMeta" | "actor">;
-  /** Returns why nothing can be called at all; undefined if calls can run. */
-  readonly problem: () => PmlError | undefined;
-  /** Writes a line to the log. `server` is the server that the line is about. */
-  readonly log: (level: "info" | "warn", text: string, server?: string) => void;
-}
-
 /** The limits for each client, and for each server. */
 const LIMITS: QueueLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
 
 /** Passes notifications on, each as a call through all checks. Logs each that is dropped. */
 export class UnknownNotifications {
-  readonly #options: UnknownNotificationsOptions;
+  readonly #host: GatewayHost;
+  readonly #callTool: CallTool;
+  readonly #clients: Clients;
+  readonly #owners: Owners;
   readonly #ofParties = new WeakMap<Party, BoundedQueue>();
   readonly #ofServers = new Map<string, BoundedQueue>();
   /** The notifications of clients that are on their way. */
   readonly #pending = new Set<Promise<void>>();
   readonly #log = new LimitedLog();
 
-  /** Passes nothing on yet. */
-  constructor(options: UnknownNotificationsOptions) {
-    this.#options = options;
+  /** Takes the collaborators. Passes nothing on yet. */
+  constructor(
+    host: GatewayHost,
+    callTool: CallTool,
+    { clients, owners }: { readonly clients: Clients; readonly owners: Owners },
+  ) {
+    this.#host = host;
+    this.#callTool = callTool;
+    this.#clients = clients;
+    this.#owners = owners;
   }
 
   /**
@@ -124,14 +122,13 @@ export class UnknownNotifications {
   async #toOwner(
     { method, params, members: message, client, capabilities: able, toolset }: ClientNotification,
   ) {
-    const { problem, owners, settings } = this.#options;
-    const failure = problem();
-    if (failure !== undefined) throw failure;
+    const problem = this.#host.problem();
+    if (problem !== undefined) throw problem;
     const ruleName = ruleNameOf(method);
     if (ruleName === undefined) throw new Error("no server can have it");
-    const target = await serverOfRequest({ method, params, client }, owners);
+    const target = await serverOfRequest({ method, params, client }, this.#owners);
     const { _meta, ...args } = target.params;
-    const { clientMeta, actor } = settings();
+    const { clientMeta, actor } = this.#host.settings();
     await this.#pass({
       id: toolId(target.server, ruleName),
       method,
@@ -139,23 +136,21 @@ export class UnknownNotifications {
       actor,
       arguments: args,
       client: { able, isOlder: !client.isStateless, toolset },
-      ...metaOf(_meta, { clientMeta, message }),
+      ...metaOf(_meta, clientMeta, message),
     });
   }
 
   async #pass(call: Omit<Parameters<CallTool>[0], "callId" | "cancellation" | "isNotification">) {
     const cancellation = new Cancellation();
     const callId = crypto.randomUUID();
-    const { callTool } = this.#options;
-    const { kind } = await callTool({ ...call, isNotification: true, callId, cancellation });
+    const { kind } = await this.#callTool({ ...call, isNotification: true, callId, cancellation });
     if (kind === "ask") throw new Error("no rule allows it");
   }
 
   /** Returns functions that notify the clients that may get a notification of a server. */
   #receiversOf({ method, client }: ServerNotification) {
-    const { clients } = this.#options;
     const onNotify = client?.onNotify;
-    if (onNotify === undefined) return clients.declaring(method);
+    if (onNotify === undefined) return this.#clients.declaring(method);
     return declaresExtensionOf(method, client?.able) ? [onNotify] : [];
   }
 
@@ -171,7 +166,7 @@ export class UnknownNotifications {
     const from = server === undefined ? "the client" : quoted(server);
     const text = `A notification ${name} of ${from} was not passed on: ${why}`;
     const key = JSON.stringify([server, method.slice(0, 200), why]);
-    this.#log.write(key, text, (line) => this.#options.log(level, line, server));
+    this.#log.write(key, text, (line) => this.#host.log[level](line, { server }));
   }
 }
 

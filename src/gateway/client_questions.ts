@@ -8,16 +8,17 @@
 import type { ServerRequest } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import type { Config } from "../config/current_config.ts";
+import type { Servers } from "../servers/lists/servers.ts";
 import type { Gateway } from "./gateway.ts";
 
-/** The options of `ClientQuestions`. */
-export interface ClientQuestionsOptions {
+/** The PML whose only client is asked. */
+export interface QuestionsHost {
+  readonly servers: Servers;
   /** Returns the gateway, which checks requests of servers with the rules. */
-  readonly gateway: () => Promise<Pick<Gateway, "inputFrom">>;
-  /** Returns the capabilities of the client. */
-  readonly capabilities: () => JsonObject;
-  /** Returns how long the user has to answer, in milliseconds. */
-  readonly approvalMs: () => number;
+  gateway(): Promise<Gateway>;
+  /** Returns the present configuration. */
+  config(): Config;
 }
 
 /**
@@ -40,13 +41,13 @@ const MINUTE_MS = 60_000;
 
 /** Asks the only client. */
 export class ClientQuestions {
-  readonly #options: ClientQuestionsOptions;
+  readonly #host: QuestionsHost;
   readonly #times = new Map<string, number[]>();
   #ask: AskOutside | undefined;
 
-  /** Takes the options. Sends nothing yet. */
-  constructor(options: ClientQuestionsOptions) {
-    this.#options = options;
+  /** Takes the host. Sends nothing yet. */
+  constructor(host: QuestionsHost) {
+    this.#host = host;
   }
 
   /** Takes the function that asks the client. */
@@ -61,12 +62,11 @@ export class ClientQuestions {
   }
 
   async #pass(request: ServerRequest, ask: AskOutside): Promise<JsonObject> {
-    const { gateway, capabilities, approvalMs } = this.#options;
     this.#count(request.server);
-    const { onAsk } = await (await gateway()).inputFrom({
-      capabilities: capabilities(),
+    const { onAsk } = await (await this.#host.gateway()).inputFrom({
+      capabilities: this.#host.servers.lists.able,
       requestInput: async ({ method, params, members, signal, onProgress }) => {
-        const ms = approvalMs();
+        const ms = this.#host.config().limits.approvalMs;
         const answer = await ask(method, { params, members, signal, ms, onProgress });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();

@@ -14,16 +14,25 @@ import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { appTools } from "../search/app_tools.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
-import type { GatewayHost } from "./options.ts";
+import type { Toolset } from "../protocol/toolset.ts";
+import { type GatewayHost, verdictWithin } from "./options.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { Naming, RenderedLists } from "./rendered_lists.ts";
 import type { ExposureSettings } from "./options.ts";
 
-/** The sources of a list of tools. */
-export interface ExposureSources
-  extends Pick<GatewayHost, "servers" | "catalog" | "judge" | "problem" | "search"> {
+/** The parts of the gateway that a list of tools comes from. */
+export type ExposureHost = Pick<
+  GatewayHost,
+  "servers" | "catalog" | "judge" | "problem" | "search"
+>;
+
+/** What a client wants to list. */
+export interface ListedFor {
   readonly rendered: RenderedLists;
+  readonly query?: string | undefined;
+  /** The tools that exist for the client; undefined for all. */
+  readonly toolset?: Toolset | undefined;
   /** Whether the client shows pages: then it gets the tools with pages, and those for pages alone. */
   readonly showsPages?: boolean;
 }
@@ -53,20 +62,18 @@ export function listsServers(
  */
 export async function exposed(
   settings: ExposureSettings,
-  { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
+  host: ExposureHost,
+  listed: ListedFor,
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
   const { prefix, longNames } = settings;
   const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
-  const tools = await underlying(options, {
-    ...sources,
-    query: queryOf(settings, query),
-    naming,
-  });
-  const ownTools = tools.map((entry) => sources.rendered.tool(entry, naming));
+  const query = queryOf(settings, listed.query);
+  const tools = await underlying(options, { ...listed, host, query, naming });
+  const ownTools = tools.map((entry) => listed.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[]; // as they came
   // The line of servers is built after their lists were requested, so that it is current.
-  const all = metaTools(serverLine(sources.servers.shownStates()), settings.batchMax);
+  const all = metaTools(serverLine(host.servers.shownStates()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...ownTools] as unknown as JsonObject[];
 }
@@ -125,20 +132,25 @@ function hasUnderlying(options: HybridOptions, query: string | undefined): boole
     (isRanked(options, query) || options.whitelistedTools.length > 0);
 }
 
-type Selection = ExposureSources & { readonly query: string | undefined; readonly naming: Naming };
+type Selection = ListedFor & {
+  readonly host: ExposureHost;
+  readonly query: string | undefined;
+  readonly naming: Naming;
+};
 
 async function underlying(
   options: HybridOptions,
   selection: Selection,
 ): Promise<readonly CatalogEntry[]> {
-  const { servers, catalog, judge, problem, query, naming, showsPages = false } = selection;
+  const { host, query, naming, toolset, showsPages = false } = selection;
+  const { servers, catalog } = host;
   // No server is started for a list that has none of its tools.
   const isWanted = showsPages || hasUnderlying(options, query);
-  if (!isWanted || problem() !== undefined) return [];
+  if (!isWanted || host.problem() !== undefined) return [];
   await servers.lists.prepare();
   const all = naming === "own" ? [...bareTools(catalog).values()] : catalog.list();
   const listable = all.filter(({ id }) =>
-    judge(id).kind !== "deny" && !covers(options.blacklistedTools, id)
+    verdictWithin(toolset, host, id).kind !== "deny" && !covers(options.blacklistedTools, id)
   );
   const forModels = await ofModels(options, selection, listable.filter(isOfModel));
   if (!showsPages) return forModels;
@@ -183,13 +195,13 @@ async function ofModels(
 /** Returns the tools that match the query, the best first. */
 async function fitting(
   listable: readonly CatalogEntry[],
-  { search, query = "" }: Selection,
+  { host, query = "" }: Selection,
   { limit, threshold }: { readonly limit: number; readonly threshold: number },
 ): Promise<readonly CatalogEntry[]> {
   // The catalog has no tools of registry offers, so none of them is listed.
   const entries = new Map(listable.map((entry) => [entry.id, entry]));
   const allowed = (id: ToolId) => entries.has(id);
-  const { hits } = await search(query, { limit, threshold, offers: false, allowed });
+  const { hits } = await host.search(query, { limit, threshold, offers: false, allowed });
   return hits.flatMap(({ id }) => entries.get(id) ?? []);
 }
 

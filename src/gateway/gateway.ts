@@ -24,7 +24,7 @@ import { exposed } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 import { capabilitiesOf, clientInfoOf } from "./interaction/capabilities.ts";
 import type { ClientInput, ClientRequest } from "./interaction/client_request.ts";
-import type { Interaction, SealedStates } from "./interaction/interaction.ts";
+import type { Interaction, RequestGateway, SealedStates } from "./interaction/interaction.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { dispatch, type GatewayParts } from "./methods.ts";
 import type { GatewayHost } from "./options.ts";
@@ -39,28 +39,30 @@ export interface Listening extends Disposable {
 }
 
 /** Serves the requests of clients, over any transport. */
-export class Gateway implements ConnectionFactory, Disposable {
+export class Gateway implements ConnectionFactory, RequestGateway, Disposable {
   /** The clients that are connected. */
   readonly clients: Clients;
   /** Set if PML has several processes. */
   replica: SealedStates | undefined;
-  readonly #options: GatewayHost;
+  /** Names the resources, prompts and skills of servers. */
+  readonly offers: Offers;
+  /** Reports the members of messages that clients do not get. */
+  readonly dropped: DroppedMembers;
+  readonly #host: GatewayHost;
   readonly #parts: GatewayParts;
-  readonly #dropped: DroppedMembers;
   #requests: Requests | undefined;
   #loading: Promise<Requests> | undefined;
   /** The owner of all requests without a session. */
   readonly #here: Party = {};
 
-  /** Takes the options. Sends no request to any server yet. */
-  constructor(options: GatewayHost) {
-    const { servers, settings, onError } = options;
-    this.#options = options;
+  /** Takes the host. Sends no request to any server yet. */
+  constructor(host: GatewayHost) {
+    this.#host = host;
     const rendered = new RenderedLists();
-    const offers = new Offers({ servers, rendered, prefix: () => settings().prefix });
-    const dropped = this.#dropped = new DroppedMembers(options.log);
-    const clients = this.clients = new Clients(onError, dropped);
-    this.#parts = { options, clients, offers, rendered, requests: () => this.#loaded() };
+    const offers = this.offers = new Offers(host, rendered);
+    this.dropped = new DroppedMembers(host.log);
+    const clients = this.clients = new Clients((error) => this.#onError(error), this.dropped);
+    this.#parts = { host, clients, offers, rendered, requests: () => this.#loaded() };
   }
 
   readonly connect: ConnectionFactory["connect"] = (peer, isStateless, party = this.#here) =>
@@ -142,8 +144,8 @@ export class Gateway implements ConnectionFactory, Disposable {
     settings: Partial<ExposureSettings> = {},
     { query }: { readonly query?: string | undefined } = {},
   ): Promise<readonly JsonObject[]> {
-    const { options, rendered } = this.#parts;
-    return exposed({ ...options.settings(), ...settings }, { ...options, rendered, query });
+    const { rendered } = this.#parts;
+    return exposed({ ...this.#host.settings(), ...settings }, this.#host, { rendered, query });
   }
 
   /** Returns the meta-tools. The first call loads their module. */
@@ -156,7 +158,7 @@ export class Gateway implements ConnectionFactory, Disposable {
    */
   async prepareCalls(): Promise<void> {
     const { toolCalls } = await this.#loaded();
-    if (listedMetaTools(this.#options.settings()).length > 0) await toolCalls.metaCalls();
+    if (listedMetaTools(this.#host.settings()).length > 0) await toolCalls.metaCalls();
   }
 
   /** Returns the functions by which a client is asked outside of its requests. */
@@ -174,6 +176,10 @@ export class Gateway implements ConnectionFactory, Disposable {
     this.#requests?.[Symbol.dispose]();
   }
 
+  #onError({ message }: Error): void {
+    this.#host.log.debug(message);
+  }
+
   /** Returns the server of all requests except lists. The first use loads it. */
   #loaded(): Maybe<Requests> {
     return this.#requests ?? (this.#loading ??= this.#load());
@@ -182,9 +188,7 @@ export class Gateway implements ConnectionFactory, Disposable {
   async #load(): Promise<Requests> {
     try {
       const { Requests } = await import("./_requests.ts");
-      const { clients, offers } = this.#parts;
-      const shared = { clients, offers, dropped: this.#dropped, replica: () => this.replica };
-      return this.#requests = new Requests({ options: this.#options, ...shared });
+      return this.#requests = new Requests(this.#host, this);
     } finally {
       // The next request tries again after a failure.
       this.#loading = undefined;
@@ -194,7 +198,7 @@ export class Gateway implements ConnectionFactory, Disposable {
   /** Calls `act` with the server of other requests, now or when it is loaded. */
   #use(act: (requests: Requests) => void): void {
     const requests = this.#loaded();
-    if (requests instanceof Promise) requests.then(act).catch(this.#options.onError);
+    if (requests instanceof Promise) requests.then(act).catch((error) => this.#onError(error));
     else act(requests);
   }
 
@@ -222,14 +226,14 @@ export class Gateway implements ConnectionFactory, Disposable {
     { method, params, members, envelope }: UnknownNotification,
   ): Promise<void> {
     if (isDefined(method)) {
-      if (members !== undefined) this.#dropped.noteOfClient(method, members);
+      if (members !== undefined) this.dropped.noteOfClient(method, members);
       return Promise.resolve();
     }
     const notification = { ...this.#requestOf(client, { envelope }, params), method, members };
     const pass = ({ notifications }: Requests) => notifications.fromClient(notification);
     const requests = this.#loaded();
     if (!(requests instanceof Promise)) return pass(requests);
-    return requests.then(pass).catch(this.#options.onError);
+    return requests.then(pass).catch((error) => this.#onError(error));
   }
 
   /** Returns a message with its client as that describes itself: in `_meta`, or in `initialize`. */
@@ -244,7 +248,7 @@ export class Gateway implements ConnectionFactory, Disposable {
     const capabilities = capabilitiesOf(context, peer.getClientCapabilities());
     if (!client.isReported) {
       client.isReported = true;
-      this.#options.notes?.note(client.info, capabilities);
+      this.#host.notes?.note(client.info, capabilities);
     }
     return {
       client,
@@ -252,7 +256,7 @@ export class Gateway implements ConnectionFactory, Disposable {
       params,
       capabilities,
       clientName,
-      toolset: () => this.#options.settings().toolsetFor?.(clientName),
+      toolset: () => this.#host.settings().toolsetFor?.(clientName),
     };
   }
 }

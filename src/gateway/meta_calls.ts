@@ -34,7 +34,9 @@ import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, effectLabel } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
-import type { GatewayHost } from "./options.ts";
+import { type GatewayHost, verdictWithin } from "./options.ts";
+import type { Toolset } from "../protocol/toolset.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
@@ -55,23 +57,31 @@ const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
-  readonly #options: GatewayHost;
+  readonly #host: GatewayHost;
   readonly #schemas: Schemas;
   readonly #caller: ToolCaller;
+  readonly #toolset: Toolset | undefined;
 
-  /** Takes the collaborators. */
-  constructor(options: GatewayHost, schemas: Schemas, caller: ToolCaller) {
-    this.#options = options;
+  /** Takes the collaborators, and the tools that exist for the client; undefined for all. */
+  constructor(
+    host: GatewayHost,
+    { schemas, caller, toolset }: {
+      readonly schemas: Schemas;
+      readonly caller: ToolCaller;
+      readonly toolset?: Toolset | undefined;
+    },
+  ) {
+    this.#host = host;
     this.#schemas = schemas;
     this.#caller = caller;
+    this.#toolset = toolset;
   }
 
   /** Runs one meta-tool. The model gets the errors of its arguments. */
   call(name: MetaTool, request: ToolRequest): Promise<Outcome> {
-    const { problem, settings } = this.#options;
-    const configError = problem();
+    const configError = this.#host.problem();
     if (configError !== undefined) return Promise.reject(configError);
-    const definition = strictTool(name, settings().batchMax);
+    const definition = strictTool(name, this.#host.settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
     const checked = { ...request, arguments: args };
     if (name === "execute_workflow") this.#assertFewTasks(args);
@@ -81,14 +91,14 @@ export class MetaCalls {
   }
 
   async #run(name: MetaTool, request: ToolRequest): Promise<Outcome> {
-    const { workflow } = this.#options;
     if (name === "call") return await this.#callForModel(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") {
-      return await (await workflow()).code(this.#workflowRequest(request));
+      return await (await this.#host.workflow()).code(this.#workflowRequest(request));
     }
     if (name === "execute_workflow") {
-      const planned = workflow().then((loaded) => loaded.plan(this.#workflowRequest(request)));
+      const planned = this.#host.workflow()
+        .then((workflow) => workflow.plan(this.#workflowRequest(request)));
       return await planned.catch(asErrorOutcome);
     }
     const { arguments: args } = request;
@@ -99,31 +109,36 @@ export class MetaCalls {
   /** Throws if a plan has too many tasks, before each is checked. */
   #assertFewTasks({ plan }: JsonObject): void {
     const { tasks } = objectOf(plan);
-    const { planMax } = this.#options.settings();
+    const { planMax } = this.#host.settings();
     if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
   #workflowRequest({ arguments: args, scope }: ToolRequest): WorkflowRequest {
     // No `answer`: workflows ask the user with `onQuestion` while the request waits.
-    const { actor } = this.#options.settings();
+    const { actor } = this.#host.settings();
     const { client, cancellation: { signal } } = scope;
     return { arguments: args, client, signal, actor };
   }
 
   async #search(args: JsonObject): Promise<ToolResult> {
-    const { servers, search, judge, settings } = this.#options;
-    const { actor, metaTools } = settings();
+    const { servers } = this.#host;
+    const { actor, metaTools } = this.#host.settings();
     await servers.lists.prepare();
     const { server } = args as { server?: string };
     const limit = numberOf(args.limit) ?? 10;
-    const allowed = (id: ToolId) => judge(id).kind !== "deny";
+    const allowed = (id: ToolId) => this.#judge(id).kind !== "deny";
     const isOwn = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
     const queries = textsIn(args);
     if (queries.length === 0 && server !== undefined && isOwn) return await this.#listTools(server);
     // Offers of registries are found by the name of their server.
     const texts = queries.length === 0 ? [server ?? ""] : queries;
-    const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
+    const answer = await this.#host.search(texts, {
+      ...defined({ server }),
+      limit,
+      allowed,
+      actor,
+    });
     if (answer.hits.length === 0 && server !== undefined && !isOwn) {
       return textResult(unknownServer(server, servers));
     }
@@ -156,9 +171,13 @@ export class MetaCalls {
 
   /** Returns the known tools of a server that a model may call and no rule denies. */
   #modelToolsOf(server: string): readonly CatalogEntry[] {
-    const { catalog, judge } = this.#options;
-    return catalog.toolsOf(server)
-      .filter(({ id, tool }) => isForModel(tool) && judge(id).kind !== "deny");
+    return this.#host.catalog.toolsOf(server)
+      .filter(({ id, tool }) => isForModel(tool) && this.#judge(id).kind !== "deny");
+  }
+
+  /** Returns the present decision for a tool: those that do not exist for the client are denied. */
+  #judge(id: ToolId): Verdict {
+    return verdictWithin(this.#toolset, this.#host, id);
   }
 
   /** Returns one line for each server of these tools that has instructions. */
@@ -170,14 +189,14 @@ export class MetaCalls {
   #instructions(ids: readonly ToolId[]): readonly (readonly [server: string, text: string])[] {
     const names = new Set(ids.map((id) => splitToolId(id).server));
     return [...names].flatMap((name) => {
-      const text = this.#options.servers.instructionsOf(name);
+      const text = this.#host.servers.instructionsOf(name);
       return text === undefined ? [] : [[name, text] as const];
     });
   }
 
   /** Returns the servers whose tools are still loading: the requested one, or else a few. */
   #starting(server: string | undefined): readonly string[] {
-    const all = this.#options.servers.lists.starting()
+    const all = this.#host.servers.lists.starting()
       .filter((name) => server === undefined || name === server);
     if (all.length === 0) return [];
     const more = all.length - STARTING_MAX;
@@ -187,7 +206,7 @@ export class MetaCalls {
 
   /** Returns why tools may be missing: for the requested server, or else for a few. */
   #troubles(server: string | undefined): readonly string[] {
-    const all = this.#options.servers.troubles()
+    const all = this.#host.servers.troubles()
       .filter(({ name }) => server === undefined || name === server);
     const lines = all.slice(0, TROUBLES_MAX)
       .map(({ name, state, why }) =>
@@ -202,17 +221,17 @@ export class MetaCalls {
     readonly covered?: number;
   }): Promise<string> {
     const isChanged = this.#isChanged(id);
-    const isAllowed = this.#options.judge(id).kind === "allow" && !server.asksFirst && !isChanged;
+    const isAllowed = this.#judge(id).kind === "allow" && !server.asksFirst && !isChanged;
     const runs = isAllowed ? "runs" : isChanged ? `asks, ${CHANGED}` : "asks";
     const firstLine = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
     const line = visible(firstLine.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
     const scored = covered === undefined ? "" : `, ${Math.round(covered * 100)}%`;
-    const names = () => this.#options.servers.states().map(({ name }) => name);
+    const names = () => this.#host.servers.states().map(({ name }) => name);
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin ? `, not ${twin} but a name like it` : "";
     // Facts of PML come before the server's own text, which could imitate them.
-    const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
+    const { onlyReads, remark } = server.isOffer ? {} : await this.#host.servers.about(id);
     const kind = effectLabel(tool, { isShipped: server.isShipped, onlyReads });
     const note = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
     const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${note}]`;
@@ -222,17 +241,17 @@ export class MetaCalls {
   /** Starts a child for code, so that it is ready when the model has read the answer. */
   #expectCode(): void {
     // If this fails, running the code reports why.
-    this.#options.workflow().then((workflow) => workflow.ahead()).catch(() => {});
+    this.#host.workflow().then((workflow) => workflow.ahead()).catch(() => {});
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {
     const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
-    const { metaTools } = this.#options.settings();
+    const { metaTools } = this.#host.settings();
     if (as === "typescript" && metaTools.includes("execute_code")) this.#expectCode();
     const schemas = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = schemas.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
-      ? await declared(schemas, await this.#options.observed())
+      ? await declared(schemas, await this.#host.observed())
       : JSON.stringify(schemas.map((one) => this.#describe(one)));
     const ids = schemas.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
     const instructions = this.#instructions(ids)
@@ -241,14 +260,14 @@ export class MetaCalls {
   }
 
   async #look(name: string): Promise<LookedAt> {
-    const { servers, judge, settings } = this.#options;
+    const { servers } = this.#host;
     try {
       const id = this.#idOf(name);
-      if (judge(id).kind === "deny") throw unknownTool(name, servers);
+      if (this.#judge(id).kind === "deny") throw unknownTool(name, servers);
       const { server } = splitToolId(id);
       const definition = safeItem(await servers.shownDefinition(id));
       if (!isForModel(definition)) throw unknownTool(name, servers);
-      const tool = settings().prefix ? withPageAddress(definition, server) : definition;
+      const tool = this.#host.settings().prefix ? withPageAddress(definition, server) : definition;
       return { id, server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
       return { name, error };
@@ -260,7 +279,7 @@ export class MetaCalls {
       return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
     }
     const { id, server, remark, tool: { name, ...definition } } = one;
-    const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
+    const isRun = id !== undefined && this.#judge(id).kind === "allow" &&
       !this.#asksFirst(id) && !this.#isChanged(id);
     const isChanged = id !== undefined && this.#isChanged(id);
     return {
@@ -291,9 +310,9 @@ export class MetaCalls {
 
   /** Lists the tools of a server. This passes all checks, like any other call. */
   async #toolsOf(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
-    const { callTool, servers } = this.#options;
+    const { servers } = this.#host;
     const { server } = splitToolId(id);
-    const outcome = await callTool(
+    const outcome = await this.#caller.runWhole(
       this.#caller.callOf(id, { ...request, arguments: {}, method: "tools/list" }),
     );
     if (outcome.kind === "ask") return outcome;
@@ -306,22 +325,22 @@ export class MetaCalls {
 
   async #batch(request: ToolRequest): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { resultBytes: most } = this.#options.settings();
+    const { resultBytes: most } = this.#host.settings();
     const callTool = (call: Call) => this.#caller.run(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
       call: this.#batchCall(one, request),
     }));
-    const items = await runBatch(asCalls, { callTool, preflight: this.#options, most });
+    const items = await runBatch(asCalls, { callTool, preflight: this.#host, most });
     return { kind: "result", result: batchResult(items) };
   }
 
   #batchCall(one: BatchRequest, request: ToolRequest): Call | PmlError {
     const id = this.#knownId(one.tool);
-    if (id === undefined) return unknownTool(one.tool, this.#options.servers);
+    if (id === undefined) return unknownTool(one.tool, this.#host.servers);
     const args = one.arguments ?? {};
-    const tool = this.#options.catalog.get(id)?.tool;
+    const tool = this.#host.catalog.get(id)?.tool;
     const why = tool && wrongNames(tool.inputSchema, args);
     if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
     // The members of a scope may be getters, which a spread would lose.
@@ -332,25 +351,25 @@ export class MetaCalls {
 
   /** Returns whether a tool has another definition now, which is not approved. */
   #isChanged(id: ToolId): boolean {
-    return this.#options.catalog.get(id)?.isChanged === true;
+    return this.#host.catalog.get(id)?.isChanged === true;
   }
 
   /** Returns whether a registry offers a tool whose server was not used here yet. */
   #asksFirst(id: ToolId): boolean {
-    const { servers } = this.#options;
+    const { servers } = this.#host;
     return !servers.has(splitToolId(id).server) && servers.asksFirst(id);
   }
 
   #idOf(name: string): ToolId {
     const id = this.#knownId(name);
-    if (id === undefined) throw unknownTool(name, this.#options.servers);
+    if (id === undefined) throw unknownTool(name, this.#host.servers);
     return id;
   }
 
   #knownId(name: string): ToolId | undefined {
     const [server = "", tool] = name.split(":");
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
-    return this.#existing(name) ?? this.#options.servers.idOf(name);
+    return this.#existing(name) ?? this.#host.servers.idOf(name);
   }
 
   /**
@@ -358,14 +377,15 @@ export class MetaCalls {
    * clients add (`mcp__server__tool`), or by its bare name if only one visible tool has it.
    */
   #existing(name: string): ToolId | undefined {
-    const { servers, catalog, judge } = this.#options;
+    const { servers, catalog } = this.#host;
     const rest = /^mcp__(.+)$/.exec(name)?.[1];
     const ids = [name, ...rest === undefined ? [] : [rest]]
       .map((one) => servers.idOf(one))
       .filter((id) => id !== undefined && servers.has(splitToolId(id).server));
     const id = ids.find((id) => id !== undefined && catalog.get(id) !== undefined) ?? ids[0];
     if (id !== undefined || servers.idOf(name) !== undefined) return id;
-    const [only, ...others] = toolsNamed(name, catalog).filter((one) => judge(one).kind !== "deny");
+    const [only, ...others] = toolsNamed(name, catalog)
+      .filter((one) => this.#judge(one).kind !== "deny");
     return others.length === 0 ? only : undefined;
   }
 }

@@ -196,5 +196,6 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
 });
 
 function metaCallsOf(options: GatewayHost): MetaCalls {
-  return new MetaCalls(options, new Schemas(), new ToolCaller(options));
+  const caller = new ToolCaller(options, (call) => options.callTool(call));
+  return new MetaCalls(options, { schemas: new Schemas(), caller });
 }

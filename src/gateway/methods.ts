@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { showsPages } from "../protocol/apps.ts";
 import { LEVELS } from "../protocol/levels.ts";
 import type { ListName } from "../protocol/lists.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { Client, Clients } from "./_clients.ts";
 import type { Offers } from "./_offers.ts";
 import { toolForOlderClient, toolForStatelessClient } from "./_older_results.ts";
@@ -17,13 +18,13 @@ import { invalidParams, optionalText, requiredText } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
 import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
-import { type GatewayHost, optionsWithin } from "./options.ts";
+import { type GatewayHost, verdictWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { Maybe } from "../core/maybe.ts";
 
 /** The parts of the gateway that handlers use. */
 export interface GatewayParts {
-  readonly options: GatewayHost;
+  readonly host: GatewayHost;
   readonly clients: Clients;
   readonly offers: Offers;
   readonly rendered: RenderedLists;
@@ -53,7 +54,7 @@ export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<J
   const handler = HANDLERS.get(method);
   if (handler === undefined) return serveOther(request, parts);
   const serving = handler(request, parts);
-  return method.endsWith("/list") ? serving.finally(parts.options.onList) : serving;
+  return method.endsWith("/list") ? serving.finally(() => parts.host.onList()) : serving;
 }
 
 function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
@@ -65,27 +66,27 @@ function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonOb
 
 async function listTools(
   { client, params, toolset, capabilities }: ClientRequest,
-  { options, rendered }: GatewayParts,
+  { host, rendered }: GatewayParts,
 ): Promise<JsonObject> {
-  const { servers, settings, metrics } = options;
+  const { servers, metrics } = host;
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
-  const selection = { query, showsPages: showsPages(capabilities) };
-  const own = optionsWithin(options, toolset);
-  const items = (await exposed(settings(), { ...own, ...selection, rendered }))
+  const selection = { query, showsPages: showsPages(capabilities), toolset: toolset() };
+  const items = (await exposed(host.settings(), host, { ...selection, rendered }))
     .map(client.isStateless ? toolForStatelessClient : toolForOlderClient);
-  const isComplete = !listsServers(settings(), selection) || servers.lists.isComplete("tools");
+  const isComplete = !listsServers(host.settings(), selection) || servers.lists.isComplete("tools");
   const page = rendered.page({ name: "tools", items, about: about(client, isComplete) }, params);
-  metrics.answered(`tools/list ${settings().exposure}`, page);
+  metrics.answered(`tools/list ${host.settings().exposure}`, page);
   return page;
 }
 
 /** Returns the handler of a list of servers' own names. */
 function listOf(list: Exclude<ListName, "tools">): MethodHandler {
-  return async ({ client, params, toolset }, { options, offers, rendered }) => {
-    const { problem, judge, servers } = optionsWithin(options, toolset);
-    const items = problem() === undefined ? await offers.list(list, judge) : [];
-    const isComplete = servers.lists.isComplete(list);
+  return async ({ client, params, toolset }, { host, offers, rendered }) => {
+    const own = toolset();
+    const judge = (id: ToolId) => verdictWithin(own, host, id);
+    const items = host.problem() === undefined ? await offers.list(list, judge) : [];
+    const isComplete = host.servers.lists.isComplete(list);
     return rendered.page({ name: list, items, about: about(client, isComplete) }, params);
   };
 }
@@ -97,13 +98,13 @@ function about({ isStateless }: Client, isComplete: boolean): JsonObject {
 
 function setLevel(
   { client, params }: ClientRequest,
-  { options, clients }: GatewayParts,
+  { host, clients }: GatewayParts,
 ): Promise<JsonObject> {
   return Promise.try(() => {
     const level = requiredText(params, "level");
     if (!LEVELS.includes(level)) throw invalidParams(`level must be one of ${LEVELS.join(", ")}`);
     client.level = level;
-    options.setLevel(clients.level());
+    host.setLevel(clients.level());
     return {};
   });
 }

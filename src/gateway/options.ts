@@ -5,7 +5,8 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { ApprovalAnswer, Call, CallClient, CallTool, Question } from "../protocol/call.ts";
+import type { ApprovalAnswer, Call, Outcome, Question } from "../protocol/call.ts";
+import type { Log } from "../audit/log.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -49,58 +50,53 @@ export interface ClientRecorder {
   note(info: JsonObject, capabilities: JsonObject): void;
 }
 
-/** The options of `Gateway`. Functions are called for each request. */
+/** The PML that a gateway belongs to. `app` implements it: `AppGatewayHost`. */
 export interface GatewayHost {
-  /** Runs a call. Handlers of requests get `Requests.#callInOrder` in its place, which uses this. */
-  readonly callTool: CallTool;
   readonly servers: Servers;
   readonly catalog: Catalog;
-  /** Returns the checker of meta-tool arguments. The first meta-tool loads it. */
-  readonly schemas: () => Promise<Schemas>;
-  readonly search: (
-    query: string | readonly string[],
-    options: SearchOptions,
-  ) => Promise<SearchAnswer>;
-  readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
-  readonly settings: () => GatewaySettings;
-  /** Sets the log level of the servers. */
-  readonly setLevel: (level: string) => void;
-  /** Asks once for several calls. Returns the answer for each, by its `callId`. */
-  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, ApprovalAnswer>>;
-  /** Returns the runner of plans and code. The first of them loads it. */
-  readonly workflow: () => Promise<Workflow>;
-  /** Returns the observed outputs of tools that declare no output schema. */
-  readonly observed: () => Promise<Observed>;
-  /** Leaves an approval request for the terminal, and returns the error that names it. */
-  readonly leave: (question: Question) => Promise<PmlError>;
-  /** Returns the error of the configuration, if there is one: no tool can be called then. */
-  readonly problem: () => PmlError | undefined;
-  /** Stops following a resource, or a task. */
-  readonly unfollow: (
-    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
-  ) => void;
-  /** Notes each client at its first request. */
-  readonly notes?: ClientRecorder | undefined;
-  /** Is called after each list. */
-  readonly onList?: () => void;
-  /** Called with the error if a resource cannot be followed, for a client that gets no errors. */
-  readonly onLost: (error: Error) => void;
-  readonly onError: (error: Error) => void;
-  /** Writes a line to the log. `server` is the server that the line is about. */
-  readonly log: (level: "info" | "warn", text: string, server?: string) => void;
+  readonly log: Log;
   /** Counts lists of tools and answers of tools, and reports the counts. */
   readonly metrics: Pick<Metrics, "answered" | "report">;
+  /** Notes each client at its first request. */
+  readonly notes?: ClientRecorder | undefined;
+  /** Runs a call. Handlers of requests use `Requests.#callInOrder`, which uses this. */
+  callTool(call: Call): Promise<Outcome>;
+  /** Returns the checker of meta-tool arguments. The first meta-tool loads it. */
+  schemas(): Promise<Schemas>;
+  /** Finds tools by the words of a query. */
+  search(query: string | readonly string[], options: SearchOptions): Promise<SearchAnswer>;
+  /** Returns the present decision of the rules for a tool. */
+  judge(id: ToolId): Verdict;
+  /** Returns the present settings. */
+  settings(): GatewaySettings;
+  /** Sets the log level of the servers. */
+  setLevel(level: string): void;
+  /** Asks once for several calls. Returns the answer for each, by its `callId`. */
+  askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, ApprovalAnswer>>;
+  /** Returns the runner of plans and code. The first of them loads it. */
+  workflow(): Promise<Workflow>;
+  /** Returns the observed outputs of tools that declare no output schema. */
+  observed(): Promise<Observed>;
+  /** Leaves an approval request for the terminal, and returns the error that names it. */
+  leave(question: Question): Promise<PmlError>;
+  /** Returns the error of the configuration, if there is one: no tool can be called then. */
+  problem(): PmlError | undefined;
+  /** Stops following a resource, or a task. */
+  unfollow(
+    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
+  ): void;
+  /** Is called after each list. */
+  onList(): void;
 }
 
-/** Returns the options for a client with a tool set: the judge denies all other tools. */
-export function optionsWithin(
-  options: GatewayHost,
-  toolset: CallClient["toolset"],
-): GatewayHost {
-  const set = toolset?.();
-  if (set === undefined) return options;
-  const { judge } = options;
-  return { ...options, judge: (id, args) => missingVerdict([set], id) ?? judge(id, args) };
+/** Returns the decision for a client with a tool set, for which other tools do not exist. */
+export function verdictWithin(
+  toolset: Toolset | undefined,
+  host: Pick<GatewayHost, "judge">,
+  id: ToolId,
+): Verdict {
+  const missing = toolset && missingVerdict([toolset], id);
+  return missing ?? host.judge(id);
 }
 
 /** The settings that a list of tools depends on. */

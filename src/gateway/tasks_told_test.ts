@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { Server } from "@modelcontextprotocol/server";
+import { Log } from "../audit/log.ts";
+import { Redactor } from "../audit/redact.ts";
 import { type Call, NO_CLIENT, textResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -35,17 +37,23 @@ function callBy(client: Client, tasks: Tasks): Call {
   };
 }
 
-Deno.test("notifications of a task reach only the client that began it", () => {
-  const never = () => assert.fail("nothing was to be asked");
-  const tasks = new Tasks({
-    callTool: never,
-    leave: never,
-    requests: {} as ForwardedRequests, // nothing is asked of it
+/** Returns tasks that ask `requests` alone, and whose tool the rules judge like `kindNow`. */
+function newTasks(requests: object = {}, kindNow: () => Verdict["kind"] = () => "allow"): Tasks {
+  const host = {
+    judge: () => ({ kind: kindNow(), rule: "*", source: "defaults" }),
     unfollow: never,
-    replica: () => undefined,
-    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
-    onLost: never,
-  });
+    log: new Log(new Redactor(), "debug", never),
+  };
+  const interaction = { prefix: "", inputAlone: never };
+  return new Tasks(host, interaction, requests as ForwardedRequests); // other members are not used
+}
+
+function never(): never {
+  assert.fail("nothing was to be asked");
+}
+
+Deno.test("notifications of a task reach only the client that began it", () => {
+  const tasks = newTasks();
   const clients = new Clients(assert.fail);
   const all = ["task-1", "task-2", "task-3"].map((taskId) => {
     const told: JsonObject[] = [];
@@ -81,7 +89,6 @@ Deno.test("notifications of a task reach only the client that began it", () => {
 });
 
 Deno.test("a list of many tasks has pages, and requests the state of each task once", async () => {
-  const never = () => assert.fail("nothing was to be asked");
   const asked: unknown[] = [];
   const requests = {
     ask: (_: ClientRequest, { params }: { readonly params: JsonObject }) => {
@@ -89,12 +96,7 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
       return Promise.resolve({ taskId: params.taskId, status: "working" });
     },
   };
-  const tasks = new Tasks({
-    ...{ callTool: never, leave: never, unfollow: never, onLost: never },
-    requests: requests as unknown as ForwardedRequests,
-    replica: () => undefined,
-    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
-  });
+  const tasks = newTasks(requests);
   const client = new Clients(assert.fail).add(connection([]), false);
   const begin = (taskId: string) =>
     tasks.begin(callBy(client, tasks), {
@@ -118,16 +120,7 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
 });
 
 Deno.test("a task belongs to its party, whose clients may live for one request", () => {
-  const never = () => assert.fail("nothing was to be asked");
-  const tasks = new Tasks({
-    callTool: never,
-    leave: never,
-    requests: {} as ForwardedRequests, // nothing is asked of it
-    unfollow: never,
-    replica: () => undefined,
-    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
-    onLost: never,
-  });
+  const tasks = newTasks();
   const clients = new Clients(assert.fail);
   const party = {};
   const [one, next] = [1, 2].map(() => clients.add(connection([]), true, party));
@@ -145,17 +138,8 @@ Deno.test("a task belongs to its party, whose clients may live for one request",
 });
 
 Deno.test("a notification of a task whose tool the rules deny now reaches no client", () => {
-  const never = () => assert.fail("nothing was to be asked");
   let kind: Verdict["kind"] = "allow";
-  const tasks = new Tasks({
-    callTool: never,
-    leave: never,
-    requests: {} as ForwardedRequests, // nothing is asked of it
-    unfollow: never,
-    replica: () => undefined,
-    judge: () => ({ kind, rule: "*", source: "defaults" }),
-    onLost: never,
-  });
+  const tasks = newTasks({}, () => kind);
   const client = new Clients(assert.fail).add(connection([]), false);
   const state = { taskId: "there", status: "working" };
   const result = { ...textResult(""), task: state };

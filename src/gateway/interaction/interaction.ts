@@ -12,11 +12,11 @@ import type {
   Outcome,
   Question,
 } from "../../protocol/call.ts";
-import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { Party } from "../_clients.ts";
+import type { Clients, Party } from "../_clients.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
-import type { GatewaySettings } from "../options.ts";
+import type { Offers } from "../_offers.ts";
+import type { GatewayHost, GatewaySettings } from "../options.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { approvalAnswerIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
 import { ApprovalRequests } from "./approval_requests.ts";
@@ -30,7 +30,7 @@ import {
 } from "./client_request.ts";
 import { type PendingInput, PendingInputs } from "./pending_input.ts";
 import { type InputSource, RequestClient } from "./request_client.ts";
-import { serverInput, type ServerInputOptions } from "./server_input.ts";
+import { type InputClient, serverInput } from "./server_input.ts";
 
 /** The outcome of a call that has a result. */
 type Result = Extract<Outcome, { readonly kind: "result" }>;
@@ -48,16 +48,23 @@ export interface SealedStates {
   open(state: string, request: string): Promise<string>;
 }
 
-/** The options of `Interaction`. */
-export interface InteractionOptions {
-  readonly callTool: CallTool;
-  readonly settings: () => Pick<GatewaySettings, "asksClient" | "approvalMs">;
-  /** Leaves an approval request for the terminal, and returns the error that names it. */
-  readonly leave: (question: Question) => Promise<PmlError>;
+/** The parts of a gateway that an interaction needs. */
+interface InteractionGateway {
   /** Set if PML has several processes. */
-  readonly replica: () => SealedStates | undefined;
+  readonly replica: SealedStates | undefined;
   /** Reports members of servers' messages that the client does not take. */
   readonly dropped: Pick<DroppedMembers, "note">;
+}
+
+/** The gateway that requests belong to. */
+export interface RequestGateway extends InteractionGateway {
+  readonly clients: Clients;
+  readonly offers: Offers;
+}
+
+/** The parts of the gateway's host that an interaction needs. */
+interface InteractionHost extends Pick<GatewayHost, "leave"> {
+  settings(): Pick<GatewaySettings, "asksClient" | "approvalMs">;
 }
 
 /**
@@ -76,17 +83,23 @@ const MARGIN_MS = 500;
 
 /** Serves the requests of clients, and asks their users. */
 export class Interaction implements Disposable, InputSource {
-  readonly #options: InteractionOptions;
+  readonly #host: InteractionHost;
+  readonly #gateway: InteractionGateway;
+  readonly #callTool: CallTool;
   readonly #pending: PendingInputs;
   readonly #approvals = new ApprovalRequests();
 
-  /** Takes the options; serves no request yet. */
-  constructor(options: InteractionOptions) {
-    this.#options = options;
-    this.#pending = new PendingInputs(
-      () => options.settings().approvalMs,
-      () => options.replica()?.prefix ?? "",
-    );
+  /** Takes the collaborators; serves no request yet. */
+  constructor(host: InteractionHost, gateway: InteractionGateway, callTool: CallTool) {
+    this.#host = host;
+    this.#gateway = gateway;
+    this.#callTool = callTool;
+    this.#pending = new PendingInputs(() => host.settings().approvalMs, () => this.prefix);
+  }
+
+  /** The prefix of states and ids that belong to this process, if PML has several. */
+  get prefix(): string {
+    return this.#gateway.replica?.prefix ?? "";
   }
 
   /** Serves a request. The result may ask a client of 2026-07-28 for input. */
@@ -98,9 +111,7 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /** Returns the functions by which calls get input from a client. */
-  inputFrom(
-    client: Pick<ServerInputOptions, "requestInput" | "capabilities">,
-  ): ClientInput {
+  inputFrom(client: Omit<InputClient, "onQuestion">): ClientInput {
     const { requestInput, capabilities } = client;
     const onQuestion: ClientInput["onQuestion"] = async (question, signal) => {
       const isReachable = () => this.#reaches(question, capabilities);
@@ -111,9 +122,14 @@ export class Interaction implements Disposable, InputSource {
       });
       // The settings may have changed, so that clients are not asked now.
       if (answer && isReachable()) return answer;
-      throw await this.#options.leave(question);
+      throw await this.#host.leave(question);
     };
-    return { onQuestion, onAsk: serverInput({ ...this.#options, ...client, onQuestion }) };
+    return { onQuestion, onAsk: this.inputAlone({ ...client, onQuestion }) };
+  }
+
+  /** Returns the function by which servers get input from a client. */
+  inputAlone(client: InputClient): ClientInput["onAsk"] {
+    return serverInput(client, this.#callTool, this.#host);
   }
 
   /** Returns the function that asks a client to open a page; undefined if it cannot. */
@@ -121,7 +137,7 @@ export class Interaction implements Disposable, InputSource {
     { capabilities, client }: Pick<ClientRequest, "capabilities" | "client">,
     requestInput: RequestInput,
   ): CallClient["onOpen"] {
-    if (!canOpenPage(capabilities) || !this.#options.settings().asksClient) return undefined;
+    if (!canOpenPage(capabilities) || !this.#host.settings().asksClient) return undefined;
     return (page, signal) => openPage(page, { client, requestInput, signal });
   }
 
@@ -131,13 +147,13 @@ export class Interaction implements Disposable, InputSource {
     { method, members }: { readonly method: string; readonly members?: JsonObject | undefined },
   ): JsonObject | undefined {
     if (members === undefined || context?.takesMembers === true) return members;
-    this.#options.dropped.note(method, members);
+    this.#gateway.dropped.note(method, members);
     return undefined;
   }
 
   /** Returns how long a client may take to answer a request, in milliseconds. */
   answerMs(): number {
-    return this.#options.settings().approvalMs - MARGIN_MS;
+    return this.#host.settings().approvalMs - MARGIN_MS;
   }
 
   /** Cancels the work that waits for input of a party that has disconnected. */
@@ -206,7 +222,7 @@ export class Interaction implements Disposable, InputSource {
       ? own
       : { ...answer, handle: await replica.open(answer.handle, identityOf(clientRequest)) };
     // guard: late-channel
-    if (!this.#options.settings().asksClient) client.answer = undefined;
+    if (!this.#host.settings().asksClient) client.answer = undefined;
     return await this.#perform(client, makeCalls);
   }
 
@@ -237,7 +253,7 @@ export class Interaction implements Disposable, InputSource {
       if (outcome.kind === "result") return this.#resultOf(outcome, client);
       question = outcome.question;
     }
-    throw await this.#options.leave(question);
+    throw await this.#host.leave(question);
   }
 
   /** Decides how an approval request reaches the user of a client. */
@@ -248,7 +264,7 @@ export class Interaction implements Disposable, InputSource {
 
   /** Returns whether an approval request goes to the client, and not to the terminal. */
   #reaches({ terminalOnly }: Question, capabilities: JsonObject): boolean {
-    return this.#options.settings().asksClient && !terminalOnly && canShowForm(capabilities);
+    return this.#host.settings().asksClient && !terminalOnly && canShowForm(capabilities);
   }
 
   /** Returns the result that asks a client for an approval. No work is kept for it. */
@@ -280,6 +296,6 @@ export class Interaction implements Disposable, InputSource {
 
   /** Returns the processes of PML, if the client sends an answer to any of them. */
   #replicaFor({ client }: ClientRequest): SealedStates | undefined {
-    return client.isStateless ? this.#options.replica() : undefined;
+    return client.isStateless ? this.#gateway.replica : undefined;
   }
 }

@@ -38,13 +38,12 @@ function requestOf({ isStateless = true, capabilities = FORMS, party = {}, ...st
 }
 
 function interaction(asksClient = true): Interaction {
-  return new Interaction({
-    callTool: () => assert.fail("no server asks"),
+  const host = {
     settings: () => ({ asksClient, approvalMs: 60_000 }),
     leave: () => Promise.resolve(new PmlError("APPROVAL_REQUIRED", "left for the terminal")),
-    replica: () => undefined,
-    dropped: { note: () => {} },
-  });
+  };
+  const gateway = { replica: undefined, dropped: { note: () => {} } };
+  return new Interaction(host, gateway, () => assert.fail("no server asks"));
 }
 
 /** Makes a call that needs an approval. Returns a result with the answer. */

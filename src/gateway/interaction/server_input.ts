@@ -26,6 +26,7 @@ import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { type DefinedMethod, isDefined } from "../../protocol/revisions.ts";
 import { canOpenPage, canShowForm } from "./capabilities.ts";
 import type { RequestInput } from "./client_request.ts";
+import type { GatewayHost } from "../options.ts";
 
 const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
@@ -46,27 +47,25 @@ const RULE_NAMES = {
   "sampling/createMessage": "@sampling",
 } as const satisfies Partial<Record<DefinedMethod, string>>;
 
-/** The options of `serverInput()`. */
-export interface ServerInputOptions {
-  readonly callTool: CallTool;
+/** A client that servers get input from. */
+export interface InputClient {
   readonly requestInput: RequestInput;
   /** The capabilities of the client. */
   readonly capabilities: JsonObject;
   /** Asks the user for the approval of the server's request. */
   readonly onQuestion?: CallClient["onQuestion"];
-  /** Leaves an approval request for the terminal, and returns the error that names it. */
-  readonly leave: (question: Question) => Promise<PmlError>;
 }
 
 /** Returns the function that passes requests of servers through the pipeline to a client. */
 export function serverInput(
-  options: ServerInputOptions,
+  { capabilities, requestInput, onQuestion }: InputClient,
+  callTool: CallTool,
+  host: Pick<GatewayHost, "leave">,
 ): (request: ServerRequest) => Promise<JsonObject> {
-  const { capabilities, onQuestion } = options;
   return async (request) => {
     const { key, server, method, params, members: message, signal, onProgress } = request;
     const onAsk = (checked: ServerRequest) =>
-      options.requestInput({ ...checked, key, onProgress, params: worded(checked) });
+      requestInput({ ...checked, key, onProgress, params: worded(checked) });
     const ruleName = memberOf(RULE_NAMES, method) ?? extensionRuleName(method, capabilities);
     refuseUnable(request, capabilities);
     refuseAddress(request);
@@ -78,7 +77,9 @@ export function serverInput(
     const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
     const { answeredResult } = await import("../../workflow/run.ts");
     // The client's result, unchanged.
-    return await answeredResult({ ...call, ...by }, options) as unknown as JsonObject;
+    const leave = (question: Question) => host.leave(question);
+    const result = await answeredResult({ ...call, ...by }, { callTool, leave });
+    return result as unknown as JsonObject;
   };
 }
 
