@@ -20,6 +20,7 @@ import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Schemas } from "../calls/schemas.ts";
+import { NO_CLIENTS } from "../servers/client/_upstreams_host_test.ts";
 import { Servers } from "../servers/lists/servers.ts";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
@@ -30,15 +31,6 @@ import { CallPath } from "./call_path.ts";
 import { Directory } from "../servers/directory.ts";
 import type { DirectoryListing } from "../servers/source.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
-
-/** Ignores the events of servers. */
-const NO_EVENTS = {
-  changed() {},
-  updated() {},
-  logged() {},
-  elicited() {},
-  notified() {},
-};
 
 /** Options of `CallPathStage.open()`. */
 export interface CallPathStageOptions {
@@ -112,11 +104,7 @@ export class CallPathStage implements AsyncDisposable {
     this.pins = pinsOf(policy, NO_WARNINGS);
     this.path = new CallPath({
       capabilities: () => Promise.reject(new Error("there are none")),
-      events: {
-        events: NO_EVENTS,
-        ...{ capabilities: () => ({}), clientInfo: () => undefined },
-        level: () => undefined,
-      },
+      clients: NO_CLIENTS,
       policy: this.#counted(),
       metrics: new Metrics(),
       pins: this.pins,

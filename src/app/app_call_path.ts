@@ -9,7 +9,8 @@ import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { isSkillAddress } from "../protocol/skills.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { UpstreamsOptions } from "../servers/client/upstreams.ts";
+import type { OtherMembers } from "../protocol/call.ts";
+import type { UpstreamClients } from "../servers/client/upstream_clients.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import type { App } from "./app.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
@@ -33,12 +34,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     builtins: async () => (await import("../servers/module/builtins.ts")).builtins(),
     onUse: rememberedBy(app),
     spares: app,
-    events: {
-      events: toldTo(app),
-      capabilities: (able) => ableOf(app, able),
-      clientInfo: (info) => app.config().clientName ? info ?? app.onlyClient : undefined,
-      level: () => app.level,
-    },
+    clients: new AppClients(app),
   });
   pins.listen((event) => onPin(event, { app, path }));
   recordChanges(app, path);
@@ -89,37 +85,64 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
   };
 }
 
-/** Returns the capabilities of the client for servers. PML adds sampling if it is configured. */
-function ableOf(app: App, able = app.servers.lists.able): JsonObject {
-  return app.config().sampling === undefined ? able : sampling(able);
-}
-
 /** Adds sampling with tools: the same object for the same capabilities, which are compared often. */
 const sampling = memoized((able: JsonObject): JsonObject => ({
   ...able,
   sampling: { ...objectOf(able.sampling), tools: {} },
 }));
 
-/** Returns the events of servers for clients. Before there is a gateway there is no client. */
-function toldTo(app: App): UpstreamsOptions["events"] {
-  return {
-    changed: (...change) => app.servers.lists.changed(...change),
-    updated: (server, name, members) => {
-      // A rule that came after the client followed the resource ends its updates.
-      const ruleName = isSkillAddress(name) ? "@skills" : "@resources";
-      if (app.policy.now.judge(toolId(server, ruleName)).kind === "deny") return;
-      app.openGateway?.clients.updated({ server, name }, members);
-    },
-    logged: (...message) => app.openGateway?.clients.logged(...message),
-    task: (server, state) => app.openGateway?.taskChanged(server, state),
-    elicited: (...page) => app.openGateway?.clients.elicited(...page),
-    notified: (server, notification) => {
-      if (app.openGateway !== undefined) return app.openGateway.notified(server, notification);
-      const name = quoted(notification.method, 100);
-      app.log.debug(`A notification ${name} was not passed on: there is no client`, { server });
-    },
-    get asked() {
-      return app.clientQuestions.asked;
-    },
-  };
+/** The clients of the app. Before there is a gateway there is no client. */
+class AppClients implements UpstreamClients {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  get level(): string | undefined {
+    return this.#app.level;
+  }
+
+  get asked(): UpstreamClients["asked"] {
+    return this.#app.clientQuestions.asked;
+  }
+
+  /** Returns the capabilities of the client for servers. PML adds sampling if it is configured. */
+  capabilities(able = this.#app.servers.lists.able): JsonObject {
+    return this.#app.config().sampling === undefined ? able : sampling(able);
+  }
+
+  clientInfo(info?: JsonObject): JsonObject | undefined {
+    return this.#app.config().clientName ? info ?? this.#app.onlyClient : undefined;
+  }
+
+  changed(...change: Parameters<UpstreamClients["changed"]>): void {
+    this.#app.servers.lists.changed(...change);
+  }
+
+  updated(server: string, name: string, members?: OtherMembers): void {
+    // A rule that came after the client followed the resource ends its updates.
+    const ruleName = isSkillAddress(name) ? "@skills" : "@resources";
+    if (this.#app.policy.now.judge(toolId(server, ruleName)).kind === "deny") return;
+    this.#app.openGateway?.clients.updated({ server, name }, members);
+  }
+
+  logged(message: JsonObject, members?: JsonObject): void {
+    this.#app.openGateway?.clients.logged(message, members);
+  }
+
+  task(server: string, state: JsonObject): void {
+    this.#app.openGateway?.taskChanged(server, state);
+  }
+
+  elicited(params: JsonObject, members?: JsonObject): void {
+    this.#app.openGateway?.clients.elicited(params, members);
+  }
+
+  notified(...[server, notification]: Parameters<UpstreamClients["notified"]>): void {
+    const { openGateway, log } = this.#app;
+    if (openGateway !== undefined) return openGateway.notified(server, notification);
+    const name = quoted(notification.method, 100);
+    log.debug(`A notification ${name} was not passed on: there is no client`, { server });
+  }
 }

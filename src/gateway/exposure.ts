@@ -27,7 +27,7 @@ export type ExposureHost = Pick<
   "servers" | "catalog" | "judge" | "problem" | "search"
 >;
 
-/** What a client wants to list. */
+/** A client's request for a list of tools. */
 export interface ListedFor {
   readonly rendered: RenderedLists;
   readonly query?: string | undefined;

@@ -44,26 +44,26 @@ export function withoutClient(cancellation: Cancellation = new Cancellation()): 
   return { cancellation, client: NO_CLIENT };
 }
 
-/** The options of `RpcPeer`. */
-export interface RpcPeerOptions {
+/** The connection that a peer belongs to. */
+export interface PeerHost {
   /**
    * Sends a message. `related` is the id, as JSON, of the request of the other side that it belongs
    * to.
    */
-  readonly send: (message: JsonObject, related?: string) => void;
+  send(message: JsonObject, related?: string): void;
   /**
    * Cancels a request, so that it can no longer be answered. `params` are those of the notification.
    * Without it, the other side only gets a notification.
    */
   readonly cancel?: ((id: RequestId, params: JsonObject) => void) | undefined;
   /** Reads the `error` of an answer; `RpcError.of` if not set. */
-  readonly errorOf?: (error: unknown) => RpcError;
+  errorOf?(error: unknown): RpcError;
   /** Receives a request of the other side. `stream` is the request on whose stream it came. */
-  readonly onRequest: (request: RequestMessage, stream?: RequestId) => void;
+  onRequest(request: RequestMessage, stream?: RequestId): void;
   /** Receives a notification that belongs to no request of either side. */
-  readonly onNotification: (notification: IncomingNotification, stream?: RequestId) => void;
+  onNotification(notification: IncomingNotification, stream?: RequestId): void;
   /** Is called with members of a message that are not passed on, and with its method. */
-  readonly onDropped?: ((method: string, members: JsonObject) => void) | undefined;
+  onDropped?(method: string, members: JsonObject): void;
 }
 
 /** A notification of the other side. */
@@ -126,7 +126,7 @@ export class RpcPeer {
    * the TypeScript SDK ignore such a message, so that a request would have no answer.
    */
   takesMembers: boolean | undefined;
-  readonly #options: RpcPeerOptions;
+  readonly #host: PeerHost;
   /**
    * The requests without an answer. Each entry is emptied when it is removed: the engine keeps old
    * tables of a Map, with their entries, for a long time.
@@ -142,11 +142,11 @@ export class RpcPeer {
   #dead: Error | undefined;
 
   /**
-   * Takes the options of an open connection. Ids begin at random after `last`, so that a late answer
+   * Takes an open connection. Ids begin at random after `last`, so that a late answer
    * to an earlier connection matches no request.
    */
-  constructor(options: RpcPeerOptions, last = randomId()) {
-    this.#options = options;
+  constructor(host: PeerHost, last = randomId()) {
+    this.#host = host;
     this.#last = last;
   }
 
@@ -210,7 +210,7 @@ export class RpcPeer {
       options,
     );
     try {
-      this.#options.send(message, options.related);
+      this.#host.send(message, options.related);
     } catch (error) {
       this.#takePending(id);
       throw error; // for example params that are nested too deep
@@ -226,12 +226,11 @@ export class RpcPeer {
     const { at = Infinity } = this.#pending.get(id) ?? {};
     const pending = this.#takePending(id);
     if (pending === undefined) return;
-    const { cancel, send } = this.#options;
     const text = reasonText(reason);
     const params: JsonObject = { requestId: id, ...text !== undefined && { reason: text } };
-    if (cancel !== undefined) cancel(id, params);
+    if (this.#host.cancel !== undefined) this.#host.cancel(id, params);
     else {
-      send({ method: "notifications/cancelled", params }, pending.options.related);
+      this.#host.send({ method: "notifications/cancelled", params }, pending.options.related);
       if (!pending.lasts) this.#remember(id);
     }
     // A caller may check `pending` as soon as its request has failed.
@@ -263,7 +262,7 @@ export class RpcPeer {
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: SentMembers = {}): void {
     if (this.#dead) throw this.#dead;
-    this.#options.send(this.#withMembers({ method, params }, options));
+    this.#host.send(this.#withMembers({ method, params }, options));
   }
 
   #withMembers(message: JsonObject, { members, isTrial }: SentMembers): JsonObject {
@@ -276,7 +275,7 @@ export class RpcPeer {
 
   /** Reports members of a message with this method that are not passed on. */
   dropped(method: string, members: JsonObject): void {
-    this.#options.onDropped?.(method, members);
+    this.#host.onDropped?.(method, members);
   }
 
   /**
@@ -289,7 +288,7 @@ export class RpcPeer {
       case "response":
         return this.#answered(message.message);
       case "request":
-        this.#options.onRequest(message, stream);
+        this.#host.onRequest(message, stream);
         return true;
       case "cancel":
         this.#latestOpen(message.request)?.cancel(reasonIn(message));
@@ -338,13 +337,12 @@ export class RpcPeer {
     if (this.#cancelled.delete(id)) return true; // too late
     const pending = this.#takePending(id);
     if (pending === undefined) return false;
-    const { errorOf = RpcError.of } = this.#options;
     // JSON-RPC 1.0 programs add `"error": null` to each result.
     const isResult = error === undefined || error === null && result !== undefined;
     if (isResult) {
       noteResultMembers(message, result);
       pending.answered(result as Json); // parsed JSON
-    } else pending.failed(errorOf(error));
+    } else pending.failed(this.#host.errorOf?.(error) ?? RpcError.of(error));
     return true;
   }
 
@@ -381,7 +379,7 @@ export class RpcPeer {
     const [method, params] = [textOf(message.method), objectOf(message.params)];
     const members = messageMembers(message);
     if (method !== "notifications/progress") {
-      return this.#options.onNotification({ method, params, members }, stream);
+      return this.#host.onNotification({ method, params, members }, stream);
     }
     const progress = progressOf(params);
     const id = ownIdOf(params.progressToken);

@@ -10,12 +10,12 @@ import { messageOfServer } from "./message.ts";
 import {
   CancelReason,
   type IncomingRequest,
+  type PeerHost,
   type RequestOptions,
   RpcPeer,
-  type RpcPeerOptions,
 } from "./rpc_peer.ts";
 
-function peerOf(send: RpcPeerOptions["send"], last?: number): RpcPeer {
+function peerOf(send: PeerHost["send"], last?: number): RpcPeer {
   return new RpcPeer({ send, onRequest() {}, onNotification() {} }, last);
 }
 

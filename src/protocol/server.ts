@@ -34,7 +34,7 @@ import {
   STATELESS_REVISION,
   statelessPart,
 } from "./revisions.ts";
-import { type IncomingNotification, RpcPeer } from "./rpc_peer.ts";
+import { type IncomingNotification, type PeerHost, RpcPeer } from "./rpc_peer.ts";
 import { type Listened, ListenRequests, type Notification } from "./subscriptions.ts";
 
 /** Sends messages to the client. */
@@ -109,7 +109,7 @@ const BAD_INITIALIZE =
   "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";
 
 /** Serves one connection. */
-export class ProtocolServer implements AsyncDisposable {
+export class ProtocolServer implements PeerHost, AsyncDisposable {
   readonly #connections: Promise<ConnectionFactory>;
   readonly #options: ProtocolServerOptions;
   readonly #transport: ClientTransport;
@@ -135,12 +135,7 @@ export class ProtocolServer implements AsyncDisposable {
     this.#options = options;
     this.#transport = options.transport;
     this.#texts = new ResultTexts(options.hello);
-    this.#peer = new RpcPeer({
-      send: (message, related) =>
-        void this.#transport.send({ jsonrpc: "2.0", ...message }, related),
-      onRequest: (request) => this.#serve(request),
-      onNotification: (notification) => this.#notified(notification),
-    });
+    this.#peer = new RpcPeer(this);
     this.#subscriptions = new ListenRequests(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
     options.questions?.connect((method, how) => this.#ask(method, how));
@@ -186,7 +181,13 @@ export class ProtocolServer implements AsyncDisposable {
     if (connection.status === "fulfilled") connection.value?.close();
   }
 
-  #serve(request: RequestMessage): void {
+  /** Sends a message of the peer. */
+  send(message: JsonObject, related?: string): void {
+    void this.#transport.send({ jsonrpc: "2.0", ...message }, related);
+  }
+
+  /** Serves a request. */
+  onRequest(request: RequestMessage): void {
     const { message, id } = request;
     const { method } = message as JsonObject & { readonly method: string };
     const params = objectOf(message.params);
@@ -242,7 +243,8 @@ export class ProtocolServer implements AsyncDisposable {
     this.#hasListened ||= listens;
   }
 
-  #notified(notification: IncomingNotification): void {
+  /** Takes a notification. */
+  onNotification(notification: IncomingNotification): void {
     const { method } = notification;
     if (notification.members !== undefined) this.#peer.takesMembers = true;
     if (method === "notifications/roots/list_changed") this.#options.roots?.changed();

@@ -22,13 +22,16 @@ import type { CheckReport } from "../core/check.ts";
 import { ending, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { withFolders } from "../core/folder_variables.ts";
-import { quoted } from "../core/json.ts";
+import type { Authorization } from "../core/authorization.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ServerIdentity } from "../policy/server_identity.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "./client/start_progress.ts";
-import { Upstreams, type UpstreamsOptions } from "./client/upstreams.ts";
+import type { UpstreamClients } from "./client/upstream_clients.ts";
+import { Upstreams } from "./client/upstreams.ts";
+import type { UpstreamsHost } from "./client/upstreams_host.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
 import type { ModuleHost } from "./module/module_host.ts";
 import type { Modules } from "./module/modules.ts";
@@ -38,6 +41,7 @@ import type { Policy } from "../policy/policy.ts";
 import type { SignIns } from "../oauth/sign_ins.ts";
 import type { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { HttpServers } from "./http/http_servers.ts";
+import type { HttpServersHost, HttpValues } from "./http/http_options.ts";
 import { HubRouting } from "./cloud/hub_routing.ts";
 import { CLOUD_URL } from "./cloud/kind.ts";
 import { programOf, programsOf } from "./kinds.ts";
@@ -78,10 +82,10 @@ export interface MachineOptions {
   readonly spares?: SpareOwner;
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
-  /** Returns a server, in the cloud or elsewhere. */
-  readonly upstreamOf: (name: string, isCloud: boolean) => UpstreamServer;
-  /** The listeners to events of servers, and the capabilities, names and log level of clients. */
-  readonly events: Pick<UpstreamsOptions, "events" | "capabilities" | "clientInfo" | "level">;
+  /** Finds the present server of a name. */
+  readonly opener: Pick<UpstreamsHost, "upstreamOf">;
+  /** The clients, which get the notifications of servers. */
+  readonly clients: UpstreamClients;
   /** Whether a client started this process. If that client ends, a hanging process is killed. */
   readonly hasClient?: boolean;
   /**
@@ -91,18 +95,9 @@ export interface MachineOptions {
   readonly stays?: boolean;
 }
 
-/** The common values of the connections of a machine. */
-interface Basics {
-  readonly home: string;
-  readonly groups: Reaper;
-  readonly fetch: Fetch;
-  readonly room: Backlog["room"] | undefined;
-  readonly workspace: () => string;
-  readonly limits: () => Config["limits"];
-}
-
 /** Runs servers and connects to them. Starts nothing before the first call. */
-export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
+export class Machine
+  implements ModuleHost, ProgramHost, UpstreamsHost, HttpServersHost, AsyncDisposable {
   /** Reports the progress of starts to the calls that wait for them. */
   readonly starts: StartProgress = new StartProgress();
   /** Called with log entries of modules, without keys. */
@@ -119,6 +114,8 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   readonly programEnvironment: Readonly<Record<string, string>>;
   /** Ends the started processes if PML is killed. */
   readonly groups: Reaper;
+  /** The clients, which get the notifications of servers. */
+  readonly clients: UpstreamClients;
   /** Starts programs. */
   readonly programs: StdioServers;
   /** Connects to addresses. */
@@ -144,7 +141,6 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     ...protectedPaths,
     paths: servers.flatMap((server) => codeOf(server, this.#options.policy.folders)),
   }));
-  readonly #basics: Basics;
   #modules: Promise<Modules> | undefined;
   #cloud: Promise<Cloud> | undefined;
   #network: Promise<GuardedFetch> | undefined;
@@ -153,7 +149,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Takes the options. Starts nothing. */
   constructor(options: MachineOptions) {
     this.#options = options;
-    const { policy, log, upstreamOf } = options;
+    const { policy, log } = options;
     this.onModuleLog = logged(log);
     const { environment } = policy.now.loaded;
     const { home } = environment;
@@ -165,28 +161,12 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     if (options.hasClient) void this.groups.watch();
     this.packages = new Packages(options);
-    const basics = this.#basics = {
-      home,
-      groups: this.groups,
-      fetch: this.fetch,
-      room: options.backlog?.room,
-      workspace: () => this.workspace,
-      limits: () => this.limits,
-    };
-    const shared = { ...basics, ...this.#upstreamsOptions() };
+    this.clients = options.clients;
     this.programs = new StdioServers(this);
-    this.addresses = new HttpServers({
-      ...basics,
-      authorization: async (server) => {
-        // The sign-in is the user's, and an identity may not use the user's keys.
-        const isPoor = this.#config().narrowing?.identity?.keys === false;
-        // guard: sign-in-identity
-        return isPoor ? undefined : (await this.signIns()).of(server);
-      },
-    });
-    this.upstreams = new Upstreams({ ...shared, server: (name) => upstreamOf(name, false) });
+    this.addresses = new HttpServers(this);
+    this.upstreams = new Upstreams(this);
     // The cloud has separate connections, so that no request to a user's server can reach it.
-    this.far = new Upstreams({ ...shared, server: (name) => upstreamOf(name, true) });
+    this.far = new Upstreams(this);
     this.hub = new HubRouting({
       file: join(home, "hub_routing.json"),
       fetch: this.fetch,
@@ -230,6 +210,11 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Pauses the readers of servers if too much waits for the client. */
   get room(): Backlog["room"] | undefined {
     return this.#options.backlog?.room;
+  }
+
+  /** The address of the hub, if the user named one. */
+  get cloudUrl(): string | undefined {
+    return this.#config().cloud?.url;
   }
 
   /** The keeper that waits for the first program, if there is one. */
@@ -276,6 +261,29 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Sets the log level of the running servers. */
   setLevel(level: string): void {
     this.#each((upstreams) => upstreams.setLevel(level));
+  }
+
+  /** Returns the present server of a name on one of the connections. Throws if it is not approved. */
+  upstreamOf(name: string, upstreams: Upstreams): UpstreamServer {
+    return this.#options.opener.upstreamOf(name, upstreams);
+  }
+
+  /** Returns the roots that a server may see. */
+  roots(server: string): Promise<readonly JsonObject[]> {
+    return rootsFor(server, this.#options);
+  }
+
+  /** Returns whether the rules allow resources of a server to be followed. */
+  mayFollow(server: string): boolean {
+    return this.#options.policy.now.judge(toolId(server, "@resources")).kind !== "deny";
+  }
+
+  /** Returns the sign-in of a server over HTTP. */
+  async authorization(server: HttpValues): Promise<Authorization | undefined> {
+    // The sign-in is the user's, and an identity may not use the user's keys.
+    const isPoor = this.#config().narrowing?.identity?.keys === false;
+    // guard: sign-in-identity
+    return isPoor ? undefined : (await this.signIns()).of(server);
   }
 
   /** Removes one follower of a resource, also if its server's name has another meaning now. */
@@ -409,11 +417,7 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud> {
     return this.#cloud ??= import("./cloud/rpc.ts").then(({ Cloud }) =>
-      new Cloud({
-        ...this.#basics,
-        url: () => this.#config().cloud?.url,
-        keys: this.#options.keys,
-      })
+      new Cloud(this, this.#options.keys)
     );
   }
 
@@ -441,18 +445,6 @@ export class Machine implements ModuleHost, ProgramHost, AsyncDisposable {
   async #openModules(): Promise<Modules> {
     const { Modules } = await import("./module/modules.ts");
     return new Modules(this, this.#options.files);
-  }
-
-  #upstreamsOptions(): Omit<UpstreamsOptions, "server" | keyof Basics> {
-    const { policy, events } = this.#options;
-    return {
-      ...events,
-      withoutSecrets: (value) => this.withoutSecrets(value),
-      roots: (server) => rootsFor(server, this.#options),
-      mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
-      onLog: (server, level, text) => this.logServer(server, level, text),
-      starts: this.starts,
-    };
   }
 
   #config(): Config {

@@ -13,6 +13,7 @@ import type { Servers } from "./lists/servers.ts";
 import { unknownTool } from "./lists/unknown_tool.ts";
 import { McpServer } from "./client/mcp_server.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
+import type { Upstreams } from "./client/upstreams.ts";
 import type { ModuleSource } from "./module/module_files.ts";
 import type { SignIns } from "../oauth/sign_ins.ts";
 import type { OAuthServer } from "../oauth/oauth_server.ts";
@@ -45,7 +46,7 @@ import { NamespaceServer, type PartOpener } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** The options of `ServerOpener`. */
-export interface ServerOpenerOptions extends Omit<MachineOptions, "upstreamOf" | "values"> {
+export interface ServerOpenerOptions extends Omit<MachineOptions, "opener" | "values"> {
   readonly directory: Directory;
   readonly servers: Servers;
   /** Loads the built-in modules. */
@@ -93,7 +94,7 @@ export class ServerOpener
     this.machine = new Machine({
       ...options,
       values: this.#values,
-      upstreamOf: (name, isCloud) => this.#upstreamOf(name, isCloud),
+      opener: this,
     });
     this.logins = new Logins(options.policy.now.config.home, this, this.machine.closing);
   }
@@ -172,7 +173,7 @@ export class ServerOpener
     // guard: login-untrusted
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
-    const values = this.#upstreamOf(name, false).values as HttpValues; // it is of this kind
+    const values = this.upstreamOf(name, this.machine.upstreams).values as HttpValues; // it is of this kind
     if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
       throw cannot("USAGE", "its definition has an Authorization header");
     }
@@ -244,17 +245,17 @@ export class ServerOpener
     }
   }
 
-  /** Finds the connection of a server by its present definition. Throws if it is not approved. */
-  #upstreamOf(name: string, isCloud: boolean): UpstreamServer {
+  /**
+   * Returns the present server of a name on these connections, by its present definition. Throws if
+   * it is not approved.
+   */
+  upstreamOf(name: string, upstreams: Upstreams): UpstreamServer {
     const listing = this.#options.directory.listingOf(name);
     const isConnected = listing.blocked() === undefined && !isSandboxed(listing) &&
       runtimesOf(listing).every((kind) => this.#runtimes.has(kind)) &&
       this.#sourcesOf(listing).every((source) => this.#finders.has(source));
     const server = isConnected ? this.#open(listing) : undefined;
-    const { upstreams, far } = this.machine;
-    if (server instanceof McpServer && server.isReachedBy(isCloud ? far : upstreams)) {
-      return server.upstream();
-    }
+    if (server instanceof McpServer && server.isReachedBy(upstreams)) return server.upstream();
     throw unknownTool(name, this.servers);
   }
 }

@@ -22,19 +22,9 @@ import { FRESH_MS, type ListedTools, type ListKey, ServerLists } from "./_server
 import { startTimer } from "./_start_timer.ts";
 import type { ServerCall } from "./_tool_call.ts";
 import { usableItems } from "./_usable_skills.ts";
-import type { ConnectionOptions, ServerConnection } from "./connection.ts";
-import type { UpstreamEvents } from "./upstream_events.ts";
+import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
-
-/** The configuration, the log and the events of the lists. */
-export interface ListHost {
-  /** The PML home, where lists are cached. */
-  readonly home: string;
-  readonly events: UpstreamEvents;
-  workspace(): string;
-  limits(): ConnectionOptions["limits"];
-  onLog(server: string, level: "warn", text: string): void;
-}
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** The list of one server, on one of its connections. */
 interface ReadOptions {
@@ -51,7 +41,7 @@ const OLDEST_MS = 300_000;
 /** The lists of all servers, which are cached. */
 export class ConnectionLists {
   readonly cache: ServerLists;
-  readonly #host: ListHost;
+  readonly #host: UpstreamsHost;
   readonly #declared: DeclaredCapabilities;
   readonly #closing: AbortSignal;
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
@@ -63,21 +53,21 @@ export class ConnectionLists {
   );
 
   /** Takes the collaborators. `closing` ends the reading. */
-  constructor(host: ListHost, declared: DeclaredCapabilities, closing: AbortSignal) {
+  constructor(host: UpstreamsHost, declared: DeclaredCapabilities, closing: AbortSignal) {
     this.#host = host;
     this.#declared = declared;
     this.#closing = closing;
     this.cache = new ServerLists(
       host.home,
       (error) =>
-        host.onLog("lists", "warn", `Cannot write the lists of a server: ${messageOf(error)}`),
+        host.logServer("lists", "warn", `Cannot write the lists of a server: ${messageOf(error)}`),
     );
   }
 
   /** Returns the owner of the lists that a server has for the present client. */
   ownerOf(server: UpstreamServer): ListKey {
     const able = this.#declared.capabilitiesFor(server.name);
-    return this.cache.ownerOf(server, { workspace: this.#host.workspace(), able });
+    return this.cache.ownerOf(server, { workspace: this.#host.workspace, able });
   }
 
   /**
@@ -167,7 +157,7 @@ export class ConnectionLists {
       const read = () => this.#read(server, { connection, owner, list: "tools" });
       tools = await unlessAborted(cache.renew(owner, "tools", read), signal);
     }
-    if (tools !== before) this.#host.events.changed(server.name, "tools");
+    if (tools !== before) this.#host.clients.changed(server.name, "tools");
     return tools;
   }
 
@@ -178,7 +168,7 @@ export class ConnectionLists {
       // Calls compare the tools themselves.
       if (list === "tools" && isCompared) continue;
       this.cache.forget(owner, list);
-      this.#host.events.changed(name, list);
+      this.#host.clients.changed(name, list);
     }
   }
 
@@ -188,14 +178,14 @@ export class ConnectionLists {
     { connection, owner, list }: ReadOptions,
   ): Promise<readonly ListItem[]> {
     const host = this.#host;
-    const { startMs: ms } = host.limits();
+    const { startMs: ms } = host.limits;
     using late = startTimer(name, { ms, home: host.home, closing: this.#closing });
     const at = performance.now();
     const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
       throw error instanceof RpcError ? listRefused(name, list, error) : error;
     });
     if (list !== "tools") {
-      return usableItems(list, items, { name, onLog: (...line) => host.onLog(...line) });
+      return usableItems(list, items, { name, host });
     }
     const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
     const all = withInstructions(own, connection.instructions);

@@ -10,7 +10,9 @@ import { passedExtensions } from "../../protocol/extension_methods.ts";
 import { defined, type JsonObject, sorted } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
 import { PassedCapabilities } from "../passed_capabilities.ts";
+import type { UpstreamClients } from "./upstream_clients.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 import type { ServerConnection } from "./connection.ts";
 
 interface ServerUse {
@@ -32,16 +34,19 @@ const [RESTARTS_MAX, RESTART_MS] = [8, 30_000];
 
 /** Decides which client capabilities a server gets, and restarts it for others. */
 export class DeclaredCapabilities implements Disposable {
-  readonly #current: (able?: JsonObject) => JsonObject;
+  readonly #clients: Pick<UpstreamClients, "capabilities">;
   readonly #onStale: (name: string) => void;
   readonly #entries = new Map<string, ServerUse>();
 
   /**
-   * Takes a function that returns the capabilities of the current client. Calls `onStale` for a
-   * server that can now be restarted for that client and could not before.
+   * Takes the clients, with the capabilities of the current one. Calls `onStale` for a server that
+   * can now be restarted for that client and could not before.
    */
-  constructor(current: (able?: JsonObject) => JsonObject, onStale: (name: string) => void) {
-    this.#current = (able) => passedOn(current(able));
+  constructor(
+    clients: Pick<UpstreamClients, "capabilities">,
+    onStale: (name: string) => void,
+  ) {
+    this.#clients = clients;
     this.#onStale = onStale;
   }
 
@@ -83,9 +88,9 @@ export class DeclaredCapabilities implements Disposable {
   keep(
     server: UpstreamServer,
     capabilities: JsonObject,
-    { home, workspace }: { readonly home: string; workspace(): string },
+    { home, workspace }: Pick<UpstreamsHost, "home" | "workspace">,
   ): void {
-    new PassedCapabilities(home).note({ ...server, workspace: workspace() }, capabilities);
+    new PassedCapabilities(home).note({ ...server, workspace }, capabilities);
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */
@@ -125,6 +130,10 @@ export class DeclaredCapabilities implements Disposable {
     const isFree = users === 0 && (restarts > 0 || connection?.alive === false);
     // A server of the stateless revision gets the capabilities with each request.
     if (isFree && connection?.isStateless === false && this.#isStale(entry)) this.#onStale(name);
+  }
+
+  #current(able?: JsonObject): JsonObject {
+    return passedOn(this.#clients.capabilities(able));
   }
 
   #isStale({ declared }: ServerUse): boolean {

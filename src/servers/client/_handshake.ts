@@ -12,23 +12,18 @@ import { after, soon } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import { clientInfoFor } from "./_meta.ts";
-import type { StatelessRequests } from "./_stateless.ts";
+import type { StatelessConnection, StatelessRequests } from "./_stateless.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import type { IncomingRequests } from "./_incoming_requests.ts";
 import type { Wire } from "./wire.ts";
 
 /** The options of `shakeHands`. */
 export interface Handshake {
+  readonly connection: StatelessConnection;
   readonly wire: Wire;
   readonly peer: RpcPeer;
   readonly incoming: IncomingRequests;
   readonly stateless: StatelessRequests;
-  /** Returns the client capabilities that the server gets. */
-  readonly capabilities: () => JsonObject;
-  /** Returns the name of the only client; undefined if there is none. */
-  clientInfo(): JsonObject | undefined;
-  /** Returns the error for a server that breaks the protocol. */
-  readonly protocolError: (why: string) => Error;
   readonly signal: AbortSignal;
   /** Whether only the older revisions are tried. */
   readonly isSession?: boolean | undefined;
@@ -89,7 +84,9 @@ async function findStateless(options: Handshake, { isStateless }: Agreement): Pr
 /** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
 async function startSession(options: Handshake, aside: RequestOptions): Promise<Agreement> {
   const agreed = await initialize(options, aside);
-  if (options.wire.hasSession !== true) throw options.protocolError("it opened no session");
+  if (options.wire.hasSession !== true) {
+    throw options.connection.protocolError("it opened no session");
+  }
   return agreed;
 }
 
@@ -134,13 +131,13 @@ function mayTakeInitialize(error: unknown): boolean {
 }
 
 async function initialize(
-  { peer, incoming, wire, ...options }: Handshake,
+  { peer, incoming, wire, connection }: Handshake,
   aside: RequestOptions,
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
     protocolVersion: HANDSHAKE_REVISION,
-    capabilities: { roots: { listChanged: true }, ...options.capabilities() },
-    clientInfo: clientInfoFor(options.clientInfo()),
+    capabilities: { roots: { listChanged: true }, ...connection.capabilitiesFor() },
+    clientInfo: clientInfoFor(connection.clientInfo()),
   }, aside);
   wire.send({ method: "notifications/initialized" });
   await settled(peer, incoming);
@@ -199,9 +196,9 @@ function mayBeOlder(error: unknown): boolean {
 }
 
 /** Returns the error that best explains why the handshake failed. */
-function failureOf(error: unknown, { wire, protocolError: broken, isSession }: Handshake): unknown {
+function failureOf(error: unknown, { wire, connection, isSession }: Handshake): unknown {
   const own = error instanceof RpcError
-    ? broken(`it refused the handshake: ${error.message}`)
+    ? connection.protocolError(`it refused the handshake: ${error.message}`)
     : error;
   // The transport is the right one: the server has answered on it in the stateless revision.
   if (isSession) return own;

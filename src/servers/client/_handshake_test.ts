@@ -3,7 +3,10 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { PmlError } from "../../core/errors.ts";
 import { withoutClient } from "../../protocol/rpc_peer.ts";
+import { DeclaredCapabilities } from "./_declared.ts";
+import { NO_CLIENTS, upstreamsHost } from "./_upstreams_host_test.ts";
 import { ServerConnection } from "./connection.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 import type { Wire, WireEvents } from "./wire.ts";
 
 /** Answers a message. Returns true if `initialize` is answered. */
@@ -47,22 +50,24 @@ class FakeWire implements Wire {
 
 async function started(answer: Answer) {
   let wire: FakeWire | undefined;
-  const connection = await ServerConnection.start({
-    name: "s",
-    open: (events) => wire = new FakeWire(events, answer),
+  const server = { name: "s" } as UpstreamServer; // nothing else is used
+  const host = upstreamsHost("/nowhere", {
+    limits: { startMs: 60_000, catalogTools: 10, idleMs: 60_000, idleChildren: 8 },
+    upstreamOf: () => server,
     roots: () => Promise.resolve([{ uri: "file:///work" }]),
-    capabilities: () => ({}),
-    clientInfo: () => undefined,
-    withoutSecrets: (message) => message,
-    limits: { startMs: 60_000, catalogTools: 10 },
-    home: "/nowhere",
-    closing: new AbortController().signal,
-    onLog: () => {},
-    onNotification: () => {},
-    onResponsive: () => {},
-    tool: () => undefined,
-    onEnd: () => {},
   });
+  const owner = {
+    host,
+    closing: new AbortController().signal,
+    notified() {},
+    responds() {},
+    toolOf: () => undefined,
+    ended() {},
+  };
+  const declared = new DeclaredCapabilities(NO_CLIENTS, () => {});
+  const open = (events: WireEvents) => wire = new FakeWire(events, answer);
+  const parts = { owner, declared, isSession: false };
+  const connection = await ServerConnection.start(server, open, parts);
   assert.ok(wire !== undefined);
   return { wire, connection };
 }

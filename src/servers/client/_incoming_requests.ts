@@ -18,11 +18,11 @@ import type {
 } from "../../protocol/rpc_peer.ts";
 import type { PeerRequest } from "./_server_requests.ts";
 
-/** The options of `IncomingRequests`. */
-export interface IncomingRequestsOptions {
-  readonly send: (message: JsonObject) => void;
+/** The connection whose server makes the requests. */
+export interface AnsweringConnection {
+  send(message: JsonObject): void;
   /** Returns the result of a request. */
-  readonly answer: (request: PeerRequest) => Promise<JsonObject>;
+  answer(request: PeerRequest): Promise<JsonObject>;
 }
 
 /** How many requests of a server may be open. */
@@ -33,13 +33,13 @@ export class IncomingRequests {
   /** The number of requests that the server has made. */
   count = 0;
   readonly #peer: RpcPeer;
-  readonly #options: IncomingRequestsOptions;
+  readonly #connection: AnsweringConnection;
   readonly #answering = new Set<Promise<void>>();
 
-  /** Takes the peer that the requests come from. */
-  constructor(peer: RpcPeer, options: IncomingRequestsOptions) {
+  /** Takes the peer that the requests come from, and its connection. */
+  constructor(peer: RpcPeer, connection: AnsweringConnection) {
     this.#peer = peer;
-    this.#options = options;
+    this.#connection = connection;
   }
 
   /** Answers a request, which may have come on the stream of one request of PML. */
@@ -47,7 +47,7 @@ export class IncomingRequests {
     this.count++;
     const during = this.#peer.latest("onAsk", stream);
     const request = new IncomingServerRequest(message, during, {
-      ...this.#options,
+      connection: this.#connection,
       peer: this.#peer,
     });
     // guard: server-requests-open
@@ -70,14 +70,15 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   readonly members: JsonObject | undefined;
   readonly during: RequestOptions | undefined;
   readonly #id: Json;
-  readonly #options: IncomingRequestsOptions & { readonly peer: RpcPeer };
+  readonly #connection: AnsweringConnection;
+  readonly #peer: RpcPeer;
   readonly #abort = new AbortController();
   #isAnswered = false;
 
   constructor(
     { message, id }: RequestMessage,
     during: RequestOptions | undefined,
-    options: IncomingRequestsOptions & { readonly peer: RpcPeer },
+    { connection, peer }: { readonly connection: AnsweringConnection; readonly peer: RpcPeer },
   ) {
     this.idText = id;
     this.method = textOf(message.method);
@@ -85,7 +86,8 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     this.members = messageMembers(message);
     this.during = during;
     this.#id = message.id ?? null;
-    this.#options = options;
+    this.#connection = connection;
+    this.#peer = peer;
   }
 
   get signal(): AbortSignal {
@@ -110,18 +112,18 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
       // A report is JSON.
       const params = { ...members?.params, ...progress, progressToken } as JsonObject;
       const message = { method: "notifications/progress", params };
-      this.#options.send({ ...this.#taken(message.method, members?.message), ...message });
+      this.#connection.send({ ...this.#taken(message.method, members?.message), ...message });
     };
   }
 
   serve(): Promise<JsonObject> {
-    return this.#options.answer(this);
+    return this.#connection.answer(this);
   }
 
   // An answer has the id as the server wrote it.
   answer(result: JsonObject): void {
     this.#isAnswered = true;
-    this.#options.send({
+    this.#connection.send({
       ...this.#taken(this.method, resultMembers(result)),
       id: this.#id,
       result,
@@ -131,7 +133,7 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
   /** Returns members of a message to the server. One that sent such members itself takes them. */
   #taken(method: string, members: JsonObject | undefined): JsonObject | undefined {
     if (members === undefined || this.members !== undefined) return members;
-    this.#options.peer.dropped(method, members);
+    this.#peer.dropped(method, members);
     return undefined;
   }
 
@@ -143,6 +145,6 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     const message = messageOf(error) + hint;
     const data = error instanceof RpcError ? error.data as Json | undefined : undefined;
     const answer = { code, message, ...data !== undefined && { data } };
-    this.#options.send({ id: this.#id, error: answer });
+    this.#connection.send({ id: this.#id, error: answer });
   }
 }

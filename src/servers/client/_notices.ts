@@ -12,16 +12,12 @@ import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { readTaskState, type RunningTasks } from "./_tasks.ts";
-import type { UpstreamEvents } from "./upstream_events.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** The options of `Notices`. */
-export interface NoticesOptions {
-  readonly events: UpstreamEvents;
-  readonly tasks: RunningTasks;
-  /** Removes cached lists of a server. Throws if its definition cannot be used. */
-  readonly forget: (server: string, lists: readonly ListName[]) => void;
-  readonly onLog: (server: string, level: "debug", text: string) => void;
-}
+/** Removes cached lists of a server. Throws if its definition cannot be used. */
+type ForgetLists = (server: string, lists: readonly ListName[]) => void;
+
+type NoticesHost = Pick<UpstreamsHost, "clients" | "logServer">;
 
 /** The lists that have changed, by notification. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
@@ -32,11 +28,15 @@ const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
 
 /** Passes on notifications of servers. */
 export class Notices {
-  readonly #options: NoticesOptions;
+  readonly #host: NoticesHost;
+  readonly #tasks: RunningTasks;
+  readonly #forget: ForgetLists;
 
-  /** Takes the listeners. */
-  constructor(options: NoticesOptions) {
-    this.#options = options;
+  /** Takes the collaborators. */
+  constructor(host: NoticesHost, tasks: RunningTasks, forget: ForgetLists) {
+    this.#host = host;
+    this.#tasks = tasks;
+    this.#forget = forget;
   }
 
   /** Handles one notification of a server. */
@@ -51,12 +51,12 @@ export class Notices {
       readonly client?: CallClient | undefined;
     },
   ): void {
-    const { events, forget } = this.#options;
-    if (method === "notifications/message") return events.logged(params, members);
-    if (method === "notifications/elicitation/complete") return events.elicited(params, members);
+    const { clients } = this.#host;
+    if (method === "notifications/message") return clients.logged(params, members);
+    if (method === "notifications/elicitation/complete") return clients.elicited(params, members);
     if (method === "notifications/resources/updated") {
       const others = notificationMembers(withoutNamed(params, ["uri"]), members);
-      return events.updated(server, textOf(params.uri), others);
+      return clients.updated(server, textOf(params.uri), others);
     }
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
@@ -65,33 +65,32 @@ export class Notices {
     if (lists === undefined) {
       // It acknowledges a subscription of PML itself.
       if (method === "notifications/subscriptions/acknowledged") return;
-      return events.notified(server, { method, params, members, client });
+      return clients.notified(server, { method, params, members, client });
     }
     // The server may have started before its definition was read again.
     try {
       // guard: listed-anew
-      forget(server, lists);
+      this.#forget(server, lists);
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.
     }
     const others = notificationMembers(withoutOfPml(params), members);
     for (const [at, list] of lists.entries()) {
       // Clients are notified of the members once, although there are two lists of resources.
-      events.changed(server, list, at === 0 ? others : undefined);
+      clients.changed(server, list, at === 0 ? others : undefined);
     }
   }
 
   /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
   #task(server: string, params: JsonObject): void {
-    const { events, tasks, onLog } = this.#options;
     const state = readTaskState(params);
     if (state === undefined) return;
-    tasks.update(server, state);
+    this.#tasks.update(server, state);
     try {
       const result = resultOf(params, { name: server, method: "tasks/get", extensions: () => [] });
-      events.task?.(server, result as unknown as JsonObject); // plain JSON
+      this.#host.clients.task(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
-      onLog(server, "debug", `A notification was dropped: ${messageOf(error)}`);
+      this.#host.logServer(server, "debug", `A notification was dropped: ${messageOf(error)}`);
     }
   }
 }

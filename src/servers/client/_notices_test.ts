@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
-import { Notices, type NoticesOptions } from "./_notices.ts";
+import { Notices } from "./_notices.ts";
+import type { RunningTasks } from "./_tasks.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** Returns the effects of a notification of a server. */
 function taken(method: string): readonly unknown[] {
   const all: unknown[] = [];
   const note = (what: string) => (...args: unknown[]) => void all.push([what, ...args]);
-  const events = Object.fromEntries(
+  const clients = Object.fromEntries(
     ["changed", "logged", "updated", "notified"].map((what) => [what, note(what)]),
   );
-  const options = { events, tasks: {}, forget: note("forgotten"), onLog: note("log") };
-  new Notices(options as unknown as NoticesOptions).take("s", { method, params: { uri: "a:b" } });
+  const host = { clients, logServer: note("log") } as unknown as UpstreamsHost;
+  const notices = new Notices(host, {} as RunningTasks, note("forgotten")); // nothing else is used
+  notices.take("s", { method, params: { uri: "a:b" } });
   return all;
 }
 

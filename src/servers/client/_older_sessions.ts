@@ -7,62 +7,62 @@
  */
 
 import { asPmlError } from "../../core/errors.ts";
-import type { JsonObject } from "../../core/json.ts";
+import type { Cancellation } from "../../core/cancellation.ts";
 import { Pool, type PoolLimits, type PoolOwner, type PoolUse } from "../../io/pool.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 import { SessionLost } from "./wire.ts";
 
-/** The options of `OlderSessions`. */
-export interface OlderSessionsOptions {
-  readonly limits: () => PoolLimits;
-  /** Returns the capabilities that servers get for a client with these, or for all clients. */
-  readonly capabilities: (able?: JsonObject) => JsonObject;
-  /** Opens a session. `capabilities` returns those that the server gets. */
-  readonly open: (
-    server: UpstreamServer,
-    capabilities: (able?: JsonObject) => JsonObject,
-  ) => Promise<ServerConnection>;
-}
+/** Opens a session. `declared` has the capabilities that the server gets. */
+export type OpenSession = (
+  server: UpstreamServer,
+  declared: DeclaredCapabilities,
+) => Promise<ServerConnection>;
 
 /** A request that goes in a session if the server has sessions. */
-export interface SessionUse<T> {
+export interface SessionRequest {
   /** The connection to the server in the stateless revision. */
   readonly stateless: ServerConnection;
-  /** Sends the request on a connection. */
-  readonly use: (connection: ServerConnection) => Promise<T>;
-  /** Returns a signal that ends waiting for the session. */
-  readonly signal: () => AbortSignal;
+  /** Ends waiting for the session. */
+  readonly cancellation: Cancellation;
 }
+
+/** Sends a request on a connection. */
+type Use<T> = (connection: ServerConnection) => Promise<T>;
+
+type SessionsHost = Pick<UpstreamsHost, "clients"> & { readonly limits: PoolLimits };
 
 /** The sessions of this process: at most one for each server. */
 export class OlderSessions implements PoolOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
-  readonly #options: OlderSessionsOptions;
+  readonly #host: SessionsHost;
+  readonly #openSession: OpenSession;
   readonly #pool: Pool<ServerConnection>;
   readonly #declared: DeclaredCapabilities;
   /** The connections in the stateless revision of servers that have had a session. */
   readonly #withSession = new WeakSet<ServerConnection>();
 
-  /** Takes the options; opens nothing. */
-  constructor(options: OlderSessionsOptions) {
-    this.#options = options;
+  /** Takes the collaborators; opens nothing. */
+  constructor(host: SessionsHost, open: OpenSession) {
+    this.#host = host;
+    this.#openSession = open;
     this.#pool = new Pool(this);
-    this.#declared = new DeclaredCapabilities(options.capabilities, () => {});
+    this.#declared = new DeclaredCapabilities(host.clients, () => {});
   }
 
   /** The limits of sessions: only idle time closes one. */
   get poolLimits(): PoolLimits {
-    return { ...this.#options.limits(), idleChildren: Infinity };
+    return { ...this.#host.limits, idleChildren: Infinity };
   }
 
-  /** Uses the session with a server, or `newest` if no session can be opened. */
-  async use<T>(server: UpstreamServer, request: SessionUse<T>): Promise<T> {
+  /** Uses the session with a server, or the stateless connection if no session can be opened. */
+  async use<T>(server: UpstreamServer, request: SessionRequest, use: Use<T>): Promise<T> {
     const { name } = server;
     this.#declared.begin(name);
     try {
-      return await this.#useSession(server, request);
+      return await this.#useSession(server, request, use);
     } finally {
       this.#declared.end(name);
     }
@@ -89,7 +89,8 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
 
   async #useSession<T>(
     server: UpstreamServer,
-    { stateless, use, signal }: SessionUse<T>,
+    { stateless, cancellation }: SessionRequest,
+    use: Use<T>,
   ): Promise<T> {
     const { name } = server;
     let isOpen = false;
@@ -104,7 +105,10 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
       const [start, version] = [() => this.#open(server, stateless), server.version()];
       const options: PoolUse<ServerConnection, T> = { name, version, start, use: own };
       const isRunning = this.#pool.at(name, version) !== undefined;
-      return this.#pool.use(name, isRunning ? options : { ...options, signal: signal() });
+      return this.#pool.use(
+        name,
+        isRunning ? options : { ...options, signal: cancellation.signal },
+      );
     };
     try {
       return await once().catch((error) => {
@@ -122,10 +126,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   async #open(server: UpstreamServer, stateless: ServerConnection): Promise<ServerConnection> {
     const { name } = server;
     try {
-      const session = await this.#options.open(
-        server,
-        (able) => this.#declared.capabilitiesFor(name, able),
-      );
+      const session = await this.#openSession(server, this.#declared);
       this.#declared.connected(name, session);
       if (this.#withSession.has(stateless)) session.lostAt = performance.now();
       this.#withSession.add(stateless);

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../core/json.ts";
 import type { ServerConnection } from "./connection.ts";
+import { Cancellation } from "../../core/cancellation.ts";
 import { OlderSessions } from "./_older_sessions.ts";
+import { NO_CLIENTS } from "./_upstreams_host_test.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 
 /** Returns a connection of an older revision that a test can close. */
@@ -20,18 +22,18 @@ function sessionOf(closed: string[]): ServerConnection {
 Deno.test("a session whose task runs is not closed for a client with other capabilities", async () => {
   const closed: string[] = [];
   let able: JsonObject = {};
-  await using sessions = new OlderSessions({
-    limits: () => ({ idleMs: 60_000, idleChildren: 8 }),
-    capabilities: () => able,
-    open: () => Promise.resolve(sessionOf(closed)),
-  });
+  const host = {
+    limits: { idleMs: 60_000, idleChildren: 8 },
+    clients: { ...NO_CLIENTS, capabilities: () => able },
+  };
+  await using sessions = new OlderSessions(host, () => Promise.resolve(sessionOf(closed)));
   const server = { name: "s", version: () => "1" } as UpstreamServer;
   const stateless = { isStateless: true } as ServerConnection;
   const task = Promise.withResolvers<void>();
-  const { signal } = new AbortController();
+  const cancellation = new Cancellation();
   const use = (during: () => void) => {
     const use = () => Promise.try(during);
-    return sessions.use(server, { stateless, signal: () => signal, use });
+    return sessions.use(server, { stateless, cancellation }, use);
   };
   let hold: Promise<void> | undefined;
   await use(() => {

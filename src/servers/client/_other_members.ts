@@ -7,7 +7,7 @@
 import type { Call } from "../../protocol/call.ts";
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { resultMembers } from "../../protocol/message_members.ts";
-import type { ConnectionOptions } from "./connection.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** Adds the other members of a call, and its `_meta`, to the params that PML knows. */
 export function withMembers(own: JsonObject, { meta, members }: Call): JsonObject {
@@ -20,8 +20,8 @@ export function withMembers(own: JsonObject, { meta, members }: Call): JsonObjec
 /** Returns the members next to a result in the answer of a server, without secrets. */
 export function besideResult(
   result: unknown,
-  { withoutSecrets }: Pick<ConnectionOptions, "withoutSecrets">,
+  host: Pick<UpstreamsHost, "withoutSecrets">,
 ): { readonly members: JsonObject } | undefined {
   const members = resultMembers(result);
-  return members && { members: withoutSecrets(members) };
+  return members && { members: host.withoutSecrets(members) };
 }

@@ -7,21 +7,19 @@
 import { numberOf } from "../../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../../core/json.ts";
 import { LEVELS } from "../../protocol/levels.ts";
-import type { ListItem, ListName } from "../../protocol/lists.ts";
+import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
+import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 import { withoutOfPml } from "../../protocol/result_members.ts";
 import { safeTexts } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { readable } from "./_readable.ts";
 import { isListItem } from "./_server_lists.ts";
 
-/** The options of `readList`. */
-export interface ListReading {
-  /** Requests a page. */
-  readonly ask: (params: JsonObject) => Promise<Json>;
+/** The connection that a list is read on. */
+export interface ListConnection {
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<Json>;
   /** Returns the error for a server that breaks the protocol. */
-  readonly protocolError: (why: string) => Error;
-  /** The maximum number of items. */
-  readonly max: number;
+  protocolError(why: string): Error;
 }
 
 /** A list as its server sent it. */
@@ -37,11 +35,13 @@ const LIST_MAX = 32_000_000;
 const LOG_MAX = 64_000;
 const LOGGER_MAX = 200;
 
-/** Reads all pages of a list. */
+/** Reads all pages of a list, with at most `max` items. Each request has the options. */
 export async function readList(
   name: ListName,
-  { ask, protocolError: broken, max }: ListReading,
+  connection: ListConnection,
+  { max, ...options }: RequestOptions & { readonly max: number },
 ): Promise<ReadList> {
+  const broken = (why: string) => connection.protocolError(why);
   const items: ListItem[] = [];
   const cursors = new Set<unknown>();
   let ttlMs: number | undefined;
@@ -50,7 +50,9 @@ export async function readList(
   for (let page = 0;; page++) {
     // Missing tools would count as removed until the server reports a change.
     if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
-    const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
+    const params: JsonObject = cursor === undefined ? {} : { cursor };
+    const { method } = LISTS[name];
+    const result = await connection.request(method, params, options).catch((error) => {
       if (error instanceof RpcError && error.code === ERROR.methodNotFound) return { [name]: [] };
       throw error;
     });

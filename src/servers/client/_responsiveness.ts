@@ -15,18 +15,16 @@ import {
   withoutClient,
 } from "../../protocol/rpc_peer.ts";
 
-/** The options of `Responsiveness`. */
-export interface ResponsivenessOptions {
+/** The connection whose server is watched. */
+export interface WatchedConnection {
   /** The name of the server. */
   readonly name: string;
-  /** Returns the request by which PML asks whether the server answers; `ping` if not set. */
-  readonly probe?: () => { readonly method: string; readonly params?: JsonObject };
+  /** Returns the request by which PML asks whether the server answers. */
+  probe(): { readonly method: string; readonly params?: JsonObject };
   /** Is called when the server stops answering, and when it answers again. */
-  readonly onResponsive?: (isResponsive: boolean) => void;
+  onResponsive(isResponsive: boolean): void;
   /** Is called when the server is to be ended, because it sent nothing for `ms`. */
-  readonly onHung: (ms: number) => void;
-  /** The times to wait, in milliseconds. */
-  readonly times?: typeof TIMES | undefined;
+  onHung(ms: number): void;
 }
 
 /** How long a server is quiet before it gets a ping, and how long it may take to answer that. */
@@ -35,7 +33,7 @@ const TIMES = { quietMs: 10_000, pongMs: 1_000 };
 /** Watches the server at the other end of a peer with one timer, which is set while requests wait. */
 export class Responsiveness implements PeerObserver, Disposable {
   readonly #peer: RpcPeer;
-  readonly #options: ResponsivenessOptions;
+  readonly #connection: WatchedConnection;
   readonly #times: typeof TIMES;
   #heardAt = -Infinity;
   /** When a ping was sent that has no answer. */
@@ -46,11 +44,11 @@ export class Responsiveness implements PeerObserver, Disposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
 
-  /** Takes the peer, whose requests it follows. */
-  constructor(peer: RpcPeer, options: ResponsivenessOptions) {
+  /** Takes the peer, whose requests it follows, and the times to wait in milliseconds. */
+  constructor(peer: RpcPeer, connection: WatchedConnection, times: typeof TIMES = TIMES) {
     this.#peer = peer;
-    this.#options = options;
-    this.#times = options.times ?? TIMES;
+    this.#connection = connection;
+    this.#times = times;
     peer.observe(this);
   }
 
@@ -81,7 +79,7 @@ export class Responsiveness implements PeerObserver, Disposable {
     this.#cancelledAt ??= performance.now();
     this.#ping();
     if (this.#timer === undefined) this.#wake(this.#times.quietMs);
-    if (isSilent) this.#options.onHung(performance.now() - at);
+    if (isSilent) this.#connection.onHung(performance.now() - at);
   }
 
   /** Ends watching. */
@@ -94,7 +92,7 @@ export class Responsiveness implements PeerObserver, Disposable {
   #ping(): void {
     if (this.#pingedAt !== undefined) return;
     this.#pingedAt = performance.now();
-    const { method, params } = this.#options.probe?.() ?? { method: "ping" };
+    const { method, params } = this.#connection.probe();
     // A ping that could not be sent does not mean that the server hangs.
     const over = () => {
       this.#pingedAt = this.#cancelledAt = undefined;
@@ -111,12 +109,12 @@ export class Responsiveness implements PeerObserver, Disposable {
   #change(isUnresponsive: boolean): void {
     this.#isUnresponsive = isUnresponsive;
     for (const options of this.#peer.waiting) this.#report(options);
-    this.#options.onResponsive?.(!isUnresponsive);
+    this.#connection.onResponsive(!isUnresponsive);
   }
 
   /** Reports to the client of a request whether the server answers. */
   #report({ client }: RequestOptions): void {
-    const message = `${this.#options.name} has not answered for ${TIMES.quietMs / 1_000} s`;
+    const message = `${this.#connection.name} has not answered for ${TIMES.quietMs / 1_000} s`;
     const own = this.#isUnresponsive ? "unresponsive" : "responsive";
     client.onProgress?.(ownProgress(own, message));
   }
@@ -138,7 +136,7 @@ export class Responsiveness implements PeerObserver, Disposable {
     const quietMs = now - Math.max(since, this.#heardAt);
     const leftMs = this.#times.quietMs - quietMs;
     if (leftMs > 0) return this.#wake(leftMs);
-    if (this.#peer.waitingSince === undefined) return this.#options.onHung(quietMs);
+    if (this.#peer.waitingSince === undefined) return this.#connection.onHung(quietMs);
     this.#ping();
     if (!this.#isPingLate()) return this.#wake(this.#times.pongMs);
     if (!this.#isUnresponsive) this.#change(true);

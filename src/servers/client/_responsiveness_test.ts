@@ -27,17 +27,19 @@ class Watched implements Disposable {
       onRequest() {},
       onNotification() {},
     }, 6);
-    this.responsiveness = new Responsiveness(this.peer, {
+    const connection = {
       name: "s",
-      onResponsive: (isResponsive) => {
+      probe: () => ({ method: "ping" }),
+      onResponsive: (isResponsive: boolean) => {
         this.events.push(isResponsive ? "responsive" : "unresponsive");
       },
-      onHung: (ms) => {
+      onHung: (ms: number) => {
         this.hung.push(ms);
         this.peer.end(new Error("hung"));
       },
-      times: { quietMs: 40, pongMs: 10 },
-    });
+    };
+    const times = { quietMs: 40, pongMs: 10 };
+    this.responsiveness = new Responsiveness(this.peer, connection, times);
   }
 
   /** Begins a request. Returns how it ended. */

@@ -9,7 +9,8 @@ import { messageOf, PmlError } from "../../core/errors.ts";
 import { defined, type JsonObject, quoted, visible } from "../../core/json.ts";
 import type { LimitedLog } from "../../io/limited_log.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
-import type { UpstreamEvents } from "./upstream_events.ts";
+import type { UpstreamClients } from "./upstream_clients.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
 
 /** A request of a server. */
@@ -27,58 +28,57 @@ export interface PeerRequest {
   readonly during: RequestOptions | undefined;
 }
 
-/** The options of `answerRequest`. */
-export interface AnswerOptions {
-  /** The name of the server. */
+/** The server that made a request. */
+export interface RequestingServer {
   readonly name: string;
-  /** Returns the roots that the server may see. */
-  readonly roots: () => Promise<readonly JsonObject[]>;
-  /** Passes a request of the server to the client while PML has no open request. */
-  readonly onAsk?: UpstreamEvents["asked"];
-  /** Removes secrets from a message of the server that is not a result. */
-  readonly withoutSecrets: <T>(message: T) => T;
-  readonly onLog: (level: "warn", text: string) => void;
+  readonly host: RequestsHost;
   /** Limits the lines about requests that are refused. */
   readonly refusals: LimitedLog;
+}
+
+/** The parts of the host that requests of servers need. */
+interface RequestsHost extends Pick<UpstreamsHost, "roots" | "withoutSecrets" | "logServer"> {
+  readonly clients: Pick<UpstreamClients, "asked">;
 }
 
 /** Answers a request of a server. Throws `RpcError` if neither PML nor the client supports it. */
 export async function answerRequest(
   request: PeerRequest,
-  options: AnswerOptions,
+  server: RequestingServer,
 ): Promise<JsonObject> {
   switch (request.method) {
     case "ping":
       return {};
     case "roots/list":
-      return { roots: await options.roots() };
+      return { roots: await server.host.roots(server.name) };
     case "elicitation/create":
     case "sampling/createMessage":
-      return await passQuestion(request, options);
+      return await passQuestion(request, server);
     default:
-      return await passUnknown(request, options);
+      return await passUnknown(request, server);
   }
 }
 
-async function passQuestion(request: PeerRequest, options: AnswerOptions): Promise<JsonObject> {
-  const onAsk = clientFor(request, options);
+async function passQuestion(request: PeerRequest, server: RequestingServer): Promise<JsonObject> {
+  const onAsk = clientFor(request, server);
   try {
-    return await passTo(onAsk, request, options);
+    return await passTo(onAsk, request, server);
   } catch (error) {
     throw error instanceof RpcError ? refusedByClient(error) : error;
   }
 }
 
 /** Passes a request of an extension to the client. Logs why one is refused. */
-async function passUnknown(request: PeerRequest, options: AnswerOptions): Promise<JsonObject> {
+async function passUnknown(request: PeerRequest, server: RequestingServer): Promise<JsonObject> {
   try {
-    return await passTo(clientFor(request, options), request, options);
+    return await passTo(clientFor(request, server), request, server);
   } catch (error) {
     const { method } = request;
     const why = messageOf(error);
     const text = `Its request ${quoted(method, 100)} was refused: ${why}`;
     const key = JSON.stringify([method.slice(0, 200), why]);
-    options.refusals.write(key, text, (line) => options.onLog("warn", line));
+    const { name, host, refusals } = server;
+    refusals.write(key, text, (line) => host.logServer(name, "warn", line));
     throw error instanceof RpcError ? refusedUnknown(error, method) : error;
   }
 }
@@ -86,9 +86,9 @@ async function passUnknown(request: PeerRequest, options: AnswerOptions): Promis
 type OnAsk = NonNullable<CallClient["onAsk"]>;
 
 /** Returns the function that asks the client. Throws `RpcError` if no client can be asked. */
-function clientFor({ method, during }: PeerRequest, options: AnswerOptions): OnAsk {
+function clientFor({ method, during }: PeerRequest, server: RequestingServer): OnAsk {
   // A request whose own client cannot be asked has no other that can.
-  const onAsk = during === undefined ? options.onAsk : during.client.onAsk;
+  const onAsk = during === undefined ? server.host.clients.asked : during.client.onAsk;
   if (onAsk !== undefined) return onAsk;
   const how = method === "sampling/createMessage"
     ? "; `sampling` in config.yaml names a model to ask"
@@ -102,16 +102,16 @@ function clientFor({ method, during }: PeerRequest, options: AnswerOptions): OnA
 function passTo(
   onAsk: OnAsk,
   { key, method, params, members, signal, during, onProgress }: PeerRequest,
-  { name, withoutSecrets }: AnswerOptions,
+  { name, host }: RequestingServer,
 ): Promise<JsonObject> {
   const { url, ...rest } = params; // a URL without its key would lead to another page
   return onAsk({
     server: name,
     key,
     method,
-    params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+    params: { ...host.withoutSecrets(rest), ...(url !== undefined && { url }) },
     onProgress,
-    ...members && { members: withoutSecrets(members) },
+    ...members && { members: host.withoutSecrets(members) },
     signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
   });
 }

@@ -3,6 +3,7 @@ import { PmlError } from "../../core/errors.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
 import { RpcError } from "../../protocol/errors.ts";
 import { answerRequest } from "./_server_requests.ts";
+import { NO_CLIENTS, upstreamsHost } from "./_upstreams_host_test.ts";
 
 function answered(
   onAsk: () => Promise<never>,
@@ -14,11 +15,13 @@ function answered(
     signal: new AbortController().signal,
     during: undefined,
   };
-  const roots = () => Promise.resolve([]);
-  return answerRequest(request, {
-    ...{ name: "s", roots, onAsk, withoutSecrets: (message) => message },
-    ...{ onLog: (_, text) => onLog(text), refusals: new LimitedLog() },
+  const host = upstreamsHost("/nowhere", {
+    limits: { startMs: 0, catalogTools: 0, idleMs: 0, idleChildren: 0 },
+    upstreamOf: () => assert.fail("no server is looked for"),
+    clients: { ...NO_CLIENTS, asked: onAsk },
+    logServer: (_, __, text) => onLog(text),
   });
+  return answerRequest(request, { name: "s", host, refusals: new LimitedLog() });
 }
 
 Deno.test("an error response of the client is not taken for one of the server", async () => {

@@ -12,18 +12,18 @@ import { messageMembers } from "../../protocol/message_members.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
 import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 
-/** The options of `StatelessRequests`. */
-export interface StatelessRequestsOptions {
+/** The connection that requests are sent on. */
+export interface StatelessConnection {
+  /** Aborts when the connection ends. */
+  readonly over: AbortSignal;
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
-  readonly capabilities: (able?: JsonObject) => JsonObject;
+  capabilitiesFor(able?: JsonObject): JsonObject;
   /** Returns the name of the client that the server gets, for a client with this one or for all. */
   clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Answers a request of the server. */
-  readonly answer: (request: PeerRequest) => Promise<JsonObject>;
+  answer(request: PeerRequest): Promise<JsonObject>;
   /** Returns the error for a server that breaks the protocol. */
-  readonly protocolError: (why: string) => Error;
-  /** Aborts when the connection ends. */
-  readonly over: AbortSignal;
+  protocolError(why: string): Error;
 }
 
 /** The maximum number of requests in one `input_required` result. */
@@ -34,12 +34,12 @@ const ROUNDS_MAX = 20;
 /** Sends requests of the stateless revision. */
 export class StatelessRequests {
   readonly #peer: RpcPeer;
-  readonly #options: StatelessRequestsOptions;
+  readonly #connection: StatelessConnection;
 
-  /** Takes the peer, which may not support the stateless revision. */
-  constructor(peer: RpcPeer, options: StatelessRequestsOptions) {
+  /** Takes the peer, which may not support the stateless revision, and its connection. */
+  constructor(peer: RpcPeer, connection: StatelessConnection) {
     this.#peer = peer;
-    this.#options = options;
+    this.#connection = connection;
   }
 
   /** Sends a request, answers the server's own requests, and returns the result. */
@@ -51,7 +51,7 @@ export class StatelessRequests {
       if (!isObject(result) || result.resultType !== "input_required") return result;
       answers = await this.answersTo(result as JsonObject, options); // parsed JSON
     }
-    throw this.#options.protocolError(`it asked ${ROUNDS_MAX} times before it answered`);
+    throw this.#connection.protocolError(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
   /** Sends a notification. */
@@ -74,27 +74,29 @@ export class StatelessRequests {
 
   /** Answers all requests of an `input_required` result. Returns the params for the next try. */
   async answersTo(result: JsonObject, during: RequestOptions): Promise<JsonObject> {
-    const { answer, protocolError: broken, over } = this.#options;
+    const connection = this.#connection;
     const { inputRequests, requestState } = result;
     const requests = Object.entries(objectOf(inputRequests));
     if (requests.length > REQUESTS_MAX) {
-      throw broken(`it made over ${REQUESTS_MAX} requests at once`);
+      throw connection.protocolError(`it made over ${REQUESTS_MAX} requests at once`);
     }
     // If one fails, the others are cancelled.
     const failed = new AbortController();
-    const signal = AbortSignal.any([during.cancellation.signal, over, failed.signal]);
+    const signal = AbortSignal.any([during.cancellation.signal, connection.over, failed.signal]);
     const answers = requests.map(async ([key, one]) => {
       const { method, params, ...others } = objectOf(one);
       const members = messageMembers(others);
       const own = { method: textOf(method), params: objectOf(params), members };
       const request = { key, ...own, signal, during };
       try {
-        return [key, await answer(request)] as const;
+        return [key, await connection.answer(request)] as const;
       } catch (error) {
         // An error of PML or of the client is not the fault of the server.
         if (!(error instanceof RpcError)) throw error;
         if (error.code !== ERROR.methodNotFound) throw refusedByClient(error);
-        throw broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
+        throw connection.protocolError(
+          `it asked for ${quoted(request.method)}, but ${error.message}`,
+        );
       }
     });
     try {
@@ -107,8 +109,8 @@ export class StatelessRequests {
 
   #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
     const { able, info } = options.client;
-    const capabilities = this.#options.capabilities(able);
-    const clientInfo = clientInfoFor(this.#options.clientInfo(info));
+    const capabilities = this.#connection.capabilitiesFor(able);
+    const clientInfo = clientInfoFor(this.#connection.clientInfo(info));
     return withMeta(params, options, { method, capabilities, clientInfo });
   }
 }

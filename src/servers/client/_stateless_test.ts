@@ -9,7 +9,7 @@ async function errorAfter(error: RpcError): Promise<unknown> {
   const peer = new RpcPeer({ send: () => {}, onRequest: () => {}, onNotification: () => {} });
   const newest = new StatelessRequests(peer, {
     answer: () => Promise.reject(error),
-    capabilities: () => ({}),
+    capabilitiesFor: () => ({}),
     clientInfo: () => undefined,
     protocolError: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
     over: new AbortController().signal,

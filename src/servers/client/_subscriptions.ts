@@ -7,6 +7,9 @@
 import { ending } from "../../core/errors.ts";
 import { pause, unlessAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
+import { notFollowed } from "./_answers.ts";
+import type { UpstreamClients } from "./upstream_clients.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** A resource of a server, or a task. */
 export interface Followed {
@@ -26,14 +29,6 @@ export interface ResourceSubscription extends Followed {
 /** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
 export type Follow = (following: ResourceSubscription) => Promise<void>;
 
-/** The events of `ResourceSubscriptions`. */
-export interface SubscriptionEvents {
-  /** Receives each error of following. */
-  readonly lost: (server: string, error: unknown) => void;
-  /** Is called when a resource is followed again: it may have changed in between. */
-  readonly again: (server: string, uri: string) => void;
-}
-
 interface FollowedResource {
   count: number;
   readonly end: AbortController;
@@ -50,16 +45,21 @@ interface FollowedResource {
 const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
 
+/** The log of errors, and the clients, which are notified if a resource is followed again. */
+interface SubscriptionsHost extends Pick<UpstreamsHost, "logServer"> {
+  readonly clients: Pick<UpstreamClients, "updated">;
+}
+
 /** Counts the followers of each resource, and follows it again if its server ended. */
 export class ResourceSubscriptions implements Disposable {
   readonly #entries = new Map<string, FollowedResource>();
   readonly #follow: Follow;
-  readonly #on: SubscriptionEvents;
+  readonly #host: SubscriptionsHost;
 
-  /** Takes the function that follows. */
-  constructor(follow: Follow, on: SubscriptionEvents) {
+  /** Takes the host, and the function that follows. */
+  constructor(host: SubscriptionsHost, follow: Follow) {
+    this.#host = host;
     this.#follow = follow;
-    this.#on = on;
   }
 
   /**
@@ -132,7 +132,8 @@ export class ResourceSubscriptions implements Disposable {
     const { server, uri, isTask } = followed;
     const onAgreed = () => {
       agreed.resolve();
-      if (entry.hasAgreed && !isTask) this.#on.again(server, uri);
+      // It may have changed in between.
+      if (entry.hasAgreed && !isTask) this.#host.clients.updated(server, uri);
       entry.hasAgreed = true;
     };
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
@@ -147,7 +148,7 @@ export class ResourceSubscriptions implements Disposable {
         entry.isRefused = error instanceof RpcError && !again.aborted;
         // The first error goes to `add`. For later errors, this changes nothing.
         if (!again.aborted) agreed.reject(error);
-        if (!signal.aborted) this.#on.lost(server, error);
+        if (!signal.aborted) this.#host.logServer(server, "warn", notFollowed(server, error));
         if (entry.isRefused) return;
       }
       // A server that ran for long does not fail each time.

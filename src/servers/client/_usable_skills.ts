@@ -19,6 +19,7 @@ import {
 import type { ServerConnection } from "./connection.ts";
 import type { ServerCall } from "./_tool_call.ts";
 import type { ServerLists } from "./_server_lists.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** How many of the skills that are left out a message names. */
 const NAMED_MAX = 5;
@@ -30,10 +31,7 @@ const NAMED_MAX = 5;
 export function usableItems(
   list: ListName,
   all: readonly ListItem[],
-  { name, onLog }: {
-    readonly name: string;
-    readonly onLog: (server: string, level: "warn", text: string) => void;
-  },
+  { name, host }: { readonly name: string; readonly host: Pick<UpstreamsHost, "logServer"> },
 ): readonly ListItem[] {
   if (list !== "skills") return all;
   const counts = new Map<string, number>();
@@ -56,10 +54,10 @@ export function usableItems(
   // guard: skills-max
   if (skills.length > SKILLS_MAX) {
     const many = `only ${SKILLS_MAX} of ${counted(skills.length, "skill")} are used`;
-    onLog(name, "warn", [many, ...unused].join("; "));
+    host.logServer(name, "warn", [many, ...unused].join("; "));
     return skills.slice(0, SKILLS_MAX);
   }
-  for (const text of unused) onLog(name, "warn", text);
+  for (const text of unused) host.logServer(name, "warn", text);
   return skills;
 }
 

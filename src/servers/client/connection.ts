@@ -25,10 +25,11 @@ import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
 import { aborted, pause, unlessAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
-import { messageOfServer } from "../../protocol/message.ts";
+import { messageOfServer, type RequestMessage } from "../../protocol/message.ts";
 import { SUBSCRIPTION } from "../../protocol/subscriptions.ts";
 import {
   type IncomingNotification,
+  type PeerHost,
   type RequestId,
   type RequestOptions,
   RpcPeer,
@@ -39,55 +40,55 @@ import type { Living } from "../../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
-import { StatelessRequests } from "./_stateless.ts";
-import { IncomingRequests } from "./_incoming_requests.ts";
-import { Responsiveness } from "./_responsiveness.ts";
+import { type StatelessConnection, StatelessRequests } from "./_stateless.ts";
+import { type AnsweringConnection, IncomingRequests } from "./_incoming_requests.ts";
+import { Responsiveness, type WatchedConnection } from "./_responsiveness.ts";
 import { answerRequest, type PeerRequest } from "./_server_requests.ts";
-import { logMessage, type ReadList, readList } from "./_read.ts";
+import { type ListConnection, logMessage, type ReadList, readList } from "./_read.ts";
 import type { ListedTools } from "./_server_lists.ts";
 import type { ListKey } from "./_server_lists.ts";
 import { withAddresses } from "./_url_elicitation.ts";
 import type { ResourceSubscription } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_task_methods.ts";
 import { type Excess, type OpenWire, protocolError, SessionLost, type Wire } from "./wire.ts";
-import type { UpstreamEvents } from "./upstream_events.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 
 /** A notification of a server. */
-type PartialNotification = Omit<IncomingNotification, "members"> & Partial<IncomingNotification>;
+export type PartialNotification =
+  & Omit<IncomingNotification, "members">
+  & Partial<IncomingNotification>;
 
-/** The options of a connection. */
-export interface ConnectionOptions {
-  readonly name: string;
-  readonly open: OpenWire;
-  /** Whether it is a session of the older revisions, although the server has the newest one. */
-  readonly isSession?: boolean | undefined;
-  /** Returns the roots that the server may see. */
-  readonly roots: () => Promise<readonly JsonObject[]>;
-  /** Returns the client capabilities that the server gets, for a client with these or for all. */
-  readonly capabilities: (able?: JsonObject) => JsonObject;
-  /** Returns the name of the client that the server gets, for a client with this one or for all. */
-  clientInfo(info?: JsonObject): JsonObject | undefined;
-  /** Removes secrets from a message of the server that is not a result. */
-  readonly withoutSecrets: <T>(message: T) => T;
-  readonly limits: { readonly startMs: number; readonly catalogTools: number };
-  /** The PML home. */
-  readonly home: string;
+/** The owner of the connections. */
+export interface ConnectionOwner {
+  /** The PML that the connection belongs to. */
+  readonly host: UpstreamsHost;
   /** Aborts when the start is cancelled. */
   readonly closing: AbortSignal;
-  readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
-  /** Passes a request of the server to the client while PML has no open call. */
-  readonly onAsk?: UpstreamEvents["asked"];
   /**
-   * Receives the notifications of the server. `client` is the client of the request that one belongs
+   * Receives the notifications of a server. `client` is the client of the request that one belongs
    * to, if that is known.
    */
-  readonly onNotification: (notification: PartialNotification, client?: CallClient) => void;
-  /** Is called when the server stops answering, and when it answers again or has ended. */
-  readonly onResponsive: (isResponsive: boolean) => void;
+  notified(server: string, notification: PartialNotification, client?: CallClient): void;
+  /** Is called when a server stops answering, and when it answers again or has ended. */
+  responds(server: string, isResponsive: boolean): void;
   /** Returns the definition of a tool, if it is known. */
-  readonly tool: (name: string) => ListItem | undefined;
-  /** Is called when the connection has ended. `isHung`: PML ended it, and nothing else did. */
-  readonly onEnd: (connection: ServerConnection, isHung: boolean) => void;
+  toolOf(server: UpstreamServer, tool: string): ListItem | undefined;
+  /** Is called when a connection has ended. `isHung`: PML ended it, and nothing else did. */
+  ended(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void;
+}
+
+/** The capabilities of clients that servers get. */
+interface CapabilitySource {
+  capabilitiesFor(name: string, able?: JsonObject): JsonObject;
+}
+
+/** The options of a connection, besides its server. */
+interface ConnectionParts {
+  readonly owner: ConnectionOwner;
+  readonly declared: CapabilitySource;
+  /** Whether it is a session of the older revisions, although the server has the newest one. */
+  readonly isSession: boolean;
 }
 
 /** The member by which PML finds out whether a server takes such members. */
@@ -107,12 +108,25 @@ const MEMBERS_MS = 500;
 const LISTEN_MS = 5_000;
 
 /** A connection to a server. */
-export class ServerConnection implements Living {
+export class ServerConnection
+  implements
+    Living,
+    PeerHost,
+    StatelessConnection,
+    AnsweringConnection,
+    WatchedConnection,
+    ListConnection {
   /** The tools that the server has listed on this connection, by the owner of the list. */
   readonly listedTools: WeakMap<ListKey, ListedTools> = new WeakMap();
+  /** Cancels a request on the wire, if the wire can do that. */
+  readonly cancel: PeerHost["cancel"];
   /** When the server could not be reached last, by `performance.now()`: it may have changed. */
   lostAt = -Infinity;
-  readonly #options: ConnectionOptions;
+  readonly #server: UpstreamServer;
+  readonly #owner: ConnectionOwner;
+  readonly #declared: CapabilitySource;
+  readonly #isSession: boolean;
+  readonly #host: UpstreamsHost;
   readonly #wire: Wire;
   readonly #peer: RpcPeer;
   readonly #incoming: IncomingRequests;
@@ -132,13 +146,17 @@ export class ServerConnection implements Living {
   #agreed: Agreement = { isStateless: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
-  /** Returns the error for a server that breaks the protocol. */
-  readonly #protocolError = (why: string): PmlError =>
-    this.#denied(why) ?? protocolError(this.#options.name, why);
-
-  private constructor(options: ConnectionOptions) {
-    this.#options = options;
-    const wire = this.#wire = options.open({
+  private constructor(
+    server: UpstreamServer,
+    open: OpenWire,
+    { owner, declared, isSession }: ConnectionParts,
+  ) {
+    this.#server = server;
+    this.#owner = owner;
+    this.#declared = declared;
+    this.#isSession = isSession;
+    this.#host = owner.host;
+    const wire = this.#wire = open({
       onMessage: (message, request) => this.#take(message, request),
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       onFailure: (id, error, { isOver }) => {
@@ -148,43 +166,29 @@ export class ServerConnection implements Living {
         // Another connection follows the same resources.
         if (isOver) this.retire();
       },
-      onProtocolError: (why) => this.#fail(this.#protocolError(why)),
+      onProtocolError: (why) => this.#fail(this.protocolError(why)),
       onEnd: (error) => this.#fail(error),
-      onOutput: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
+      onOutput: (text) => this.#log("debug", visible(text.trimEnd(), TAIL)),
       onMissed: () => this.#onMissed(),
-      tool: options.tool,
+      tool: (name) => owner.toolOf(server, name),
     });
-    const answerOptions = { ...options, refusals: this.#refusals };
-    const answer = (request: PeerRequest) => answerRequest(request, answerOptions);
-    const peer = this.#peer = new RpcPeer({
-      send: (message) => wire.send(message),
-      cancel: wire.cancel && ((id, params) => wire.cancel?.(id, params)),
-      errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
-      onRequest: (request, stream) => this.#incoming.take(request, stream),
-      onNotification: (notification, stream) => this.#onNotification(notification, stream),
-      onDropped: (method, members) => this.#onDropped(method, members),
-    });
-    this.#incoming = new IncomingRequests(peer, { send: (message) => wire.send(message), answer });
-    this.#responsiveness = new Responsiveness(peer, {
-      name: options.name,
-      probe: () => this.#probe(),
-      onResponsive: (isResponsive) => this.#responds(isResponsive),
-      onHung: (ms) => this.#hung(ms),
-    });
-    this.#stateless = new StatelessRequests(peer, {
-      capabilities: options.capabilities,
-      clientInfo: (info) => options.clientInfo(info),
-      answer,
-      protocolError: this.#protocolError,
-      over: this.#over.signal,
-    });
+    this.cancel = wire.cancel && ((id, params) => wire.cancel?.(id, params));
+    const peer = this.#peer = new RpcPeer(this);
+    this.#incoming = new IncomingRequests(peer, this);
+    this.#responsiveness = new Responsiveness(peer, this);
+    this.#stateless = new StatelessRequests(peer, this);
   }
 
   /** Connects to a server and completes the handshake. */
-  static async start(options: ConnectionOptions): Promise<ServerConnection> {
-    const { name, limits, home, closing } = options;
-    using late = startTimer(name, { ms: limits.startMs, home, closing });
-    const connection = new ServerConnection(options);
+  static async start(
+    server: UpstreamServer,
+    open: OpenWire,
+    parts: ConnectionParts,
+  ): Promise<ServerConnection> {
+    const { name } = server;
+    const { host: { home, limits: { startMs: ms } }, closing } = parts.owner;
+    using late = startTimer(name, { ms, home, closing });
+    const connection = new ServerConnection(server, open, parts);
     try {
       await connection.#shakeHands(late.signal);
       return connection;
@@ -196,7 +200,12 @@ export class ServerConnection implements Living {
 
   /** The name of its server. */
   get name(): string {
-    return this.#options.name;
+    return this.#server.name;
+  }
+
+  /** Aborts when the connection ends. */
+  get over(): AbortSignal {
+    return this.#over.signal;
   }
 
   /** Whether it takes requests. Once it has ended, it never does again. */
@@ -274,6 +283,42 @@ export class ServerConnection implements Living {
     return this.#peer.request(method, params, options);
   }
 
+  /** Sends a message to the server. */
+  send(message: JsonObject): void {
+    this.#wire.send(message);
+  }
+
+  /** Answers a request of the server. */
+  answer(request: PeerRequest): Promise<JsonObject> {
+    const { name } = this;
+    return answerRequest(request, { name, host: this.#host, refusals: this.#refusals });
+  }
+
+  /** Returns the client capabilities that the server gets, for a client with these or for all. */
+  capabilitiesFor(able?: JsonObject): JsonObject {
+    return this.#declared.capabilitiesFor(this.name, able);
+  }
+
+  /** Returns the name of the client that the server gets, for a client with this one or for all. */
+  clientInfo(info?: JsonObject): JsonObject | undefined {
+    return this.#host.clients.clientInfo(info);
+  }
+
+  /** Returns the error for a server that breaks the protocol. */
+  protocolError(why: string): PmlError {
+    return this.#denied(why) ?? protocolError(this.name, why);
+  }
+
+  /** Reads the error of an answer, without secrets. */
+  errorOf(error: unknown): RpcError {
+    return RpcError.of(withAddresses(this.#host.withoutSecrets(error), error));
+  }
+
+  /** Takes a request of the server. */
+  onRequest(request: RequestMessage, stream?: RequestId): void {
+    this.#incoming.take(request, stream);
+  }
+
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: RequestOptions): void {
     if (this.isStateless) this.#stateless.notify(method, params, options);
@@ -301,7 +346,7 @@ export class ServerConnection implements Living {
 
   async #learnMembers(): Promise<void> {
     using cancellation = Cancellation.of(this.#over.signal);
-    const { method, params } = this.#probe();
+    const { method, params } = this.probe();
     const options = { ...withoutClient(cancellation), lasts: true };
     const odd = this.#peer.request(method, params, { ...options, members: PROBE, isTrial: true });
     const plain = this.#peer.request(method, params, options);
@@ -329,17 +374,13 @@ export class ServerConnection implements Living {
       return { items: [], ttlMs: undefined };
     }
     using cancellation = Cancellation.of(signal);
-    const options = withoutClient(cancellation);
-    return await readList(name, {
-      ask: (params) => this.request(LISTS[name].method, params, options),
-      protocolError: this.#protocolError,
-      max: this.#options.limits.catalogTools,
-    });
+    const max = this.#host.limits.catalogTools;
+    return await readList(name, this, { ...withoutClient(cancellation), max });
   }
 
   /** Ends its subscriptions: another connection takes its place. */
   retire(): void {
-    this.#retired.abort(new SessionLost(this.#options.name));
+    this.#retired.abort(new SessionLost(this.name));
   }
 
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
@@ -387,14 +428,12 @@ export class ServerConnection implements Living {
 
   async #shakeHands(signal: AbortSignal): Promise<void> {
     const agreed = this.#agreed = await shakeHands({
+      connection: this,
       wire: this.#wire,
       peer: this.#peer,
       incoming: this.#incoming,
       stateless: this.#stateless,
-      capabilities: this.#options.capabilities,
-      clientInfo: () => this.#options.clientInfo(),
-      protocolError: this.#protocolError,
-      isSession: this.#options.isSession,
+      isSession: this.#isSession,
       signal,
     });
     this.#isGreeted = true;
@@ -422,11 +461,11 @@ export class ServerConnection implements Living {
   /** Notifications may have been lost, so all lists and followed resources count as changed. */
   #onMissed(): void {
     for (const uri of this.#followed) {
-      this.#options.onNotification({ method: UPDATED, params: { uri } });
+      this.#owner.notified(this.name, { method: UPDATED, params: { uri } });
     }
     for (const list of ["tools", "resources", "prompts"]) {
       const method = `notifications/${list}/list_changed`;
-      this.#options.onNotification({ method, params: {} });
+      this.#owner.notified(this.name, { method, params: {} });
     }
   }
 
@@ -434,7 +473,7 @@ export class ServerConnection implements Living {
     try {
       if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
     } catch (error) {
-      this.#fail(this.#protocolError(`it sent an invalid message: ${messageOf(error)}`));
+      this.#fail(this.protocolError(`it sent an invalid message: ${messageOf(error)}`));
     }
   }
 
@@ -443,7 +482,7 @@ export class ServerConnection implements Living {
     if (parsed?.kind !== "cancel") {
       return parsed !== undefined && this.#peer.receive(parsed, request);
     }
-    const reason = this.#options.withoutSecrets(parsed.reason);
+    const reason = this.#host.withoutSecrets(parsed.reason);
     return this.#peer.receive({ ...parsed, reason }, request);
   }
 
@@ -460,64 +499,67 @@ export class ServerConnection implements Living {
 
   /** Fails the request whose answer is over the limits. */
   #refuse(ends: string, excess: Excess): void {
-    const { name, onLog } = this.#options;
-    if (this.#peer.refuse(ends, tooLargeError(`what ${quoted(name)} answered`, excess))) return;
-    onLog("warn", `A message was dropped: ${excess.why}`);
+    const what = `what ${quoted(this.name)} answered`;
+    if (this.#peer.refuse(ends, tooLargeError(what, excess))) return;
+    this.#log("warn", `A message was dropped: ${excess.why}`);
     this.#strayed();
   }
 
-  #onNotification(
+  /** Takes a notification of the server. */
+  onNotification(
     { method, params: original, members }: IncomingNotification,
-    request: RequestId | undefined,
+    request?: RequestId,
   ): void {
-    const { name, withoutSecrets, onNotification, onLog } = this.#options;
-    const cleaned = withoutSubscription(withoutSecrets(original));
+    const { name } = this;
+    const [owner, host] = [this.#owner, this.#host];
+    const cleaned = withoutSubscription(host.withoutSecrets(original));
     // The URI of a resource is compared with the followed ones.
     const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
-    const others = members && { members: withoutSecrets(members) };
+    const others = members && { members: host.withoutSecrets(members) };
     if (method !== "notifications/message") {
-      return onNotification({ method, params, ...others }, this.#peer.clientOf(request));
+      const client = this.#peer.clientOf(request);
+      return owner.notified(name, { method, params, ...others }, client);
     }
-    onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    this.#log("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
     this.#peer.latest("onMessage", request)?.client.onMessage?.(message, others?.members);
-    onNotification({ method, params: message, ...others });
+    owner.notified(name, { method, params: message, ...others });
   }
 
   /** Logs members of a message that are not passed on. */
-  #onDropped(method: string, members: JsonObject): void {
+  onDropped(method: string, members: JsonObject): void {
     const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
     const text = `Members of a message were not passed on (${quoted(method, 100)}): ` +
       names.join(", ");
-    this.#refusals.write(text, text, (line) => this.#options.onLog("info", line));
+    this.#refusals.write(text, text, (line) => this.#log("info", line));
   }
 
   /** Returns the request by which PML asks whether the server answers. */
-  #probe(): { readonly method: string; readonly params?: JsonObject } {
+  probe(): { readonly method: string; readonly params?: JsonObject } {
     return this.isStateless ? this.#stateless.probe() : { method: "ping" };
   }
 
   #strayed(): void {
     if (++this.#stray <= STRAY_MAX) return;
-    this.#fail(this.#protocolError(`it sent over ${STRAY_MAX} messages that answer no request`));
+    this.#fail(this.protocolError(`it sent over ${STRAY_MAX} messages that answer no request`));
   }
 
   #denied(text: string): PmlError | undefined {
     const denial = this.#wire.denial?.(text);
-    return denial && deniedTo(this.#options.name, denial);
+    return denial && deniedTo(this.name, denial);
   }
 
-  #responds(isResponsive: boolean): void {
-    const { onLog, onResponsive } = this.#options;
-    if (isResponsive) onLog("info", "answers again, or has ended");
-    else onLog("warn", "does not answer while calls wait for it");
-    onResponsive(isResponsive);
+  /** Notes that the server stopped answering, or that it answers again or has ended. */
+  onResponsive(isResponsive: boolean): void {
+    if (isResponsive) this.#log("info", "answers again, or has ended");
+    else this.#log("warn", "does not answer while calls wait for it");
+    this.#owner.responds(this.name, isResponsive);
   }
 
   /** Ends a server that sent nothing for some time and does not answer a ping. */
-  #hung(ms: number): void {
+  onHung(ms: number): void {
     const why = `it did not answer for ${durationText(Math.round(ms / 1_000) * 1_000)}`;
-    this.#options.onLog("warn", `was ended: ${why}`);
+    this.#log("warn", `was ended: ${why}`);
     this.#fail(this.#wire.down(`${why}, was restarted; whether it ran is not known`, true), true);
   }
 
@@ -529,7 +571,11 @@ export class ServerConnection implements Living {
     this.#peer.end(error);
     this.#over.abort(error);
     if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
-    this.#options.onEnd(this, isHung);
+    this.#owner.ended(this, this.#server, isHung);
+  }
+
+  #log(level: "debug" | "info" | "warn", text: string): void {
+    this.#host.logServer(this.name, level, text);
   }
 }
 

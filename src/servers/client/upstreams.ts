@@ -10,13 +10,12 @@ import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../../protocol/lists.ts";
 import type { CheckedCall } from "../server.ts";
-import type { WaitForMemory } from "../../io/backlog.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
 import { besideResult, withMembers } from "./_other_members.ts";
 import { RpcError } from "../../protocol/errors.ts";
-import { afterSent, errorFor, notFollowed, resultOf, toolError, withRestart } from "./_answers.ts";
+import { afterSent, errorFor, resultOf, toolError, withRestart } from "./_answers.ts";
 import { ConnectionLists } from "./_connection_lists.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
@@ -30,50 +29,26 @@ import {
 } from "./_subscriptions.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
 import { sendToolCall, type ServerCall } from "./_tool_call.ts";
-import { type ConnectionOptions, ServerConnection } from "./connection.ts";
-import type { StartProgress } from "./start_progress.ts";
-import type { UpstreamEvents } from "./upstream_events.ts";
+import { type ConnectionOwner, type PartialNotification, ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
 import { passOn } from "./_usable_skills.ts";
 import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
-
-/** The options of `Upstreams`. Functions are called at each use. */
-export interface UpstreamsOptions extends Pick<ConnectionOptions, "clientInfo"> {
-  /** Returns the present server of a name, for work in the background. */
-  readonly server: (name: string) => UpstreamServer;
-  readonly workspace: () => string;
-  /** Returns the roots that a server may see. */
-  readonly roots: (server: string) => Promise<readonly JsonObject[]>;
-  /** Whether the rules allow its resources to be followed. */
-  readonly mayFollow: (server: string) => boolean;
-  /** Returns the capabilities that servers get for a client with these, or for all clients. */
-  readonly capabilities: (able?: JsonObject) => JsonObject;
-  /** Returns the log level that clients have set, if any. */
-  readonly level: () => string | undefined;
-  /** Removes secrets from messages of servers that are not results. */
-  readonly withoutSecrets: ConnectionOptions["withoutSecrets"];
-  /** The PML home, where lists are cached. */
-  readonly home: string;
-  readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
-  readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
-  readonly events: UpstreamEvents;
-  /** Pauses the readers of servers if too much waits for the client. */
-  readonly room?: WaitForMemory | undefined;
-  /** Reports installations to the calls that wait for them. */
-  readonly starts: StartProgress;
-}
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 
 /** The connections of this process. */
-export class Upstreams implements PoolOwner, AsyncDisposable {
+export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
   /** The lists of the servers. */
   readonly lists: ConnectionLists;
-  readonly #options: UpstreamsOptions;
+  /** The PML that the connections belong to. */
+  readonly host: UpstreamsHost;
   readonly #pool: Pool<ServerConnection>;
   readonly #closing = new AbortController();
+  /** Aborts when PML ends. */
+  readonly closing: AbortSignal = this.#closing.signal;
   readonly #running = new Set<ServerConnection>();
   /** The servers that were ended because they did not answer, until their next result. */
   readonly #restarted = new Set<string>();
@@ -89,30 +64,27 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
   readonly #subscriptions: ResourceSubscriptions;
   readonly #notices: Notices;
 
-  /** Takes the options; starts nothing. */
-  constructor(options: UpstreamsOptions) {
-    this.#options = options;
+  /** Takes the host; starts nothing. */
+  constructor(host: UpstreamsHost) {
+    this.host = host;
     this.#pool = new Pool(this);
-    this.#unresponsive = new UnresponsiveServers(options.home);
-    this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
-      for (const list of LIST_NAMES) options.events.changed(name, list);
+    this.#unresponsive = new UnresponsiveServers(host.home);
+    this.#declared = new DeclaredCapabilities(host.clients, (name) => {
+      for (const list of LIST_NAMES) host.clients.changed(name, list);
     });
-    this.lists = new ConnectionLists(options, this.#declared, this.#closing.signal);
-    this.#sessions = new OlderSessions({
-      ...options,
-      open: (server, capabilities) => this.#connect(server, { capabilities, isSession: true }),
-    });
-    this.#notices = new Notices({
-      ...options,
-      tasks: this.#tasks,
-      forget: (name, lists) => this.lists.forget(options.server(name), lists),
-    });
+    this.lists = new ConnectionLists(host, this.#declared, this.closing);
+    this.#sessions = new OlderSessions(
+      host,
+      (server, declared) => this.#connect(server, declared, true),
+    );
+    this.#notices = new Notices(
+      host,
+      this.#tasks,
+      (name, lists) => this.lists.forget(this.#serverOf(name), lists),
+    );
     this.#subscriptions = new ResourceSubscriptions(
+      host,
       (following) => this.#follow(following),
-      {
-        lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
-        again: options.events.updated,
-      },
     );
   }
 
@@ -121,11 +93,15 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     return await this.lists.get(server, list, (read) => this.#use(server, read));
   }
 
+  /** Returns the present server of a name. */
+  #serverOf(name: string): UpstreamServer {
+    return this.host.upstreamOf(name, this);
+  }
+
   /** Starts a server and asks for its tools, so that a first call waits for neither. */
   async warm(name: string): Promise<void> {
-    const server = this.#options.server(name);
-    const { signal } = this.#closing;
-    await this.#use(server, (connection) => this.lists.listedOn(connection, server, signal));
+    const server = this.#serverOf(name);
+    await this.#use(server, (connection) => this.lists.listedOn(connection, server, this.closing));
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */
@@ -135,7 +111,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
 
   /** The limits of servers: all may be in use at once, so that only idle time closes one. */
   get poolLimits(): PoolLimits {
-    return { ...this.#options.limits(), idleChildren: Infinity };
+    return { ...this.host.limits, idleChildren: Infinity };
   }
 
   /** Sets the log level of the running servers. */
@@ -207,11 +183,8 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     if (client.isOlder !== true || !connection.mayHaveSession) {
       return this.#compareAndSend(request, connection);
     }
-    return this.#sessions.use(server, {
-      stateless: connection,
-      use: (session) => this.#compareAndSend(request, connection, session),
-      signal: () => cancellation.signal,
-    });
+    const use = (session: ServerConnection) => this.#compareAndSend(request, connection, session);
+    return this.#sessions.use(server, { stateless: connection, cancellation }, use);
   }
 
   /** Compares the tool that was checked with the list of the connection, and sends the request. */
@@ -295,24 +268,24 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     const checked = resultOf(result, { name, method, uri, isStateless, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
-    const others = besideResult(result, this.#options);
+    const others = besideResult(result, this.host);
     return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
   }
 
   async #follow({ server, ...following }: ResourceSubscription): Promise<void> {
     // guard: following
-    if (!following.isTask && !this.#options.mayFollow(server)) {
+    if (!following.isTask && !this.host.mayFollow(server)) {
       throw new PmlError(
         "PERMISSION_DENIED",
         `Cannot continue to follow resources of ${quoted(server)}`,
       );
     }
-    await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
+    await this.#use(this.#serverOf(server), (connection) => connection.tellOf(following));
   }
 
   /** Keeps a server running until a promise resolves. */
   async #holdFor(name: string, until: Promise<void>): Promise<void> {
-    const server = this.#options.server(name);
+    const server = this.#serverOf(name);
     await Promise.all([this.#sessions.hold(server, until), this.#use(server, () => until)]);
   }
 
@@ -338,7 +311,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
         }
       }
       const work = () => this.#useNew(server, use);
-      return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
+      return await this.host.starts.during(name, { onProgress: client.onProgress, work });
     } catch (error) {
       // The session did not handle the request, so it is sent again in another one.
       if (isRunning && error instanceof SessionLost) return await this.#useNew(server, use);
@@ -374,7 +347,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
     const probe = () => run(() => Promise.resolve());
-    const waitMs = waits ? this.#options.limits().startMs : undefined;
+    const waitMs = waits ? this.host.limits.startMs : undefined;
     await this.#outages.pass(keyOf(server), probe, waitMs);
     try {
       return await run(use);
@@ -389,59 +362,61 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
     for (const one of this.#running) {
       if (one.name === name && one.hung) this.#onEnd(one, server, true);
     }
-    const connection = await this.#connect(server, {
-      capabilities: (able) => this.#declared.capabilitiesFor(name, able),
-    });
+    const connection = await this.#connect(server, this.#declared);
     this.#declared.connected(name, connection);
-    this.#declared.keep(server, connection.capabilities, this.#options);
+    this.#declared.keep(server, connection.capabilities, this.host);
     this.lists.cache.outdate(this.lists.ownerOf(server));
     return connection;
   }
 
   /** Prepares a connection, which takes long if the server is installed first. */
   async #prepare(server: UpstreamServer): Promise<OpenWire> {
-    const open = await server.prepare(this.#closing.signal);
+    const open = await server.prepare(this.closing);
     // Meanwhile the user may have removed the server, or made it another one.
     // guard: late-install
-    if (this.#options.server(server.name).version() === server.version()) return open;
+    if (this.#serverOf(server.name).version() === server.version()) return open;
     throw new PmlError("CANCELLED", `Cannot start ${quoted(server.name)}: it has changed`);
   }
 
   async #connect(
     server: UpstreamServer,
-    own: Pick<ConnectionOptions, "capabilities" | "isSession">,
+    declared: DeclaredCapabilities,
+    isSession = false,
   ): Promise<ServerConnection> {
-    const { limits, onLog, roots, withoutSecrets, home } = this.#options;
-    const [{ name }, { signal: closing }] = [server, this.#closing];
-    const connection = await ServerConnection.start({
-      name,
-      open: await this.#prepare(server),
-      roots: () => roots(name),
-      onAsk: this.#options.events.asked,
-      clientInfo: (info) => this.#options.clientInfo(info),
-      ...own,
-      withoutSecrets,
-      limits: limits(),
-      home,
-      closing,
-      onLog: (level, text) => onLog(name, level, text),
-      onNotification: (notification, client) => {
-        const { method, params } = notification;
-        if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
-        this.#notices.take(name, { ...notification, client });
-      },
-      tool: (tool) => this.lists.tool(this.lists.ownerOf(server), tool),
-      onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
-      onEnd: (ended, isHung) => {
-        this.#onEnd(ended, server, isHung || ended.hung);
-        this.#tasks.end(ended);
-        if (isHung && server.isRemote !== true) this.#restart(name);
-      },
+    const open = await this.#prepare(server);
+    const connection = await ServerConnection.start(server, open, {
+      owner: this,
+      declared,
+      isSession,
     });
     if (connection.alive) this.#running.add(connection);
-    const level = this.#options.level();
+    const { level } = this.host.clients;
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Passes on a notification of a server. */
+  notified(server: string, notification: PartialNotification, client?: CallClient): void {
+    const { method, params } = notification;
+    if (method === "notifications/elicitation/complete") this.#elicitations.note(server, params);
+    this.#notices.take(server, { ...notification, client });
+  }
+
+  /** Returns the definition of a tool, if it is known. */
+  toolOf(server: UpstreamServer, tool: string): ListItem | undefined {
+    return this.lists.tool(this.lists.ownerOf(server), tool);
+  }
+
+  /** Notes that a server stopped answering, or that it answers again or has ended. */
+  responds(server: string, isResponsive: boolean): void {
+    this.#unresponsive.set(server, !isResponsive);
+  }
+
+  /** Notes that a connection has ended. `isHung`: PML ended it, and nothing else did. */
+  ended(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void {
+    this.#onEnd(connection, server, isHung || connection.hung);
+    this.#tasks.end(connection);
+    if (isHung && server.isRemote !== true) this.#restart(server.name);
   }
 
   /** Notes once that a connection has ended, and whether its next result names that. */
@@ -452,7 +427,7 @@ export class Upstreams implements PoolOwner, AsyncDisposable {
 
   /** Starts a server again that was ended, so that the next call need not wait for that. */
   #restart(name: string): void {
-    const ready = async () => await this.#use(this.#options.server(name), () => Promise.resolve());
+    const ready = async () => await this.#use(this.#serverOf(name), () => Promise.resolve());
     // If it fails, the next call starts it and reports why.
     ready().catch(() => {});
   }

@@ -10,7 +10,7 @@ import { toolId } from "../../core/tool_id.ts";
 import { pause, yieldTurn } from "../../io/waiting.ts";
 import { type Call, NO_CLIENT } from "../../protocol/call.ts";
 import { ERROR } from "../../protocol/errors.ts";
-import { StartProgress } from "./start_progress.ts";
+import { upstreamsHost } from "./_upstreams_host_test.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { Wire, WireEvents } from "./wire.ts";
@@ -86,20 +86,7 @@ class Stage implements AsyncDisposable {
     };
     const home = join(tmpdir(), `pml-${crypto.randomUUID()}`);
     const limits = { startMs: 5_000, catalogTools: 100, idleMs, idleChildren: 8 };
-    this.upstreams = new Upstreams({
-      server: () => this.#server,
-      workspace: () => home,
-      roots: () => Promise.resolve([]),
-      mayFollow: () => true,
-      capabilities: () => ({}),
-      ...{ level: () => undefined, clientInfo: () => undefined },
-      withoutSecrets: (facts) => facts,
-      home,
-      limits: () => limits,
-      onLog() {},
-      events: { notified() {}, changed() {}, updated() {}, logged() {}, elicited() {} },
-      starts: new StartProgress(),
-    });
+    this.upstreams = new Upstreams(upstreamsHost(home, { limits, upstreamOf: () => this.#server }));
   }
 
   /** Returns how many messages with a method the servers received. */

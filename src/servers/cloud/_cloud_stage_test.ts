@@ -15,7 +15,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import type { CloudManifest } from "./kind.ts";
 import { toolId } from "../../core/tool_id.ts";
-import { StartProgress } from "../client/start_progress.ts";
+import { upstreamsHost } from "../client/_upstreams_host_test.ts";
 import { Upstreams } from "../client/upstreams.ts";
 import { CloudServer } from "./cloud_server.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
@@ -25,15 +25,6 @@ import { Cloud, type CloudEntry } from "./rpc.ts";
 
 /** The key of the account, unless another one is given. */
 export const ACCOUNT = "account-key-CANARY";
-
-/** Receives no events of servers. */
-const NOBODY = {
-  changed() {},
-  updated() {},
-  logged() {},
-  elicited() {},
-  notified() {},
-};
 
 /** The options of `makeStage()`. */
 export interface CloudStageOptions {
@@ -71,20 +62,12 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     requests.push(to);
     return await network.fetch(to, { ...how, named: new Set([...how.named, ...named]) });
   });
-  const upstreams = new Upstreams({
-    server: (name) => cloud.of(entryOf(name)),
-    workspace: () => home,
-    roots: () => Promise.resolve([]),
+  const host = upstreamsHost(home, {
+    limits: { ...LIMITS, idleMs: 60_000, idleChildren: 8 },
+    upstreamOf: (name) => cloud.of(entryOf(name)),
     mayFollow: () => false,
-    capabilities: () => ({}),
-    ...{ level: () => undefined, clientInfo: () => undefined },
-    home,
-    limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
-    onLog: () => {},
-    withoutSecrets: (facts) => facts,
-    events: NOBODY,
-    starts: new StartProgress(),
   });
+  const upstreams = new Upstreams(host);
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
   const hub = new HubRouting({
     key: () => undefined,
@@ -132,13 +115,7 @@ function openCloud(options: CloudStageOptions, home: string, fetch: Fetch): Clou
     register: () => {},
     warn: () => {},
   });
-  return new Cloud({
-    fetch,
-    limits: () => LIMITS,
-    home: "/dev/null",
-    url: () => url,
-    keys,
-  });
+  return new Cloud({ fetch, limits: LIMITS, home: "/dev/null", cloudUrl: url }, keys);
 }
 
 /** Creates the manifest of a server in the cloud. */

@@ -20,15 +20,16 @@ import { isUnsent, Outages } from "../../io/outages.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
 import { HttpServers } from "../http/http_servers.ts";
-import type { HttpServersOptions, HttpValues } from "../http/http_options.ts";
+import type { HttpServersHost, HttpValues } from "../http/http_options.ts";
 
-/** The options of `Cloud`. Functions are called for each call. */
-export interface CloudOptions extends HttpServersOptions {
-  /** Returns the address of the hub if the user named one. */
-  readonly url: () => string | undefined;
-  /** The key of the user's account, and those that manifests name. */
-  readonly keys: Pick<Keys, "cloud" | "get" | "filled">;
+/** The PML that connections to the cloud belong to. `Machine` implements it. */
+export interface CloudHost extends Omit<HttpServersHost, "authorization"> {
+  /** The address of the hub, if the user named one. */
+  readonly cloudUrl: string | undefined;
 }
+
+/** The key of the user's account, and those that manifests name. */
+type CloudKeys = Pick<Keys, "cloud" | "get" | "filled">;
 
 /** A server in the cloud: known only by its name, or from a registry. */
 export interface CloudEntry {
@@ -49,15 +50,17 @@ const LOOKS = { lateMs: 30_000, restMs: 500 };
 
 /** Reaches the servers in the cloud. */
 export class Cloud {
-  readonly #options: CloudOptions;
+  readonly #host: CloudHost;
+  readonly #keys: CloudKeys;
   readonly #servers: HttpServers;
   readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
   readonly #outages = new Outages(LOOKS.restMs);
 
   /** Sends nothing yet. */
-  constructor(options: CloudOptions) {
-    this.#options = options;
-    this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
+  constructor(host: CloudHost, keys: CloudKeys) {
+    this.#host = host;
+    this.#keys = keys;
+    this.#servers = new HttpServers(new CloudServersHost(host, this.#fetch));
   }
 
   /** Returns a server: the same object as long as nothing changes. */
@@ -136,7 +139,7 @@ export class Cloud {
   }
 
   #placeOf({ manifest }: CloudEntry): CloudAddress {
-    const configuredUrl = this.#options.url();
+    const configuredUrl = this.#host.cloudUrl;
     const hub = configuredUrl ?? CLOUD_URL;
     // Only an address that the user configured may be in a private network.
     const named = new Set(configuredUrl === undefined ? [] : [new URL(configuredUrl).host]);
@@ -147,10 +150,10 @@ export class Cloud {
   #reached(entry: CloudEntry): HttpValues {
     const { name, manifest } = entry;
     const { url, isHub, named } = this.#placeOf(entry);
-    const key = isHub ? this.#options.keys.cloud() : undefined;
+    const key = isHub ? this.#keys.cloud() : undefined;
     if (isHub && key === undefined) throw keyRequired(name);
     const variables = manifest?.envRequired ?? [];
-    const missing = variables.filter((each) => this.#options.keys.get(each) === undefined);
+    const missing = variables.filter((each) => this.#keys.get(each) === undefined);
     if (missing.length > 0) throw keysMissing(name, missing);
     const keyHeaders = Object.fromEntries(
       variables.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
@@ -160,7 +163,7 @@ export class Cloud {
       url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key.value}` },
       written: { ...(isHub && WRITTEN), ...keyHeaders },
-      keyHeaders: this.#options.keys.filled({ headers: keyHeaders }, name).headers,
+      keyHeaders: this.#keys.filled({ headers: keyHeaders }, name).headers,
       named,
       tools: undefined,
       definition: manifest ?? url,
@@ -168,7 +171,7 @@ export class Cloud {
   }
 
   #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
-    const from = this.#options.keys.cloud()?.from;
+    const from = this.#keys.cloud()?.from;
     return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud rejects PML_API_KEY`, {
       hint: `It was found in ${from}: put a valid key there, or check what your account may use`,
       detail,
@@ -178,7 +181,7 @@ export class Cloud {
   /** Sends a request. If an origin cannot be reached, all servers there fail without trying. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
-    const { fetch } = this.#options;
+    const { fetch } = this.#host;
     // The probe contains no key and nothing of any call.
     const probe = async () => {
       const signal = AbortSignal.timeout(LOOKS.lateMs);
@@ -195,6 +198,29 @@ export class Cloud {
       throw error;
     }
   };
+}
+
+/** Sends the requests of all servers in the cloud by its own function, and signs in at none. */
+class CloudServersHost implements HttpServersHost {
+  readonly fetch: Fetch;
+  readonly home: string;
+  readonly room: HttpServersHost["room"];
+  readonly #host: CloudHost;
+
+  constructor(host: CloudHost, fetch: Fetch) {
+    this.#host = host;
+    this.fetch = fetch;
+    this.home = host.home;
+    this.room = host.room;
+  }
+
+  get limits(): HttpServersHost["limits"] {
+    return this.#host.limits;
+  }
+
+  authorization(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
 }
 
 /**

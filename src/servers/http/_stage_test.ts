@@ -17,15 +17,16 @@ import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import { toolId } from "../../core/tool_id.ts";
-import { StartProgress } from "../client/start_progress.ts";
-import { Upstreams, type UpstreamsOptions } from "../client/upstreams.ts";
+import { NO_CLIENTS, upstreamsHost } from "../client/_upstreams_host_test.ts";
+import type { UpstreamClients } from "../client/upstream_clients.ts";
+import { Upstreams } from "../client/upstreams.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
 import { HttpServers } from "./http_servers.ts";
-import type { HttpServersOptions, HttpValues } from "./http_options.ts";
+import type { HttpServersHost, HttpValues } from "./http_options.ts";
 
 /** The options of the stage. */
-export interface StageOptions extends Pick<HttpServersOptions, "authorization"> {
+export interface StageOptions extends Partial<Pick<HttpServersHost, "authorization">> {
   readonly server?: Partial<HttpValues>;
   readonly limits?: { readonly startMs?: number; readonly lineBytes?: number };
   readonly able?: JsonObject;
@@ -50,14 +51,9 @@ export class Stage implements AsyncDisposable {
       ...options.limits,
     };
     const idle = { idleMs: 60_000, idleChildren: 8 };
-    const { authorization } = options;
+    const { authorization = () => Promise.resolve(undefined) } = options;
     const { fetch } = this.#network;
-    const http = new HttpServers({
-      fetch,
-      limits: () => limits,
-      home,
-      ...authorization && { authorization },
-    });
+    const http = new HttpServers({ fetch, limits, home, authorization });
     const server: HttpValues = {
       name: "far",
       url,
@@ -69,27 +65,22 @@ export class Stage implements AsyncDisposable {
       ...options.server,
     };
     this.#way = http.of(server);
-    const events: UpstreamsOptions["events"] = {
-      notified: () => {},
+    const clients: UpstreamClients = {
+      ...NO_CLIENTS,
+      capabilities: () => options.able ?? {},
       changed: (_, list) => void this.told.push(`changed ${list}`),
       updated: (_, uri) => void this.told.push(`updated ${uri}`),
       logged: ({ level }) => void this.told.push(`logged ${level}`),
       elicited: ({ elicitationId }) => void this.told.push(`elicited ${elicitationId}`),
     };
-    this.upstreams = new Upstreams({
-      server: () => this.#way,
-      workspace: () => home,
+    const host = upstreamsHost(home, {
+      clients,
+      limits: { ...limits, ...idle },
+      upstreamOf: () => this.#way,
       roots: () => Promise.resolve([{ uri: "file:///work", name: "workspace" }]),
-      mayFollow: () => true,
-      capabilities: () => options.able ?? {},
-      ...{ level: () => undefined, clientInfo: () => undefined },
-      withoutSecrets: (facts) => facts,
-      home,
-      limits: () => ({ ...limits, ...idle }),
-      onLog: (_, level, text) => void this.told.push(`${level} ${text}`),
-      events,
-      starts: new StartProgress(),
+      logServer: (_, level, text) => void this.told.push(`${level} ${text}`),
     });
+    this.upstreams = new Upstreams(host);
   }
 
   /** Opens nothing yet. */

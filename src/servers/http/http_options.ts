@@ -59,15 +59,16 @@ export interface HttpValues {
   readonly definition: unknown;
 }
 
-/** The options of `HttpServers`. */
-export interface HttpServersOptions {
+/** The PML that connections over HTTP belong to. `Machine` implements it. */
+export interface HttpServersHost {
   readonly fetch: Fetch;
-  readonly limits: () => HttpWireOptions["limits"];
+  /** The limits now. */
+  readonly limits: HttpWireOptions["limits"];
   readonly room?: WaitForMemory | undefined;
   /** The PML home, which keeps the list of HTTP+SSE addresses. */
   readonly home: string;
   /** Returns the sign-in of a server. */
-  readonly authorization?: (server: HttpValues) => Promise<Authorization | undefined>;
+  authorization(server: HttpValues): Promise<Authorization | undefined>;
 }
 
 /** The facts known about an address. */

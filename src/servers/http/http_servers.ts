@@ -6,19 +6,19 @@
 
 import { memoized } from "../../core/memo.ts";
 import type { UpstreamServer } from "../client/upstream_server.ts";
-import type { HttpServersOptions, HttpValues } from "./http_options.ts";
+import type { HttpServersHost, HttpValues } from "./http_options.ts";
 
 /** Reaches servers over HTTP. */
 export class HttpServers {
   /** Returns a server. Returns the same object for equal values. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
-  readonly #options: HttpServersOptions;
+  readonly #host: HttpServersHost;
   /** A mark for each server that changes when the user signs in or out there. */
   readonly #marks = new Map<string, unknown>();
 
   /** Sends nothing yet. */
-  constructor(options: HttpServersOptions) {
-    this.#options = options;
+  constructor(host: HttpServersHost) {
+    this.#host = host;
   }
 
   /** Makes the next call open a new connection: the user signed in or out. */
@@ -39,11 +39,10 @@ export class HttpServers {
       version: () => `${key}${this.#marks.get(name)}`,
       prepare: async () => {
         const { openTransport } = await import("./transports.ts");
-        const { authorization } = this.#options;
         // A definition with that header controls its value.
         const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
-        const signIn = isOwn ? undefined : await authorization?.(server);
-        return openTransport({ ...server, authorization: signIn }, this.#options);
+        const signIn = isOwn ? undefined : await this.#host.authorization(server);
+        return openTransport({ ...server, authorization: signIn }, this.#host);
       },
     };
   }

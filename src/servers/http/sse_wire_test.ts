@@ -4,7 +4,7 @@ import { until } from "../../../tests/kit/wait.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
 import { failed, Scripted, Stage } from "./_stage_test.ts";
-import type { HttpServersOptions, HttpValues } from "./http_options.ts";
+import type { HttpServersHost, HttpValues } from "./http_options.ts";
 import { TransportChoice } from "./transports.ts";
 
 const DONE = [{ type: "text", text: "done" }];
@@ -72,7 +72,7 @@ Deno.test("the transport of an address is stored for other processes, until it i
   const home = await Deno.makeTempDir();
   const no = new PmlError("UPSTREAM_PROTOCOL", "no");
   const server = { name: "far", url: "https://far.example/sse" } as HttpValues; // all that is used
-  const opened = (process: object) => new TransportChoice(server, process as HttpServersOptions);
+  const opened = (process: object) => new TransportChoice(server, process as HttpServersHost);
   const first = { home };
   assert.equal(opened(first).isSse, false);
   opened(first).other(no);

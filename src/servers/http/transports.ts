@@ -12,7 +12,7 @@ import { memoized } from "../../core/memo.ts";
 import { drop, readCache, writeCache } from "../../io/kept.ts";
 import { type OpenWire, SessionLost } from "../client/wire.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
-import type { HttpServersOptions, HttpValues } from "./http_options.ts";
+import type { HttpServersHost, HttpValues } from "./http_options.ts";
 import { HttpWire } from "./http_wire.ts";
 import { SseWire } from "./sse_wire.ts";
 import type { AddressFacts } from "./http_options.ts";
@@ -31,17 +31,17 @@ const DISCOVER_MS = 3_000;
 const NO_SESSION_MS = 60_000;
 
 /** Returns the facts about addresses, by the names and addresses of their servers. */
-const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
+const knownOf = memoized((_: HttpServersHost) => new Map<string, AddressFacts>());
 
 /** Opens a connection to a server by the transport that it is known to support. */
 export function openTransport(
   server: HttpValues & Pick<HttpWireOptions, "authorization">,
-  shared: HttpServersOptions,
+  host: HttpServersHost,
 ): OpenWire {
   return (events) => {
-    const { fetch, limits, room } = shared;
-    const transport = new TransportChoice(server, shared);
-    const options = { ...server, fetch, limits: limits(), room, addressState: transport };
+    const { fetch, limits, room } = host;
+    const transport = new TransportChoice(server, host);
+    const options = { ...server, fetch, limits, room, addressState: transport };
     return transport.isSse ? new SseWire(options, events) : new HttpWire(options, events);
   };
 }
@@ -59,12 +59,12 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly #because: PmlError | undefined;
 
   /** Reads the present facts. */
-  constructor(server: HttpValues, options: HttpServersOptions) {
+  constructor(server: HttpValues, host: HttpServersHost) {
     const { name, url } = this.#server = server;
-    this.#facts = knownOf(options);
+    this.#facts = knownOf(host);
     this.#key = `${name} ${url}`;
     const fileOf = (fact: string) =>
-      join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
+      join(host.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
     this.#file = fileOf("sse");
     this.#olderFile = fileOf("older");
     this.#statelessFile = fileOf("newest");

@@ -1,0 +1,34 @@
+import { StartProgress } from "./start_progress.ts";
+import type { UpstreamClients } from "./upstream_clients.ts";
+import type { UpstreamsHost } from "./upstreams_host.ts";
+
+/** Clients that declare nothing and get nothing. */
+export const NO_CLIENTS: UpstreamClients = {
+  level: undefined,
+  capabilities: () => ({}),
+  clientInfo: () => undefined,
+  changed() {},
+  updated() {},
+  logged() {},
+  task() {},
+  elicited() {},
+  notified() {},
+};
+
+/** The PML that connections of a test belong to. It has no client and no roots. */
+export function upstreamsHost(
+  home: string,
+  more: Pick<UpstreamsHost, "limits" | "upstreamOf"> & Partial<UpstreamsHost>,
+): UpstreamsHost {
+  return {
+    home,
+    workspace: home,
+    clients: NO_CLIENTS,
+    starts: new StartProgress(),
+    roots: () => Promise.resolve([]),
+    mayFollow: () => true,
+    withoutSecrets: (value) => value,
+    logServer() {},
+    ...more,
+  };
+}
