@@ -11,6 +11,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { soon } from "../io/waiting.ts";
 import { askPerson } from "../calls/ask_all.ts";
+import type { ApprovalEvent } from "../calls/decisions.ts";
 import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 import { quoted } from "../core/json.ts";
@@ -112,9 +113,8 @@ class SavingQuestions implements SavingApproval {
     const subject = { ...base, tool: id, definition: hash, rules: "save", workspace, facts };
     using cancellation = Cancellation.of(signal);
     const call: Call = { ...base, id, via: "save", cancellation, client, callId: hash };
-    await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
-      approvals,
-      record: ({ event }) => record(event),
+    const host = { approvals, record: ({ event }: ApprovalEvent) => record(event) };
+    await askPerson([{ call, subject: { ...subject, isSaved: true } }], host, {
       ask: async (question) => {
         if (onQuestion === undefined) {
           throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);

@@ -12,7 +12,6 @@ import type { JournalRecord } from "../audit/journal.ts";
 import { type JournalOpener, Records } from "../audit/records.ts";
 import { Capacity } from "../calls/capacity.ts";
 import { CHECKS } from "../calls/checks.ts";
-import type { TrustOptions } from "../calls/checks/trust.ts";
 import type { CallContext, CallServices } from "../calls/context.ts";
 import { Deadlines } from "../calls/deadline.ts";
 import { CallPipeline } from "../calls/pipeline.ts";
@@ -20,7 +19,6 @@ import type { Config } from "../config/current_config.ts";
 import type { Call, CallClient, CallTool, Question } from "../protocol/call.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -29,16 +27,14 @@ import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { AskCallOptions } from "../calls/decisions.ts";
+import { CallApprovals } from "../calls/call_approvals.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
-import type { AnswerOffers } from "../calls/answer_offers.ts";
-import type { CallSubjects } from "../calls/call_subjects.ts";
 import { SessionAnswers } from "../calls/session_answers.ts";
 import { callableTool } from "../calls/page_tools.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { errorForIdentity } from "../gateway/hidden_tools.ts";
-import { Ahead } from "../gateway/preflight.ts";
+import { Ahead, type PreflightPath } from "../gateway/preflight.ts";
 import { ServerResolver } from "../calls/server_resolver.ts";
 import { ServerRunner } from "../calls/server_runner.ts";
 import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
@@ -58,9 +54,11 @@ export interface CallPathOptions extends ServerOpenerOptions {
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
-export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
+export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncDisposable {
   /** Runs a call through every check: `CallPipeline.call`. */
   readonly callTool: CallTool;
+  /** Checks the arguments of calls. */
+  readonly schemas: Schemas;
   /** Looks at calls before they run. */
   readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
@@ -84,8 +82,6 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   readonly #deadlines: Deadlines;
   readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
-  #subjects: Promise<CallSubjects> | undefined;
-  #offers: Promise<AnswerOffers> | undefined;
   readonly #sessions: SessionAnswers;
   #notifications: Promise<Notifications> | undefined;
 
@@ -93,6 +89,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
   constructor(options: CallPathOptions) {
     const { policy, log, schemas } = options;
     this.#options = options;
+    this.schemas = schemas;
     this.#records = new Records(new HomeJournal(options), log, options.metrics);
     this.#deadlines = deadlinesOf(options);
     const ttl = policy.now.config.limits.approvalMs;
@@ -102,7 +99,14 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
     this.opener = new ServerOpener(options);
     this.machine = this.opener.machine;
     this.logins = this.opener.logins;
-    const asking = this.#asking();
+    const asking = new CallApprovals({
+      ...options,
+      machine: this.machine,
+      records: this.#records,
+      approvals: this.approvals,
+      rules: this.always,
+      sessions: this.#sessions,
+    });
     this.#pipeline = new CallPipeline({
       capacity: this.#capacity,
       resolver: new ServerResolver({ ...options, draft: () => this.draft }),
@@ -121,13 +125,16 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
       errorFor: (call, error) => errorForIdentity(options, call, error),
     });
     this.callTool = this.#pipeline.call;
-    const { leave } = this;
-    const look = (call: Call) => this.#pipeline.preflight(call);
-    this.ahead = new Ahead({ ...asking, look, schemas, leave });
+    this.ahead = new Ahead(this, asking);
+  }
+
+  /** Resolves a call. Throws if a rule denies it. */
+  preflight(call: Call): Promise<CallContext> {
+    return this.#pipeline.preflight(call);
   }
 
   /** Stores an approval request for `pml approve`, and returns the error that names it. */
-  readonly leave = async (question: Question): Promise<PmlError> => {
+  async leave(question: Question): Promise<PmlError> {
     const pending = await this.approvals.leave(question.handle);
     if (pending !== undefined && this.#config().notifications) {
       this.#notifications ??= import("./notifications.ts").then(({ Notifications }) => {
@@ -138,7 +145,7 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
       void this.#notifications.then((one) => one.notify(pending));
     }
     return approvalRequired(question, { pending, workspace: this.#config().workspace });
-  };
+  }
 
   /** Notes of each request that its client did not read its answer. */
   recordLostAnswers(requests: readonly string[]): void {
@@ -226,48 +233,6 @@ export class CallPath implements RunJournal, SamplingPath, AsyncDisposable {
     const work = () => this.logins.during(call, next);
     const { onProgress } = call.client;
     return await this.machine.starts.during(call.server.name, { onProgress, work });
-  }
-
-  /** Returns the subjects of questions. The first question loads them. */
-  #callSubjects(): Promise<CallSubjects> {
-    return this.#subjects ??= import("../calls/call_subjects.ts").then(({ CallSubjects }) => {
-      const { always, approvals, machine } = this;
-      return new CallSubjects({ ...this.#options, always, approvals, machine });
-    });
-  }
-
-  /** Loads the finder of answers with the first question: most calls need none. */
-  async #openOffers(): Promise<AnswerOffers> {
-    const [{ AnswerOffers }, { ToolSets }] = await Promise.all([
-      import("../calls/answer_offers.ts"),
-      import("../calls/tool_sets.ts"),
-    ]);
-    const { approvals, always } = this;
-    const { policy, servers: { lists } } = this.#options;
-    const toolSets = new ToolSets({ policy, always, approvals });
-    return new AnswerOffers({ always, sessions: this.#sessions, toolSets, lists });
-  }
-
-  #asking(): AskCallOptions & TrustOptions {
-    const { policy } = this.#options;
-    const { approvals } = this;
-    return {
-      approvals,
-      subjectOf: async (call) => await (await this.#callSubjects()).of(call),
-      alwaysOffered: (call) => this.always.offered(call),
-      alwaysReach: (call) => this.always.reach(call),
-      always: (call) => this.always.add(call),
-      offers: { of: async (call) => await (await (this.#offers ??= this.#openOffers())).of(call) },
-      sessions: this.#sessions,
-      rules: this.always,
-      record: ({ event, call, detail }) => {
-        // Details are plain JSON: names, hashes and lines of text.
-        const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
-        return this.#records.write({ kind: "event", event, actor: call.actor, about });
-      },
-      read: () => policy.now.loaded,
-      workspace: () => this.#config().workspace,
-    };
   }
 
   /** Writes an event outside of calls to the journal: of a run, or of a refused request. */

@@ -164,6 +164,9 @@ export const NO_SESSIONS = {
 /** Questions without other answers. */
 export const NO_OFFERS = {
   of: () => Promise.resolve({}),
+  offered: () => undefined,
+  reach: () => "",
+  add: () => Promise.resolve(),
   addTools: () => Promise.reject(new Error("no answer is for several tools")),
   deny: () => Promise.reject(new Error("no answer denies a tool")),
 };

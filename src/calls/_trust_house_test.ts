@@ -5,13 +5,13 @@ import { parsePattern } from "../core/pattern.ts";
 import type { ResolvedCall, Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "../policy/approvals.ts";
-import { type ApprovalEvent, assertNotDenied, decisionOf } from "./decisions.ts";
+import { type ApprovalEvent, type ApprovalHost, assertNotDenied, decisionOf } from "./decisions.ts";
 import { type Judge, makeJudge } from "../policy/rules.ts";
 import type { Subject } from "../policy/subject.ts";
 import { newCall, newPipeline, NO_OFFERS, NO_SESSIONS, resolvedContext } from "./_context_test.ts";
 import { approved } from "./checks/approval.ts";
 import { notDenied } from "./checks/rules.ts";
-import { serverIsTrusted, type TrustOptions } from "./checks/trust.ts";
+import { serverIsTrusted } from "./checks/trust.ts";
 import type { CallContext } from "./context.ts";
 
 /** A tool of the house. */
@@ -57,7 +57,7 @@ export function admitted(
 
 /** Makes a pipeline that asks about servers and calls, and runs what passes. */
 export function trusting(
-  options: TrustOptions & Parameters<typeof approved>[0],
+  host: ApprovalHost,
   { resolve, isCurrent = () => true, passed, run }: {
     /** Returns the present server and rules. */
     readonly resolve: () => { readonly server: Server; readonly judge: Judge };
@@ -75,7 +75,7 @@ export function trusting(
         context.resolve({ server, version: 1, isBlocked: false });
         context.verdict = decisionOf(judge, context, undefined);
       },
-      checks: [notDenied, serverIsTrusted(options), () => void passed?.(), approved(options)],
+      checks: [notDenied, serverIsTrusted(host), () => void passed?.(), approved(host)],
       run: (context) => {
         run(context);
         return Promise.resolve(DONE);
@@ -103,9 +103,6 @@ export async function house(
   const asking = {
     approvals,
     subjectOf,
-    alwaysOffered: () => undefined,
-    alwaysReach: () => "",
-    always: () => Promise.resolve(),
     offers: NO_OFFERS,
     sessions: NO_SESSIONS,
     rules: NO_OFFERS,
@@ -114,7 +111,7 @@ export async function house(
       return Promise.resolve(void events.push(event));
     },
     read: (): object => state,
-    workspace: () => "/ws",
+    workspace: "/ws",
   };
   const unapproved = () =>
     Promise.resolve(

@@ -11,7 +11,7 @@ import type { ResolvedCall } from "../servers/server.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
 import { paced } from "../io/paced.ts";
 import { soon } from "../io/waiting.ts";
-import { type AskCallOptions, askUser } from "./decisions.ts";
+import { type ApprovalHost, askUser } from "./decisions.ts";
 import { keepsChanging, MAX_PASSES } from "./restart.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 import { readIn, trustSubject } from "../policy/trust_subject.ts";
@@ -22,18 +22,14 @@ const MOST_ROUNDS = 4;
 /** How long the others wait for a look at one call, in milliseconds. */
 const LOOK_MS = 3_000;
 
-/** The options of `askForAll`. */
-export interface AskAllOptions
-  extends Pick<AskCallOptions, "approvals" | "subjectOf" | "sessions" | "record"> {
-  /** Returns the configuration that was read: the same object as long as no file changes. */
-  readonly read: () => object;
-  readonly workspace: () => string;
+/** Looks at calls, and asks about them. `Ahead` implements it. */
+export interface CallLooker {
   /** Resolves a call. Throws if a rule denies it. */
-  readonly look: (call: Call) => Promise<ResolvedCall>;
+  look(call: Call): Promise<ResolvedCall>;
   /** Throws if the arguments of a call do not fit its tool. */
-  readonly assertFits: (call: ResolvedCall) => Promise<void>;
+  assertFits(call: ResolvedCall): Promise<void>;
   /** Asks the user, and returns the answer; undefined if it waits in the PML home. */
-  readonly ask: (question: Question) => Promise<ApprovalAnswer | undefined>;
+  ask(question: Question, first: Call): Promise<ApprovalAnswer | undefined>;
 }
 
 /** An open question about a call, with its text. */
@@ -57,31 +53,32 @@ interface ApprovedCalls {
  */
 export async function askForAll(
   calls: readonly Call[],
-  options: AskAllOptions,
+  host: ApprovalHost,
+  looker: CallLooker,
 ): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const tickets = new Map<string, ApprovalAnswer>();
   let approvedCalls: ApprovedCalls | undefined;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const unanswered = calls.filter(({ callId }) => !tickets.has(callId));
     const looks = await paced(unanswered, (call) => {
-      const look = openOf(call, options);
+      const look = openOf(call, host, looker);
       // Approved code may have to be installed first.
       return approvedCalls === undefined ? inTime(look) : look;
     });
     const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
-      if (!isCovered(open, { said: approvedCalls, read: options.read })) return true;
-      tickets.set(open.call.callId, options.approvals.ticket(open.subject));
+      if (!isCovered(open, { said: approvedCalls, host })) return true;
+      tickets.set(open.call.callId, host.approvals.ticket(open.subject));
       return false;
     });
     if (opens.length === 0) break;
-    const before = options.read();
+    const before = host.read();
     // guard: ask-all-yes
-    await askPerson(opens, options);
+    await askPerson(opens, host, looker);
     // Changes while the user read were not shown.
-    const isSame = options.read() === before;
-    await acceptAll(opens, options);
+    const isSame = host.read() === before;
+    await acceptAll(opens, host);
     const shownQuestions = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
-    approvedCalls = { config: options.read(), questions: shownQuestions };
+    approvedCalls = { config: host.read(), questions: shownQuestions };
   }
   return tickets;
 }
@@ -92,30 +89,37 @@ async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
 }
 
 /** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
-async function openOf(call: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
+async function openOf(
+  call: Call,
+  host: ApprovalHost,
+  looker: CallLooker,
+): Promise<CallQuestion | undefined> {
   try {
-    return await lookedAt(call, options);
+    return await lookedAt(call, host, looker);
   } catch {
     // The call path refuses the call again, with the reason and a journal record.
     return undefined;
   }
 }
 
-async function lookedAt(request: Call, options: AskAllOptions): Promise<CallQuestion | undefined> {
-  const { look, assertFits, subjectOf, sessions, workspace } = options;
+async function lookedAt(
+  request: Call,
+  host: ApprovalHost,
+  looker: CallLooker,
+): Promise<CallQuestion | undefined> {
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const call = await look(request);
+    const call = await looker.look(request);
     const unapproved = await call.server.unapproved(call);
     if (unapproved !== undefined) {
-      const subject = trustSubject(call, { ...unapproved, workspace: workspace() });
+      const subject = trustSubject(call, { ...unapproved, workspace: host.workspace });
       return { call, subject, unapproved };
     }
     // To look may have found the server, and other rules with it.
     if (!call.isCurrent()) continue;
     if (call.verdict?.kind === "allow") return undefined;
-    if (await sessions.covers(call)) return undefined;
-    await assertFits(call);
-    return { call, subject: await subjectOf(call) };
+    if (await host.sessions.covers(call)) return undefined;
+    await looker.assertFits(call);
+    return { call, subject: await host.subjectOf(call) };
   }
   throw keepsChanging(request);
 }
@@ -126,11 +130,16 @@ async function lookedAt(request: Call, options: AskAllOptions): Promise<CallQues
  */
 function isCovered(
   { call, subject, unapproved }: CallQuestion,
-  { said, read }: { readonly said: ApprovedCalls | undefined; readonly read: () => object },
+  { said, host }: {
+    readonly said: ApprovedCalls | undefined;
+    readonly host: Pick<ApprovalHost, "read">;
+  },
 ): boolean {
   const before = said?.questions.get(call.callId);
   // guard: ask-all-read
-  if (unapproved !== undefined || before === undefined || said?.config !== read()) return false;
+  if (unapproved !== undefined || before === undefined || said?.config !== host.read()) {
+    return false;
+  }
   if (before.unapproved !== undefined) {
     // The question about a server did not show the texts of its tools.
     // guard: ask-all-look
@@ -144,17 +153,18 @@ function isCovered(
 /** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
 export async function askPerson(
   opens: readonly (Pick<CallQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
-  options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
+  host: Pick<ApprovalHost, "approvals" | "record">,
+  looker: Pick<CallLooker, "ask">,
 ): Promise<void> {
   const subjects = opens.map(({ subject }) => subject);
   const calls = opens.map(({ call }) => call);
   const [first] = calls;
   let answer = first?.answer;
   for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
-    const result = await askUser(calls, { ...options, subjects, answer });
+    const result = await askUser(calls, host, { subjects, answer });
     if (result.kind !== "ask") return;
     const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
-    answer = await options.ask(defined({ ...result.question, otherwise }));
+    answer = await looker.ask(defined({ ...result.question, otherwise }), first);
   }
   if (first !== undefined) throw keepsChanging(first);
 }
@@ -162,7 +172,7 @@ export async function askPerson(
 /** Stores the approvals: once where several calls of a question need the same. */
 async function acceptAll(
   opens: readonly CallQuestion[],
-  { record, approvals }: AskAllOptions,
+  host: ApprovalHost,
 ): Promise<void> {
   const accepted = new Set<string>();
   for (const { call, unapproved } of opens) {
@@ -170,8 +180,8 @@ async function acceptAll(
     const { code, facts, accept } = unapproved;
     const key = JSON.stringify([code, facts]);
     if (!accepted.has(key)) await accept();
-    await approvals.markRead(readIn(unapproved, approvals));
+    await host.approvals.markRead(readIn(unapproved, host.approvals));
     accepted.add(key);
-    await record({ event: "approved", call, detail: { trusted: facts } });
+    await host.record({ event: "approved", call, detail: { trusted: facts } });
   }
 }

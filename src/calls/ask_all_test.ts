@@ -20,8 +20,7 @@ function askingAll(
   },
 ) {
   const questions: Question[] = [];
-  const asked = askForAll(calls, {
-    ...at.asking,
+  const asked = askForAll(calls, at.asking, {
     look,
     assertFits: ({ arguments: { city } }) => {
       if (city === 1) throw new PmlError("BAD_ARGUMENTS", "no");

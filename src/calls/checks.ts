@@ -15,8 +15,8 @@ import { effectIsUnchanged } from "./checks/effect.ts";
 import { notificationNeedsNoQuestion } from "./checks/notification.ts";
 import { withinRate } from "./checks/rate.ts";
 import { notDenied } from "./checks/rules.ts";
-import { serverIsTrusted, type TrustOptions } from "./checks/trust.ts";
-import type { AskCallOptions } from "./decisions.ts";
+import { serverIsTrusted } from "./checks/trust.ts";
+import type { ApprovalHost } from "./decisions.ts";
 
 /** The collaborators of checks. */
 export interface CheckServices {
@@ -24,7 +24,7 @@ export interface CheckServices {
   /** The schemas of the arguments of tools. */
   readonly schemas: ArgumentSchemas;
   /** The approvals, and the facts that they bind to. */
-  readonly asking: AskCallOptions & TrustOptions;
+  readonly asking: ApprovalHost;
   /** The rules that an answer wrote for several tools. */
   readonly multiTool: MultiToolRules;
 }

@@ -36,38 +36,28 @@ export interface ApprovalEvent {
   readonly detail?: JsonObject;
 }
 
-/** The options of asking. */
-export interface AskOptions {
-  readonly approvals: Approvals;
-  /** Writes to the journal. The call waits for it. */
-  readonly record: (event: ApprovalEvent) => Promise<void>;
-}
-
 /** Finds the answers that a question may offer. `AnswerOffers` implements it. */
 export interface OfferFinder {
   /** Returns the answers with an effect on later calls, besides "Always". */
   of(call: ResolvedCall): Promise<LastingAnswers>;
 }
 
-/** The options of asking about a call. */
-export interface AskCallOptions extends AskOptions {
-  /** Returns the subject of the question. The answer is bound to everything in it. */
-  readonly subjectOf: (call: ResolvedCall) => Promise<Subject>;
-  /**
-   * Returns the rule that "Always" would add; undefined if it would not allow this call or may not
-   * be offered.
-   */
-  readonly alwaysOffered: (call: Call) => string | undefined;
-  /** Returns where "Always" writes the rule of a call, and where the rule applies. */
-  readonly alwaysReach: (call: Call) => string;
-  /** Saves the rule of "Always". */
-  readonly always: (call: Call) => Promise<void>;
+/** The approvals, and the facts that they bind to. `CallApprovals` implements it. */
+export interface ApprovalHost {
+  readonly approvals: Approvals;
   /** The other answers that a question may offer. */
   readonly offers: OfferFinder;
   /** The answers that are valid until a client disconnects. */
   readonly sessions: Pick<SessionAnswers, "covers" | "keep">;
-  /** Saves a rule for each tool of a set, or the rule of "Never". */
-  readonly rules: Pick<AlwaysRules, "addTools" | "deny">;
+  /** Offers and saves the rules of "Always" and "Never", and those for the tools of a set. */
+  readonly rules: Pick<AlwaysRules, "offered" | "reach" | "add" | "addTools" | "deny">;
+  readonly workspace: string;
+  /** Returns the configuration that was read: the same object as long as no file changes. */
+  read(): object;
+  /** Returns the subject of the question about a call. The answer is bound to everything in it. */
+  subjectOf(call: ResolvedCall): Promise<Subject>;
+  /** Writes to the journal. The call waits for it. */
+  record(event: ApprovalEvent): Promise<void>;
 }
 
 /** A question to the user. */
@@ -145,11 +135,12 @@ export function assertNotDenied({ id, verdict }: Pick<Call, "id" | "verdict">): 
  */
 export async function askUser(
   calls: readonly Call[],
-  { subjects, rule, reach, lasting, isShared, approvals, record, answer }: AskOptions & {
+  host: Pick<ApprovalHost, "approvals" | "record">,
+  { subjects, rule, reach, lasting, isShared, answer }: {
     readonly subjects: readonly Subject[];
     /** The answer that the user gave to an earlier question about them. */
     readonly answer: ApprovalAnswer | undefined;
-    /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
+    /** The rule that "Always" would add. */
     readonly rule?: string | undefined;
     /** The other answers that the question may offer. */
     readonly lasting?: LastingAnswers | undefined;
@@ -159,8 +150,9 @@ export async function askUser(
     readonly isShared?: boolean;
   },
 ): Promise<AskResult> {
+  const { approvals } = host;
   const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
-    Promise.all(calls.map((call) => record({ event, call, detail })));
+    Promise.all(calls.map((call) => host.record({ event, call, detail })));
   const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
   switch (meaning) {
     case "Never":
@@ -219,23 +211,22 @@ const EVENTS: Partial<Record<LastingReply, "never" | "session">> = {
 export async function keepAnswer(
   call: ResolvedCall,
   { reply, sets = [] }: { readonly reply: LastingReply; readonly sets?: readonly ToolSet[] },
-  options: AskCallOptions,
+  host: ApprovalHost,
 ): Promise<void> {
-  const { approvals, record } = options;
   const set = sets.find((one) => one.reply === reply);
   const event = EVENTS[reply] ?? "always";
   try {
-    if (reply === "Never") await options.rules.deny(call);
-    else if (reply === "Session") await options.sessions.keep(call);
-    else if (set === undefined) await options.always(call);
+    if (reply === "Never") await host.rules.deny(call);
+    else if (reply === "Session") await host.sessions.keep(call);
+    else if (set === undefined) await host.rules.add(call);
     else {
-      await options.rules.addTools(set.tools);
-      await approvals.markRead(unreadIn(set));
+      await host.rules.addTools(set.tools);
+      await host.approvals.markRead(unreadIn(set));
     }
     const tools = set?.tools.map(({ id }) => id);
-    await record({ event, call, ...tools !== undefined && { detail: { tools } } });
+    await host.record({ event, call, ...tools !== undefined && { detail: { tools } } });
   } catch (error) {
-    await record({ event: `${event}_not_kept`, call, detail: { why: messageOf(error) } });
+    await host.record({ event: `${event}_not_kept`, call, detail: { why: messageOf(error) } });
   }
   if (reply === "Never") throw declined([call], "the user answered never");
 }

@@ -13,39 +13,47 @@ import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { badArguments, type Schemas } from "../calls/schemas.ts";
-import { type AskAllOptions, askForAll } from "../calls/ask_all.ts";
+import { askForAll, type CallLooker } from "../calls/ask_all.ts";
+import type { ApprovalHost } from "../calls/decisions.ts";
 import type { Preflight } from "../workflow/plans.ts";
 
-/** The options of `Ahead`. */
-export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {
-  /** Resolves a call. Throws if a rule denies it. */
-  readonly look: (call: Call) => Promise<CallContext>;
+/** The call path that the calls will take. `CallPath` implements it. */
+export interface PreflightPath {
   readonly schemas: Schemas;
+  /** Resolves a call. Throws if a rule denies it. */
+  preflight(call: Call): Promise<CallContext>;
   /** Leaves an approval request for `pml approve`, and returns the error that names it. */
-  readonly leave: (question: Question) => Promise<PmlError>;
+  leave(question: Question): Promise<PmlError>;
 }
 
 /** Checks calls before they run. */
-export class Ahead implements Preflight {
-  readonly #options: AheadOptions;
+export class Ahead implements Preflight, CallLooker {
+  readonly #path: PreflightPath;
+  readonly #approvals: ApprovalHost;
 
-  /** Takes the options. Checks nothing yet. */
-  constructor(options: AheadOptions) {
-    this.#options = options;
+  /** Takes the call path and its approvals. Checks nothing yet. */
+  constructor(path: PreflightPath, approvals: ApprovalHost) {
+    this.#path = path;
+    this.#approvals = approvals;
   }
 
   /** Asks once for several calls. Returns the answer for each, by its `callId`. */
   async askForAll(calls: readonly Call[]): Promise<ReadonlyMap<string, ApprovalAnswer>> {
-    const { leave } = this.#options;
-    return await askForAll(calls, {
-      ...this.#options,
-      assertFits: (call) => this.#assertFits(call),
-      ask: async (question) => {
-        const { client: { onQuestion } = {}, cancellation } = calls[0] ?? {};
-        if (onQuestion === undefined || cancellation === undefined) throw await leave(question);
-        return await onQuestion(question, cancellation.signal);
-      },
-    });
+    return await askForAll(calls, this.#approvals, this);
+  }
+
+  /** Resolves a call. Throws if a rule denies it. */
+  look(call: Call): Promise<CallContext> {
+    return this.#path.preflight(call);
+  }
+
+  /** Asks the client of the first call. */
+  async ask(
+    question: Question,
+    { client: { onQuestion }, cancellation }: Call,
+  ): Promise<ApprovalAnswer | undefined> {
+    if (onQuestion === undefined) throw await this.#path.leave(question);
+    return await onQuestion(question, cancellation.signal);
   }
 
   /**
@@ -53,13 +61,12 @@ export class Ahead implements Preflight {
    * unknown. Returns whether the tool could be checked: the server must be approved.
    */
   async check(call: Call, open: ReadonlySet<string> = new Set()): Promise<boolean> {
-    const { look } = this.#options;
     if (open.size > 0) return await this.#checkOpen(call, open);
-    const looked = await look(call);
+    const looked = await this.look(call);
     if (await looked.server.unapproved(looked) !== undefined) return false;
     // A change during this check is checked again before the user is asked, and when the call runs.
     if (!looked.isCurrent()) return false;
-    await this.#assertFits(looked);
+    await this.assertFits(looked);
     return true;
   }
 
@@ -68,7 +75,6 @@ export class Ahead implements Preflight {
    * has a slash, which no `*` of a rule matches.
    */
   async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
-    const { look, schemas } = this.#options;
     const withValues = (value: string): JsonObject => ({
       ...call.arguments,
       ...Object.fromEntries([...open].map((name) => [name, value])),
@@ -76,7 +82,7 @@ export class Ahead implements Preflight {
     const name = crypto.randomUUID();
     const denied = await Promise.allSettled(
       [name, `${name}/${name}/${name}`].map((value) =>
-        look(changedCall(call, { arguments: withValues(value) }))
+        this.look(changedCall(call, { arguments: withValues(value) }))
       ),
     );
     const [first] = denied.filter(({ status }) => status === "fulfilled");
@@ -92,15 +98,16 @@ export class Ahead implements Preflight {
     const { inputSchema, ...definition } = await looked.definition();
     assertNames(looked, { ...definition, inputSchema });
     const openDefinition = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.checkArguments(looked, { definition: openDefinition, server });
+    await this.#path.schemas.checkArguments(looked, { definition: openDefinition, server });
     return true;
   }
 
-  async #assertFits(call: ResolvedCall): Promise<void> {
+  /** Throws if the arguments of a call do not fit its tool. */
+  async assertFits(call: ResolvedCall): Promise<void> {
     const { server } = call;
     const definition = await call.definition();
     assertNames(call, definition);
-    await this.#options.schemas.checkArguments(call, { definition, server });
+    await this.#path.schemas.checkArguments(call, { definition, server });
   }
 }
 

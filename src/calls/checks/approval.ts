@@ -4,49 +4,48 @@
  * @module
  */
 
-import { type AskCallOptions, askUser, assertNotDenied, keepAnswer } from "../decisions.ts";
+import { type ApprovalHost, askUser, assertNotDenied, keepAnswer } from "../decisions.ts";
 import { isAboutAll, isOfOffer } from "../offer_access.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
 
 /** Returns a check that lets allowed calls pass, and asks about the others. */
-export function approved(options: AskCallOptions): Check {
+export function approved(host: ApprovalHost): Check {
   return (call) => {
     // The rules may have changed while another check waited.
     assertNotDenied(call);
-    return call.verdict?.kind === "allow" ? undefined : askedFor(call, options);
+    return call.verdict?.kind === "allow" ? undefined : askedFor(call, host);
   };
 }
 
-async function askedFor(call: CallContext, options: AskCallOptions): Promise<CheckResult> {
+async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckResult> {
   // An answer to a question about this call decides, whatever other answers are there.
-  if (call.answer === undefined && await options.sessions.covers(call)) {
-    await options.record({ event: "approved", call, detail: { answer: "session" } });
+  if (call.answer === undefined && await host.sessions.covers(call)) {
+    await host.record({ event: "approved", call, detail: { answer: "session" } });
     return undefined;
   }
-  const subject = await options.subjectOf(call);
+  const subject = await host.subjectOf(call);
   // A rule cannot name one address.
-  const rule = isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call);
-  const lasting = await options.offers.of(call);
-  const result = await askUser([call], {
-    ...options,
+  const rule = isOfOffer(call) && !isAboutAll(call) ? undefined : host.rules.offered(call);
+  const lasting = await host.offers.of(call);
+  const result = await askUser([call], host, {
     subjects: [subject],
     answer: call.answer,
     rule,
-    reach: rule && options.alwaysReach(call),
+    reach: rule && host.rules.reach(call),
     lasting,
     isShared: isAboutAll(call),
   });
   if (result.kind === "ask") return result;
   if (result.kind !== "Yes" && result.kind !== "terminal") {
-    await keepAnswer(call, { ...lasting, reply: result.kind }, options);
+    await keepAnswer(call, { ...lasting, reply: result.kind }, host);
   } else {
     const channel = result.kind === "Yes" ? "client" : result.kind;
-    await options.record({ event: "approved", call, detail: { channel } });
+    await host.record({ event: "approved", call, detail: { channel } });
   }
   // The handle is used up, and the server does not get it.
   call.answer = undefined;
   // The answer covers exactly the subject of the question, also if the checks begin again.
-  call.approval = () => options.approvals.ticket(subject);
+  call.approval = () => host.approvals.ticket(subject);
   return undefined;
 }

@@ -5,7 +5,7 @@ import type { ApprovalAnswer, Call, Question } from "../../protocol/call.ts";
 import type { Verdict } from "../../protocol/verdict.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { Approvals, type LastingAnswers } from "../../policy/approvals.ts";
-import { type ApprovalEvent, type AskCallOptions, decisionOf } from "../decisions.ts";
+import { type ApprovalEvent, type ApprovalHost, decisionOf } from "../decisions.ts";
 import { digestOf, type Subject } from "../../policy/subject.ts";
 import type { ToolSet } from "../../policy/tool_set.ts";
 import {
@@ -34,18 +34,32 @@ function offers({ answers }: Pick<Question, "answers">, reply: ApprovalReply): b
   return answers.some((offered) => offered.reply === reply);
 }
 
+/** The workspace, and the configuration that was read. */
+const HERE = { workspace: "/w", read: () => ({}) };
+
 interface FixtureOptions {
   readonly verdict?: Verdict;
   readonly offered?: boolean;
   readonly lasting?: LastingAnswers;
 }
 
-/** Returns the members of the options that save lasting answers, and note that they did. */
-function lastingOf({ lasting }: FixtureOptions, order: string[]) {
-  const offers: AskCallOptions["offers"] = {
+/** Returns the members of the host that save lasting answers, and note that they did. */
+function lastingOf(
+  { lasting, offered }: FixtureOptions,
+  order: string[],
+  failing: { readonly always: boolean },
+) {
+  const offers: ApprovalHost["offers"] = {
     of: ({ id }) => Promise.resolve({ never: id, ...lasting }),
   };
-  const rules: AskCallOptions["rules"] = {
+  const rules: ApprovalHost["rules"] = {
+    offered: ({ id }) => offered === false ? undefined : id,
+    reach: () => "",
+    add: async () => {
+      await Promise.resolve();
+      if (failing.always) throw new Error("disk full");
+      order.push("kept");
+    },
     addTools: (tools) => Promise.resolve(void order.push(`kept ${tools.length}`)),
     deny: ({ id }) => Promise.resolve(void order.push(`denied ${id}`)),
   };
@@ -66,14 +80,8 @@ async function fixture(options: FixtureOptions = {}) {
   const check = approved({
     approvals,
     subjectOf,
-    alwaysOffered: ({ id }) => options.offered === false ? undefined : id,
-    alwaysReach: () => "",
-    always: async () => {
-      await Promise.resolve();
-      if (failing.always) throw new Error("disk full");
-      order.push("kept");
-    },
-    ...lastingOf(options, order),
+    ...HERE,
+    ...lastingOf(options, order, failing),
     record: async (event) => {
       await Promise.resolve();
       if (failing.record) throw new Error("journal full");
@@ -144,9 +152,7 @@ Deno.test("approved() refuses a denied call, also as the only check", async () =
   const check = approved({
     approvals: at.approvals,
     subjectOf,
-    alwaysOffered: never,
-    alwaysReach: () => "",
-    always: never,
+    ...HERE,
     offers: { of: never },
     sessions: NO_SESSIONS,
     rules: NO_OFFERS,
@@ -161,9 +167,7 @@ Deno.test("a call without a decision is asked about", async () => {
   const check = approved({
     approvals: at.approvals,
     subjectOf,
-    alwaysOffered: () => undefined,
-    alwaysReach: () => "",
-    always: () => assert.fail(),
+    ...HERE,
     offers: NO_OFFERS,
     sessions: NO_SESSIONS,
     rules: NO_OFFERS,

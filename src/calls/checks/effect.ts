@@ -8,7 +8,7 @@ import type { MultiToolRules } from "../../policy/multi_tool_rules.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { CallContext } from "../context.ts";
 import type { Check } from "./check.ts";
-import type { TrustOptions } from "./trust.ts";
+import type { ApprovalHost } from "../decisions.ts";
 
 /**
  * Returns a check that lets `approved()` ask about a call whose rule came from an answer for several
@@ -16,13 +16,13 @@ import type { TrustOptions } from "./trust.ts";
  */
 export function effectIsUnchanged(
   rules: MultiToolRules,
-  { read }: Pick<TrustOptions, "read">,
+  host: Pick<ApprovalHost, "read">,
 ): Check {
   const decide = (call: CallContext, definition: ToolDefinition) => {
     const { verdict } = call;
     if (verdict === undefined || !rules.isOver(verdict, definition)) return undefined;
     // The question about the change showed the call.
-    const isCovered = call.approvedWith !== undefined && call.approvedWith === read();
+    const isCovered = call.approvedWith !== undefined && call.approvedWith === host.read();
     if (!isCovered) call.verdict = { ...verdict, kind: "ask" };
     return undefined;
   };
