@@ -5,6 +5,7 @@
  */
 
 import { visible, visibleLines } from "../core/json.ts";
+import { withoutColours } from "../core/program_output.ts";
 
 /** How often progress is reported, in milliseconds: often enough to extend each deadline. */
 const TELL_MS = 1_000;
@@ -34,7 +35,7 @@ export class Installing implements Disposable {
 
   /** The end of the output, without the lines about downloads. */
   get tail(): string {
-    return visibleLines((this.#tail + this.#rest).trim(), TAIL);
+    return visibleLines((this.#tail + withoutColours(this.#rest)).trim(), TAIL);
   }
 
   /** Adds a listener, which is called at once. */
@@ -47,7 +48,8 @@ export class Installing implements Disposable {
   hear(text: string): void {
     const lines = (this.#rest + text).split("\n");
     this.#rest = (lines.pop() ?? "").slice(-TAIL);
-    for (const line of lines) {
+    for (const coloured of lines) {
+      const line = withoutColours(coloured);
       const [, url] = FETCHED.exec(line) ?? [];
       if (url !== undefined) {
         this.#fetched++;

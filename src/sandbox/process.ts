@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withoutColours } from "../core/program_output.ts";
 import { namesInFolder } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, descriptionOf, keeperOf } from "./_keeper.ts";
@@ -44,7 +45,7 @@ export interface ProgramOptions {
   readonly onStderr?: (text: string) => void;
 }
 
-/** The status of a program that ended, and the start of its outputs. */
+/** The status of a program that ended, and the start of its outputs; stderr has no colours. */
 export interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
@@ -242,7 +243,7 @@ export async function runProgram(
       new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // the program ended first
     ]);
     over.throwIfAborted();
-    return { code, stdout, stderr };
+    return { code, stdout, stderr: withoutColours(stderr) };
   } catch (error) {
     throw timeout.aborted && late ? late(error) : error;
   } finally {

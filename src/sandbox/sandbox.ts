@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, quoted } from "../core/json.ts";
+import { errorFirst, withoutColours } from "../core/program_output.ts";
 import { after } from "../io/waiting.ts";
 import { ChildCalls, type SandboxCall } from "./_calls.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
@@ -215,8 +216,9 @@ export class Sandbox implements AsyncDisposable {
     if (frame) return this.#frame(frame);
     if (line.kind === "frame") return this.#charge(line.bytes.length);
     if (line.size === 0) return;
-    if (isStderr) this.#stderr = `${this.#stderr}${line.text}\n`.slice(-STDERR_MAX);
-    this.#logs.say(isStderr ? "warn" : "info", line.text);
+    const text = withoutColours(line.text);
+    if (isStderr) this.#stderr = `${this.#stderr}${text}\n`.slice(-STDERR_MAX);
+    this.#logs.say(isStderr ? "warn" : "info", text);
     this.#charge(line.size);
   }
 
@@ -267,7 +269,7 @@ export class Sandbox implements AsyncDisposable {
 
   #kill(reason: string, why: string, detail: Record<string, unknown> = {}): void {
     if (this.#dead) return;
-    const facts = { ...detail, stderr: this.#stderr.trim() };
+    const facts = { ...detail, stderr: errorFirst(this.#stderr, STDERR_MAX) };
     if (this.#startup.phase === "testing" && reason !== "closed") {
       this.#startup.fail(sandboxUnusable(`the sandbox did not start: ${why}`, facts));
     }

@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { stripVTControlCharacters } from "node:util";
+import { withoutColours } from "../core/program_output.ts";
 import { keepFile } from "../io/kept.ts";
 import { privateFolder, readPlainText } from "../io/private_files.ts";
 
@@ -39,7 +39,7 @@ export class ServerLog implements Disposable {
    */
   add(lines: string): void {
     const at = new Date().toISOString();
-    const text = stripVTControlCharacters(lines).replace(/^(?=.)/gm, `${at} `);
+    const text = withoutColours(lines).replace(/^(?=.)/gm, `${at} `);
     this.#lines = (this.#lines + text).slice(-KEPT);
     this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS);
   }

@@ -12,6 +12,7 @@ import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
 import { isObject, objectOf, visible } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
+import { errorFirst } from "../../core/program_output.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { after } from "../../io/waiting.ts";
 import { AnsweringProcess } from "../../sandbox/answering.ts";
@@ -226,6 +227,6 @@ function down(
 ): PmlError {
   return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
     hint: "Search stays lexical; `pml doctor` retries it now",
-    ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
+    ...(said.trim() !== "" && { detail: { stderr: errorFirst(said, TAIL) } }),
   });
 }

@@ -6,7 +6,7 @@
  */
 
 import { PmlError } from "../../core/errors.ts";
-import { type JsonObject, quoted, visibleLines } from "../../core/json.ts";
+import { type JsonObject, quoted } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { soon } from "../../io/waiting.ts";
@@ -14,7 +14,7 @@ import type { Denial, ServerRevisions, Wire, WireEvents } from "../client/wire.t
 import { readText } from "../../protocol/message.ts";
 import { type Process, type SpareKeeper, StartedProgram } from "../../sandbox/process.ts";
 import type { Program } from "../../sandbox/program.ts";
-import { causeIn } from "./_cause.ts";
+import { causeIn, errorFirst, withoutColours } from "../../core/program_output.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import type { LaunchedProgram } from "./_launched_program.ts";
@@ -115,7 +115,7 @@ export class StdioWire implements Wire {
     const again = ["Nothing was sent twice; the next call starts it again", this.#launched.hint()];
     return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
       hint: denial?.hint ?? again.filter(Boolean).join(". "),
-      detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
+      detail: { may_have_run: mayHaveRun, stderr: errorFirst(stderr, TAIL) },
     });
   }
 
@@ -148,7 +148,7 @@ export class StdioWire implements Wire {
   }
 
   get #output(): string {
-    return this.#stderr + this.#host.withoutSecrets(this.#line ?? "");
+    return this.#stderr + this.#host.withoutSecrets(withoutColours(this.#line ?? ""));
   }
 
   async #follow(): Promise<void> {
@@ -217,7 +217,10 @@ export class StdioWire implements Wire {
       return;
     }
     const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
-    const lines = this.#host.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    // A secret with colours in it would not be recognized.
+    // guard: secret-coloured
+    const plain = withoutColours((this.#line ?? "") + text.slice(from, end));
+    const lines = this.#host.withoutSecrets(plain);
     this.#line = text.slice(end);
     this.#stderr = (this.#stderr + lines).slice(-this.#limits.stderrBytes);
     this.#log?.add(lines);

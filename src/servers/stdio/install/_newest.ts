@@ -8,7 +8,7 @@ import { PmlError } from "../../../core/errors.ts";
 import { isObject, quoted } from "../../../core/json.ts";
 import { parseJson } from "../../../core/parse_json.ts";
 import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
-import { causeIn } from "../_cause.ts";
+import { causeIn } from "../../../core/program_output.ts";
 import { EXACT } from "./installed.ts";
 import type { PackageCommand } from "../_package_command.ts";
 import { npm } from "./_npm.ts";

@@ -18,7 +18,7 @@ import { repeated, repeatedSync } from "../../../io/waiting.ts";
 import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
 import { packageFolder, pinnedCommand } from "./installed.ts";
 import { waitingIn } from "./waiting_scripts.ts";
-import { causeIn } from "../_cause.ts";
+import { causeIn } from "../../../core/program_output.ts";
 import { npm } from "./_npm.ts";
 import type { PackageCommand } from "../_package_command.ts";
 import {
