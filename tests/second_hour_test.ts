@@ -68,7 +68,8 @@ Deno.test("pml doctor contacts a server that worked before, and reports the next
 Deno.test("pml add takes a name with a package of npm, and suggests the command for other forms", async () => {
   await using ws = await makeWorkspace();
   const { stdout } = await runPml(ws, ["add", "notes", "npm:some-package@1", "--json"]);
-  assert.deepEqual(JSON.parse(stdout), { command: "npx", args: ["-y", "some-package@1"] });
+  const { definition } = JSON.parse(stdout);
+  assert.deepEqual(definition, { command: "npx", args: ["-y", "some-package@1"] });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
     ["notes @a/b", /it is no name\n.*Write `pml add npm:@a\/b`/],
     ["notes https://x.example/mcp", /Write `pml add notes --url https:\/\/x\.example\/mcp`/],

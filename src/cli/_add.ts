@@ -4,42 +4,47 @@
  * @module
  */
 
-import { serverToSignInAt } from "../oauth/logins.ts";
-import { pruneUnused } from "./prune.ts";
-import { shownDefinition } from "../config/client_servers.ts";
-import { serverText } from "../config/shown.ts";
-import { counted } from "../core/amounts.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import {
-  type CommandContext,
-  prepare,
-  type Shown,
-  type Typed,
-  unchanged,
-} from "./_command_context.ts";
 import { programsOf } from "../servers/kinds.ts";
-import { changeOf, type FileChange } from "./_config_file.ts";
-import { misnamed, usage } from "./_failure.ts";
+import { definitionOf } from "./_added_definition.ts";
+import { addModule, moduleIn } from "./_add_module.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
+import { changeOf } from "./_config_file.ts";
+import {
+  agreesToRemove,
+  DefinitionEdit,
+  offerSignOut,
+  presentEntry,
+  removalOf,
+  replacedEntry,
+  undefinedServer,
+} from "./_definition_edit.ts";
+import { usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
-import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
-import { importablePick, keepValues } from "./_import.ts";
-import { learn } from "./_learn.ts";
+import { startFirst } from "./_first_start.ts";
+import { findTarget, findUndo, isReplacement } from "./_import_file.ts";
+import { keepValues, revert } from "./_import.ts";
 import { ruleRemovals } from "./_rules.ts";
-import { login } from "./_login.ts";
-import { askTable } from "./_table_question.ts";
+import { pruneUnused } from "./prune.ts";
 import { agrees, needPerson } from "./_terminal.ts";
-import { callToTry } from "./_tool_page.ts";
 import { tell } from "./out.ts";
 
 const OF_NPM = "npm:";
 /** Matches a package or an address, which is not the name of a server. */
 const NAMELESS = /^(?:npm:|@)|:\/\//;
+/** Matches a header without its name, such as `Bearer KEY`. */
+const SCHEME = /^(?:Bearer|Basic)\s+\S/i;
 
-/** Adds a server: of a command, of an address, of npm or of a registry. */
+/** Adds a server: of a command, an address, a module, of npm or of a registry. */
 export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
+  if (typed.undo) return await undoReplacement(at, typed);
   const { words, url } = typed;
+  if (words.length === 0) {
+    throw usage("Cannot add: the server is missing", "Look at `pml add --help`");
+  }
+  const module = moduleIn(typed);
+  if (module !== undefined) return await addModule(at, module, typed);
   const [title = "", ...command] = NAMELESS.test(words[0] ?? "") ? ["", ...words] : words;
   const [what = "", ...rest] = command;
   const [sign] = /^@|:\/\//.exec(what) ?? [];
@@ -47,122 +52,59 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
     const how = sign === "@" ? `npm:${what}` : `${title || "NAME"} --url ${what}`;
     throw usage(`Cannot add ${quoted(what)}: it is no name`, `Write \`pml add ${how}\``);
   }
-  if (what === "" && url === undefined) return await addOffered(at, typed);
+  if (what === "" && url === undefined) {
+    if (!typed.replace) return await addOffered(at, typed);
+    throw usage(
+      `Cannot replace ${quoted(title)}: the new definition is missing`,
+      `Write it after the name: -- COMMAND, --url URL, npm:PACKAGE or the file of a module`,
+    );
+  }
   const isNpm = what.startsWith(OF_NPM);
   const spec = what.slice(OF_NPM.length);
   const name = title || nameOf(spec);
   const [program, ...args] = isNpm ? ["npx", "-y", spec, ...rest] : command;
-  const wanted = {
+  const fields = {
     ...(program !== undefined && { command: program, args }),
-    ...(url !== undefined && { url, headers: pairsOf(typed.header, ":") }),
+    ...(url !== undefined && { url, headers: headersOf(typed.header) }),
     ...(typed.env !== undefined && { env: pairsOf(typed.env, "=") }),
   };
-  const { change, definition, note, found } = await additionOf(at, {
-    name,
-    said: wanted,
-    ...typed,
+  const present = await replacedEntry(at, name, typed);
+  const workspace = present?.workspace ?? typed.workspace === true;
+  const found = await definitionOf(at, { name, fields, workspace, present });
+  const { definition, keys } = found;
+  const edit = await DefinitionEdit.of(at, {
+    ...{ name, workspace, present, section: "mcpServers", entry: definition },
   });
-  if (typed.json) return { value: definition };
+  const { path, diff, shown } = edit.change;
+  if (typed.json) return { value: { name, path, definition, keys, diff } };
   needPerson(`Cannot add ${quoted(name)}`);
-  const facts = [change.shown, note].filter(Boolean);
-  if (!await agrees(`Add ${name} and start it?`, at, facts)) return unchanged();
-  await change.write();
-  await at.app.policy.reload();
-  const kept = await keepValues(at, found, "as you typed it");
-  if (kept.size > 0) tell([...kept.values()].join("\n"));
-  const takeOut = async () => {
-    const settings = [{ at: ["mcpServers", name] as const, entry: undefined }];
-    await (await changeOf(at.app, { workspace: typed.workspace === true, settings })).write();
-    await at.app.policy.reload();
-  };
-  const workspace = typed.workspace === true;
-  return await tried(at, { name, isNpm: program === "npx", workspace, takeOut });
-}
-
-/** Returns the change that adds a definition, without the secrets in it. */
-async function additionOf(
-  { app }: CommandContext,
-  { name, said, workspace = false }: Typed & {
-    readonly name: string;
-    readonly said: Readonly<Record<string, unknown>>;
-  },
-) {
-  const path = "the command line";
-  const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
-  const target = await findTarget(app, workspace);
-  const found = await importablePick(app, [entry], target);
-  const { taken: [taken], skipped: [skipped], values } = found;
-  if (taken === undefined || taken.name !== name) {
-    const why = taken === undefined
-      ? skipped?.why
-      : `it is not a valid name; a valid one is ${taken.name}`;
-    throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");
-  }
-  const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];
-  const change = await changeOf(app, { workspace, settings });
-  const open = taken.variables.filter(({ isSet }) => !isSet).map((one) => one.name);
+  const facts = [shown, ...edit.facts, ...found.lines];
+  if (!await agrees(edit.question(" and start it"), at, facts)) return unchanged();
+  await edit.askRemovals();
+  await edit.write();
+  const kept = await keepValues(at, found.pick, { source: "as you typed it", replaces: true });
   const lines = [
-    serverText(shownDefinition(taken), { isOfUser: true }),
-    ...open.map((one) =>
-      values.has(one)
-        ? `The value that you typed is not written: the file names ${one} instead`
-        : `It needs ${one}: \`pml key set ${one}\``
-    ),
+    ...kept.values(),
+    ...edit.notes,
+    ...present === undefined ? [] : await offerSignOut(at, { name, url }),
   ];
-  return { change, definition: taken.definition, note: lines.join("\n"), found };
+  if (lines.length > 0) tell(lines.join("\n"));
+  const takeOut = () => edit.takeOut();
+  const isPackage = program === "npx";
+  const [undoing] = edit.notes;
+  return await startFirst(at, { name, isNpm: isPackage, workspace, takeOut, undoing });
 }
 
-/** Starts a new server, and shows its tools and what to do next. */
-async function tried(
-  at: CommandContext,
-  { name, isNpm, workspace, takeOut }: {
-    readonly name: string;
-    readonly isNpm: boolean;
-    /** Whether the rules of the server belong into the workspace file. */
-    readonly workspace: boolean;
-    /** Takes the server out again, if the user does not keep it. */
-    readonly takeOut: () => Promise<void>;
-  },
-): Promise<Shown> {
-  try {
-    await prepare(at, name).catch(async (error) => {
-      const isOpen = serverToSignInAt(asPmlError(error)) !== undefined;
-      if (
-        !isOpen ||
-        !await agrees(`You must sign in to ${name}. Open its page in your browser now?`, at)
-      ) throw error;
-      await login(at, { words: [name] });
-      await prepare(at, name);
-    });
-  } catch (error) {
-    const { code, message, hint } = asPmlError(error);
-    throw new PmlError(code, message, {
-      hint: `${
-        hint === undefined ? "" : `${hint}. `
-      }${name} stays configured; \`pml remove ${name}\` takes it out`,
-      cause: error,
-    });
+/** Reverts the last `pml add --replace`. */
+async function undoReplacement(at: CommandContext, { workspace = false }: Typed): Promise<Shown> {
+  const target = await findTarget(at.app, workspace);
+  if (isReplacement(at.app, target.path)) {
+    return await revert(at, [await findUndo(at.app, target)], "Cannot undo the replacement");
   }
-  const tools = at.app.catalog.toolsOf(name);
-  const table = await askTable(at, { servers: [name], workspace });
-  if (table.kind === "declined") {
-    await takeOut();
-    return { ...unchanged(), text: `${name} was not added` };
-  }
-  const text = `${name} has ${counted(tools.length, "tool")}`;
-  if (isNpm && await agrees(`${text}\nTry whether it can run confined?`, at)) {
-    const learned = await learn(at, { words: [name] });
-    tell([learned.text, learned.note].filter(Boolean).join("\n"));
-  }
-  const [first] = tools;
-  const next = first && await callToTry(first.tool, `${name}:${visible(first.tool.name, 60)}`);
-  const written = table.kind === "accepted" ? table.written : "Each call asks you";
-  const note = `${next ?? ""}\n${written}. \`pml allow ${name}\` lets all of its tools run`;
-  return {
-    value: { name, tools: tools.map(({ tool }) => tool.name) },
-    text: isNpm ? "" : text,
-    note,
-  };
+  throw usage(
+    `Cannot undo: the last edit of ${target.path} is no \`pml add --replace\``,
+    "`--workspace` undoes one in .pml.json; `pml remove` removes a server",
+  );
 }
 
 /** Takes up a server that a registry offers. */
@@ -184,7 +126,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
     await look();
   }
   const takeOut = async () => await (await at.app.pins()).remove([name]);
-  return await tried(at, { name, isNpm: false, workspace: true, takeOut });
+  return await startFirst(at, { name, isNpm: false, workspace: true, takeOut });
 }
 
 /** Removes the definition of a server. */
@@ -193,36 +135,10 @@ export async function remove(
   { words: [name = ""], workspace }: Typed,
 ): Promise<Shown> {
   const { app } = at;
-  const changes: FileChange[] = [];
-  const known: string[] = [];
-  for (const isWorkspace of workspace === undefined ? [false, true] : [workspace]) {
-    const target = await findTarget(app, isWorkspace);
-    const present = await presentServers(target);
-    known.push(...Object.keys(present));
-    const title = Object.keys(present).find((one) => one === name || serverSlug(one) === name);
-    if (title === undefined) continue;
-    const settings = SECTIONS.map((section) => ({
-      at: [section, title] as const,
-      entry: undefined,
-    }));
-    changes.push(await changeOf(app, { workspace: isWorkspace, settings }));
-  }
-  const [change, other] = changes;
-  if (change === undefined) {
-    const why = "no file of yours defines it";
-    throw app.builtins.has(name)
-      ? usage(
-        `Cannot remove ${quoted(name)}: ${why}`,
-        `It comes with PML; \`pml deny ${name}\` stops it`,
-      )
-      : misnamed("remove", name, { why, known });
-  }
-  if (other !== undefined) {
-    throw usage(
-      `Cannot remove ${quoted(name)}: both ${change.path} and ${other.path} define it`,
-      "Choose it with --workspace or --no-workspace",
-    );
-  }
+  const { present, names } = await presentEntry(app, name, { workspace, tried: "remove" });
+  if (present === undefined) throw undefinedServer(app, name, names);
+  const settings = removalOf(present);
+  const change = await changeOf(app, { workspace: present.workspace, settings });
   needPerson(`Cannot remove ${quoted(name)}`, "");
   if (!await agrees(`Remove ${name}?`, at, [change.shown])) return unchanged();
   await change.write();
@@ -240,14 +156,13 @@ export async function remove(
 }
 
 /**
- * Offers to remove the rules of a server that was removed: another server of that name would run by
- * them. Returns the changed files.
+ * Offers to remove the rules and grants of a server that was removed: another server of that name
+ * would run by them. Returns the changed files.
  */
 async function removeRules(at: CommandContext, name: string): Promise<readonly string[]> {
-  const changes = await ruleRemovals(at.app, name);
-  if (changes.length === 0) return [];
-  const lines = changes.map(({ shown }) => shown);
-  if (!await agrees(`Remove the rules of ${name}, too?`, at, lines)) return [];
+  const removals = await ruleRemovals(at.app, name);
+  if (removals.length === 0 || !await agreesToRemove(at, name, removals)) return [];
+  const changes = await Promise.all(removals.map((one) => changeOf(at.app, one)));
   for (const { write } of changes) await write();
   await at.app.policy.reload();
   return changes.map(({ path }) => path);
@@ -287,6 +202,20 @@ function nameOf(spec: string): string {
     return serverSlug(bare.replace(/^(?:mcp-)?server-|-mcp(?:-server)?$|^mcp-/g, ""));
   }
   throw usage(`Cannot add ${quoted(spec)}: it is no package`, "Write npm:NAME or npm:@SCOPE/NAME");
+}
+
+/** Returns the headers. One that begins with a scheme is that of the authorization. */
+function headersOf(texts: readonly string[] = []): Readonly<Record<string, string>> {
+  const named = texts.map((text) => SCHEME.test(text) ? `Authorization: ${text}` : text);
+  const headers = pairsOf(named, ":");
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== "" && !/^(?:Bearer|Basic)$/i.test(value)) continue;
+    throw usage(
+      `Cannot use the header ${quoted(name)}: it has no value`,
+      "Write it in single quotes: a shell replaces ${NAME} in double quotes",
+    );
+  }
+  return headers;
 }
 
 function pairsOf(said: readonly string[] = [], sign: string): Readonly<Record<string, string>> {

@@ -46,6 +46,7 @@ export interface Typed {
   readonly move?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly replace?: boolean;
   readonly client?: string | boolean;
   readonly user?: boolean;
   readonly askOnce?: boolean;

@@ -100,7 +100,8 @@ export async function agreed(
   return { value, text: reach === undefined ? `${path}: written` : `Written ${reach}` };
 }
 
-async function assertTrusted(app: App, { path, found }: TargetFile): Promise<void> {
+/** Throws if a workspace file is not trusted as it is. */
+export async function assertTrusted(app: App, { path, found }: TargetFile): Promise<void> {
   if (found === undefined) return;
   const hash = sha256(found.text);
   // A file that PML_TRUST lists is trusted only with the content that was read at the start.

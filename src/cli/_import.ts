@@ -32,8 +32,10 @@ import { type CommandContext, type Shown, type Typed, unchanged } from "./_comma
 import {
   addServers,
   canUndo,
+  type FileUndo,
   findTarget,
   findUndo,
+  isReplacement,
   presentServers,
   type TargetFile,
 } from "./_import_file.ts";
@@ -56,7 +58,7 @@ interface ImportPlan extends PickResult {
 export async function importServers(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [from], workspace = false } = typed;
   const target = await findTarget(at.app, workspace);
-  if (typed.undo) return await undo(at, target);
+  if (typed.undo) return await undoImport(at, target);
   const plan = await planOf(at, { from, target });
   const value = valueOf(plan, { into: target.path, app: at.app });
   const text = textOf(plan, at);
@@ -80,7 +82,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   if (!await agrees(question, at, [text])) return { ...unchanged(value), text: NOT_IMPORTED };
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const summary = await addServers(at.app, target, Object.fromEntries(servers));
-  const kept = await keepValues(at, plan, "as the client's file has it");
+  const kept = await keepValues(at, plan, { source: "as the client's file has it" });
   const table = await offerTable(at, taken.map(({ name }) => name), workspace);
   const moved = typed.move ? await moveServers(at, plan) : [];
   const lines = [`${target.path}: ${summary}`, ...kept.values(), ...table, ...moved];
@@ -91,19 +93,24 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
 
 /**
  * Offers to keep the keys that were taken out of definitions. `source` is the place where they were.
- * Returns a line for each key that is kept.
+ * With `replaces`, also those of which PML has another value. Returns a line for each key that is
+ * kept.
  */
 export async function keepValues(
   at: CommandContext,
   { taken, values }: Pick<ImportPlan, "taken" | "values">,
-  source: string,
+  { source, replaces = false }: { readonly source: string; readonly replaces?: boolean },
 ): Promise<ReadonlyMap<string, string>> {
   const kept = new Map<string, string>();
-  const names = unsetIn(taken).filter((name) =>
-    values.has(name) && at.app.keys.find(name) === undefined
-  );
+  const names = unsetIn(taken).filter((name) => {
+    const key = at.app.keys.find(name);
+    return values.has(name) &&
+      (key === undefined || replaces && key.value !== values.get(name));
+  });
   if (names.length === 0) return kept;
-  const question = `Keep ${names.join(", ")} for PML, ${source}?`;
+  const old = names.filter((name) => at.app.keys.find(name) !== undefined);
+  const instead = old.length === 0 ? "" : `It replaces the present value of ${old.join(", ")}. `;
+  const question = `${instead}Keep ${names.join(", ")} for PML, ${source}?`;
   if (await askReply(question, at) !== "Yes") return kept;
   for (const name of names) {
     const { text = "" } = await saveKey(at, name, values.get(name) ?? "");
@@ -120,12 +127,26 @@ function unsetIn(taken: ImportPlan["taken"]): readonly string[] {
   return [...new Set(open.map(({ name }) => name))];
 }
 
-async function undo(at: CommandContext, target: TargetFile): Promise<Shown> {
+async function undoImport(at: CommandContext, target: TargetFile): Promise<Shown> {
   const moves = await undoableMoves(at.app);
-  const undos = moves.length > 0 && !canUndo(at.app, target.path)
-    ? moves
-    : [await findUndo(at.app, target), ...moves];
-  needPerson("Cannot undo the import", "");
+  const hasOther = canUndo(at.app, target.path);
+  if (hasOther && isReplacement(at.app, target.path)) {
+    throw usage(
+      `Cannot undo: the last edit of ${target.path} is a \`pml add --replace\``,
+      "`pml add --undo` reverts that one first",
+    );
+  }
+  const undos = moves.length > 0 && !hasOther ? moves : [await findUndo(at.app, target), ...moves];
+  return await revert(at, undos, "Cannot undo the import");
+}
+
+/** Reverts edits of files, after it asked. `tried` is for the error without a terminal. */
+export async function revert(
+  at: CommandContext,
+  undos: readonly FileUndo[],
+  tried: string,
+): Promise<Shown> {
+  needPerson(tried, "");
   const summary = undos.map(({ said }) => said).join("\n");
   if (!await agrees(`${summary}. Continue?`, at)) return unchanged();
   const lines: string[] = [];
@@ -152,16 +173,17 @@ async function planOf(
   return { files, problems, ...await importablePick(app, entries, target) };
 }
 
-/** Picks the servers that can be put into a file. */
+/** Picks the servers that can be put into a file. The server `replaced` will not be in it. */
 export async function importablePick(
   app: App,
   entries: readonly ClientEntry[],
-  target: TargetFile,
+  { replaced = "", ...target }: TargetFile & { readonly replaced?: string | undefined },
 ): Promise<PickResult> {
+  const { [replaced]: _, ...present } = await presentServers(target);
   return pickServers(entries, {
     ...placeOf(app),
     redact: (text) => app.parts.redactor.redact(text),
-    present: await presentServers(target),
+    present,
     builtins: app.builtins,
   });
 }

@@ -39,6 +39,18 @@ interface ImportRecord {
   readonly isMove?: boolean;
   /** The names of the servers that the edit added. */
   readonly added?: readonly string[];
+  /** The definition that the edit replaced, if it was no import. */
+  readonly replaced?: ReplacedEntry;
+}
+
+/** A definition that another one of the name `name` replaced. */
+export interface ReplacedEntry {
+  readonly name: string;
+  /** The section that has the new definition. */
+  readonly into: SectionName;
+  /** The place of the earlier definition. */
+  readonly section: SectionName;
+  readonly title: string;
 }
 
 /** A name and its text, in JSON, TOML or YAML. */
@@ -48,6 +60,8 @@ type ServerEntries = Readonly<Record<string, unknown>>;
 
 /** The sections that define servers. */
 export const SECTIONS = ["private_mcps", "mcpServers"] as const;
+/** The name of such a section. */
+export type SectionName = (typeof SECTIONS)[number];
 const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
 /** Finds the user's `config.yaml`, or the workspace file. */
@@ -112,7 +126,7 @@ export async function addServers(
 export async function editFile(
   app: App,
   { path, found }: TargetFile,
-  { text, mode, isMove, added }: Pick<ImportRecord, "isMove" | "added"> & {
+  { text, mode, isMove, added, replaced }: Pick<ImportRecord, "isMove" | "added" | "replaced"> & {
     readonly text: string;
     readonly mode?: number;
   },
@@ -124,7 +138,8 @@ export async function editFile(
     const earlier = readDone(app, path);
     const hasKey = found !== undefined && containsSecret(app, found.text);
     const backup = found && await backUp(found, { elsewhere: backupFolder(app), hasKey });
-    const done = { backup: backup ?? null, before, after, trusted, ...defined({ isMove, added }) };
+    const more = defined({ isMove, added, replaced });
+    const done = { backup: backup ?? null, before, after, trusted, ...more };
     try {
       await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
@@ -148,6 +163,11 @@ export interface FileUndo {
   readonly run: () => Promise<string>;
 }
 
+/** Returns whether the last edit of a file replaced a server. */
+export function isReplacement(app: App, path: string): boolean {
+  return readDone(app, path).at(-1)?.replaced !== undefined;
+}
+
 /** Returns whether the last edit of a file can be undone: a move of servers, or another edit. */
 export function canUndo(app: App, path: string, isMove = false): boolean {
   const last = readDone(app, path).at(-1);
@@ -161,7 +181,7 @@ export function canUndo(app: App, path: string, isMove = false): boolean {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { what = "the import", without }: {
+  { what: named = "the import", without }: {
     /** The name of the edit. */
     readonly what?: string;
     /** Removes the added entries from a text, for a file whose other parts were changed since. */
@@ -174,7 +194,8 @@ export async function findUndo(
   if (last === undefined) {
     throw usage(`Cannot undo: no import wrote ${path}`, "`--workspace` undoes one into .pml.json");
   }
-  const { backup, before, after } = last;
+  const { backup, before, after, replaced } = last;
+  const what = replaced === undefined ? named : `the replacement of ${replaced.name}`;
   const now = hashOf(found);
   // guard: undo-changed
   if (now !== after && now !== before) {
@@ -182,17 +203,17 @@ export async function findUndo(
     const isOpen = !isTrustable(path) ||
       found !== undefined && await app.policy.store.isTrusted(path, sha256(found.text));
     const remaining = async (text: string) =>
-      last.added === undefined || !isOpen
+      isOpen && replaced !== undefined
+        ? await withEarlier(target, last)
+        : last.added === undefined || !isOpen
         ? await without?.(text)
         : await withoutAdded(target, last.added);
     const rest = found && await remaining(found.text).catch(() => undefined);
     if (found !== undefined && rest !== undefined) {
       return undoOfPart(app, { path, present: found, rest, all, what });
     }
-    const kept = backup === null
-      ? "there was no file before it"
-      : `the file before it is ${backup}`;
-    throw fileNotChanged(path, `it was changed after ${what}; ${kept}`);
+    const kept = backup === null ? "there was no file" : `the file is ${backup}`;
+    throw fileNotChanged(path, `it was changed after ${what}; before it, ${kept}`);
   }
   const copy = backup === null ? undefined : await readInside(dirname(backup), basename(backup));
   // guard: undo-copy
@@ -223,6 +244,27 @@ async function withoutAdded(target: TargetFile, names: readonly string[]): Promi
   return await textWith(target, settings);
 }
 
+/**
+ * Returns the text of a file with the definition that an edit replaced, from the copy of the old
+ * file; undefined if the copy is another file.
+ */
+async function withEarlier(
+  target: TargetFile,
+  { backup, before, replaced }: ImportRecord,
+): Promise<string | undefined> {
+  if (backup === null || replaced === undefined) return undefined;
+  const copy = await readInside(dirname(backup), basename(backup));
+  if (hashOf(copy) !== before) return undefined;
+  const { name, into, section, title } = replaced;
+  const value = objectOf(await valueIn({ path: target.path, found: copy }));
+  const entry = objectOf(value[section])[title];
+  const isMoved = section !== into || title !== name;
+  return await textWith(target, [
+    ...isMoved ? [{ at: [into, name] as const, entry: undefined }] : [],
+    { at: [section, title], entry },
+  ]);
+}
+
 /** Returns the undo that removes only the part that PML added, because other parts changed since. */
 function undoOfPart(
   app: App,
@@ -235,8 +277,14 @@ function undoOfPart(
   },
 ): FileUndo {
   const isThere = rest !== present.text;
+  const isReplaced = all.at(-1)?.replaced !== undefined;
+  const part = isReplaced
+    ? `only the definition before ${what} comes back`
+    : `only the entries of ${what} will be removed`;
   const summary = isThere
-    ? `${path} was changed since: only the entries of ${what} will be removed`
+    ? `${path} was changed since: ${part}`
+    : isReplaced
+    ? `${path} has the definition before ${what}`
     : `${path} no longer has the entries of ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
@@ -248,7 +296,10 @@ function undoOfPart(
       await keepDone(app, path, all.slice(0, -1));
       const { backup = null } = all.at(-1) ?? {};
       if (backup !== null) await Deno.remove(backup).catch(unlessGone);
-      return `${path}: ${isThere ? `the entries of ${what} were removed` : "unchanged"}`;
+      const did = isReplaced
+        ? `the definition before ${what} is back`
+        : `the entries of ${what} were removed`;
+      return `${path}: ${isThere ? did : "unchanged"}`;
     });
   return { path, said: summary, run };
 }

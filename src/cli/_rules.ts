@@ -21,6 +21,7 @@ import { askForTools, type CommandContext, type Shown, type Typed } from "./_com
 import { agreed, changeOf, type FileChange } from "./_config_file.ts";
 import { suggestionFor, usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
+import type { YamlSetting } from "../config/yaml_text.ts";
 import { readersOf, readersText } from "./_readers.ts";
 import { denyingRule, unmetRule, whyUncovered } from "./_unmet_rules.ts";
 
@@ -151,23 +152,40 @@ export function ruleOf(typed = ""): string {
   return isServerName(typed) ? `${typed}:*` : typed;
 }
 
+/** The settings that remove the rules and the grants of a server from a file. */
+export interface RuleRemoval {
+  readonly workspace: boolean;
+  /** The parts that the file has: rules, grants, or both. */
+  readonly parts: readonly string[];
+  readonly settings: readonly YamlSetting[];
+}
+
 /**
- * Returns the changes that remove the rules of a server from the user's file and from a trusted
- * workspace file.
+ * Returns the settings that remove the rules and grants of a server from the user's file and from a
+ * trusted workspace file. Another server of that name would run by them.
  */
-export async function ruleRemovals(app: App, server: string): Promise<readonly FileChange[]> {
-  const changes: FileChange[] = [];
+export async function ruleRemovals(app: App, server: string): Promise<readonly RuleRemoval[]> {
+  const removals: RuleRemoval[] = [];
   for (const workspace of app.config().trusted ? [false, true] : [false]) {
-    const lists = objectOf((await listsIn(app, workspace)).permissions) as PresentLists;
+    const { permissions, grants } = await listsIn(app, workspace);
+    const lists = objectOf(permissions) as PresentLists;
     const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter((rule) => {
       const pattern = parsePattern(rule);
       return pattern.kind !== "any" && pattern.server === server;
     });
-    if (rules.length === 0) continue;
-    const settings = listSettings(lists, movedRules(lists, rules, undefined));
-    changes.push(await changeOf(app, { workspace, settings }));
+    const settings: YamlSetting[] = rules.length === 0
+      ? []
+      : [...listSettings(lists, movedRules(lists, rules, undefined))];
+    const granted = Object.keys(objectOf(grants));
+    const own = granted.filter((one) => one === server);
+    const at: YamlSetting["at"] = granted.length === 1 ? ["grants"] : ["grants", server];
+    // guard: replaced-grants
+    if (own.length > 0) settings.push({ at, entry: undefined });
+    const parts = [...rules.length > 0 ? ["rules"] : [], ...own.length > 0 ? ["grants"] : []];
+    if (parts.length === 0) continue;
+    removals.push({ workspace, parts, settings });
   }
-  return changes;
+  return removals;
 }
 
 /**

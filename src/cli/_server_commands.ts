@@ -14,19 +14,25 @@ export const IN_WORKSPACE = "write into the workspace's .pml.json instead of you
 /** The commands for servers. */
 export const SERVER_COMMANDS: readonly CommandRow[] = [
   {
-    usage: "add <server> [command...]",
-    does: "add a server: a command behind --, an address, a package, or one of a registry",
+    usage: "add [server] [command...]",
+    does:
+      "add a server: a command behind --, an address, a package, a module, or one of a registry",
     options: {
       "--json": "only show it, as JSON",
       "--url <address>": "the address of a server over HTTP",
       "--header <pairs...>": "a header for it: 'NAME: VALUE'; write a secret as ${VARIABLE}",
       "--env <pairs...>": "a variable for its command: NAME=VALUE, or NAME='${VARIABLE}'",
+      "--replace": "replace the server of that name, after it showed the difference",
+      "--undo": "bring back the definition that the last --replace replaced",
       "--workspace": IN_WORKSPACE,
+      "--no-workspace": "replace the one in your config.yaml",
     },
     examples: [
+      "pml add ./mcp/weather.ts",
       "pml add files -- npx -y @modelcontextprotocol/server-filesystem .",
       "pml add npm:@modelcontextprotocol/server-memory",
       "pml add notion --url https://mcp.notion.com/mcp",
+      "pml add notion --replace --url https://mcp.notion.com/sse",
     ],
   },
   {

@@ -217,10 +217,11 @@ export class StdioWire implements Wire {
       return;
     }
     const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
+    let lines = (this.#line ?? "") + text.slice(from, end);
     // A secret with colours in it would not be recognized.
     // guard: secret-coloured
-    const plain = withoutColours((this.#line ?? "") + text.slice(from, end));
-    const lines = this.#host.withoutSecrets(plain);
+    lines = withoutColours(lines);
+    lines = this.#host.withoutSecrets(lines);
     this.#line = text.slice(end);
     this.#stderr = (this.#stderr + lines).slice(-this.#limits.stderrBytes);
     this.#log?.add(lines);

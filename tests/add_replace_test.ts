@@ -1,0 +1,184 @@
+/**
+ * `pml add --replace`, and the keys that `pml add` needs, on a terminal.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
+import { assertError } from "./cli_greeter.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const [COMMAND = "", ...ARGS] = denoCommand("tests/kit/echo_server.ts");
+const ENV = ["--env", "DENO_DIR=${DENO_DIR}"];
+const ACCEPT = ["[y] accept", "y"] as const;
+const CONFIG = `# mine
+mcpServers:
+  git-hub: { command: "true" } # another one
+  echo:
+    command: ${COMMAND}
+    args: ${JSON.stringify(ARGS)}
+    env: { DENO_DIR: "\${DENO_DIR}" }
+    timeout: 5000
+permissions:
+  allow:
+    - echo:echo # the tool
+    - git:log
+grants:
+  echo: { net: [example.com] }
+`;
+
+async function withEcho(): Promise<Workspace> {
+  const ws = await makeWorkspace();
+  await writeFile(join(ws.home, "config.yaml"), CONFIG);
+  return ws;
+}
+
+const configOf = (ws: Workspace) => Deno.readTextFile(join(ws.home, "config.yaml"));
+
+Deno.test("pml add --replace shows the difference, removes the rules and grants after a yes, and undoes it", async () => {
+  await using ws = await withEcho();
+  // The earlier server is pinned by its first call.
+  assert.equal((await runPml(ws, ["call", "echo:echo", "text=hi"])).code, 0);
+  const replaced = await runPmlOnTerminal(ws, [
+    ...["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"],
+  ], {
+    typed: [
+      [/\+ +- other[^]*does not have: timeout[^]*Replace echo and start/, "y"],
+      [/- .*echo:echo[^]*Remove the rules and grants/, "y"],
+      ACCEPT,
+    ],
+  });
+  assert.equal(replaced.code, 0, replaced.stdout);
+  const text = await configOf(ws);
+  assert.match(text, /# mine\n/);
+  assert.match(text, /# another one/);
+  assert.match(text, /- other/);
+  assert.doesNotMatch(text, /echo:echo|grants|timeout|example\.com/);
+  // Its pins ended with it, so the new server is no changed one.
+  const call = await runPml(ws, ["call", "echo:echo", "text=hi"]);
+  assertError(call, { code: "APPROVAL_REQUIRED", exit: 1 });
+  const undone = await runPmlOnTerminal(ws, ["add", "--undo"], { typed: [["Continue?", "y"]] });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.equal(await configOf(ws), CONFIG);
+  assertError(await runPml(ws, ["add", "--undo"]), { code: "USAGE", exit: 2 });
+});
+
+Deno.test("pml add --replace brings the earlier server back if the table is declined, and after other changes", async () => {
+  await using ws = await withEcho();
+  const args = ["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"];
+  const yes = [/Replace echo and start/, "y"] as const;
+  const rules = [/rules and grants of echo/, "n"] as const;
+  const declined = await runPmlOnTerminal(ws, args, {
+    typed: [yes, rules, ["[N] decline", "n"]],
+  });
+  assert.equal(declined.code, 1, declined.stdout);
+  assert.equal(await configOf(ws), CONFIG);
+  const no = await runPmlOnTerminal(ws, args, { typed: [[yes[0], "n"]] });
+  assert.equal(no.code, 1, no.stdout);
+  assert.equal(await configOf(ws), CONFIG);
+  const failing = await runPmlOnTerminal(ws, ["add", "echo", "--replace", "--", "false"], {
+    typed: [yes, rules],
+  });
+  assert.equal(failing.code, 1);
+  assert.match(failing.stdout, /stays configured; .*`pml add --undo`/);
+  await writeFile(join(ws.home, "config.yaml"), `${await configOf(ws)}limits: { call_ms: 5000 }\n`);
+  const imports = await runPml(ws, ["import", "--undo"]);
+  assertError(imports, { code: "USAGE", exit: 2 });
+  const undone = await runPmlOnTerminal(ws, ["add", "--undo"], {
+    typed: [[/the replacement of echo[^]*Continue\?/, "y"]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  const text = await configOf(ws);
+  assert.match(text, /call_ms: 5000/);
+  assert.match(text, /timeout: 5000/);
+  assert.doesNotMatch(text, /false/);
+});
+
+Deno.test("pml add --replace needs a terminal, a new definition and one place, and adds a new name", async () => {
+  await using ws = await withEcho();
+  const piped = await runPml(ws, ["add", "echo", "--replace", "--", "true"]);
+  assertError(piped, { code: "APPROVAL_REQUIRED", exit: 1 });
+  assertError(await runPml(ws, ["add", "echo", "--replace"]), { code: "USAGE", exit: 2 });
+  const json = await runPml(ws, ["add", "echo", "--replace", "--json", "--", "true"]);
+  assert.match(JSON.parse(json.stdout).diff, /^- +command/m);
+  await writeFile(
+    ws.file(".pml.json"),
+    '{ "version": 1, "mcpServers": { "echo": { "command": "true" } } }',
+  );
+  const both = await runPml(ws, ["add", "echo", "--replace", "--json", "--", "true"]);
+  assert.match(both.stderr, /--no-workspace/);
+  const own = ["add", "echo", "--replace", "--no-workspace", "--json", "--", "true"];
+  assert.equal(JSON.parse((await runPml(ws, own)).stdout).path, join(ws.home, "config.yaml"));
+  const fresh = await runPml(ws, ["add", "fresh", "--replace", "--json", "--", "true"]);
+  assert.deepEqual(JSON.parse(fresh.stdout).definition, { command: "true", args: [] });
+  assert.equal(await configOf(ws), CONFIG);
+});
+
+Deno.test("pml add says whether the variable of a header is set, and where", async () => {
+  await using ws = await makeWorkspace({ env: { TIX_ENV: "env-0a1b2c3d4e5f" } });
+  await writeFile(join(ws.home, "keys.env"), 'TIX_FILE="file-0a1b2c3d4e5f"\n', { mode: 0o600 });
+  const added = async (header: string) => {
+    const args = [
+      "add",
+      "far",
+      "--url",
+      "https://far.example.com/mcp",
+      "--header",
+      header,
+      "--json",
+    ];
+    const { stdout, stderr } = await runPml(ws, args);
+    return stdout.startsWith("{") ? JSON.parse(stdout) : { stderr };
+  };
+  const table = [
+    ["Authorization: Bearer ${TIX_ENV}", { name: "TIX_ENV", set: true, from: "the environment" }],
+    ["Bearer ${TIX_FILE}", { name: "TIX_FILE", set: true, from: "the key file" }],
+    ["Authorization: Bearer ${TIX_NONE}", { name: "TIX_NONE", set: false }],
+  ] as const;
+  for (const [header, key] of table) {
+    const { keys, definition } = await added(header);
+    assert.deepEqual(keys, [key]);
+    assert.deepEqual(definition.headers, { Authorization: `Bearer \${${key.name}}` });
+  }
+  // A shell replaced the variable in double quotes.
+  assert.match((await added("Authorization: Bearer ")).error.hint, /single quotes/);
+  const shown = await runPmlOnTerminal(ws, [
+    ...["add", "far", "--url", "https://far.example.com/mcp"],
+    ...["--header", "Authorization: Bearer ${TIX_NONE}", "--header", "X-Own: ${tix}"],
+  ], { typed: [["start it?", "n"]] });
+  assert.match(shown.stdout, /needs TIX_NONE, which is not set: `pml key set TIX_NONE`/);
+  assert.match(shown.stdout, /^\$\{tix\} /m);
+});
+
+Deno.test("pml add --replace offers to keep a new key in place of the stored one", async () => {
+  await using far = new Scripted();
+  await using ws = await makeWorkspace();
+  const [old, now] = ["fc-0a1b2c3d4e5f60718293a4b5c6d7e8f9", "fc-99887766554433221100aabbccddeeff"];
+  const add = async (
+    key: string,
+    more: readonly string[],
+    typed: readonly (readonly [string | RegExp, string])[],
+  ) => {
+    const args = ["add", "far", ...more, "--url", new URL("/mcp", far.url).href];
+    return await runPmlOnTerminal(ws, [...args, "--header", `Authorization: Bearer ${key}`], {
+      typed,
+    });
+  };
+  const keep = [/Keep FAR_TOKEN for PML, as you typed it\?/, "y"] as const;
+  const first = await add(old, [], [["start it?", "y"], keep, ACCEPT]);
+  assert.equal(first.code, 0, first.stdout);
+  const second = await add(now, ["--replace"], [
+    [/FAR_TOKEN .*in the key file[^]*Replace far/, "y"],
+    [/present value of FAR_TOKEN\. Keep/, "y"],
+    ACCEPT,
+  ]);
+  assert.equal(second.code, 0, second.stdout);
+  const keys = await Deno.readTextFile(join(ws.home, "keys.env"));
+  assert.ok(keys.includes(now) && !keys.includes(old), keys);
+  assert.doesNotMatch(await configOf(ws), /fc-/);
+});
