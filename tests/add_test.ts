@@ -224,7 +224,7 @@ Deno.test("pml allow --workspace keeps the comments, the trust and the default r
   const untrusted = await runPml(ws, ["allow", "git:diff", "--workspace"]);
   assert.match(untrusted.stderr, /WORKSPACE_UNTRUSTED/);
   assert.equal(
-    (await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] })).code,
+    (await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] })).code,
     0,
   );
   const typed = [['Type "write"', "write"]] as const;

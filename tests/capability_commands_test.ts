@@ -182,7 +182,9 @@ Deno.test("a changed tool makes a capability stale: PML reports it, and asks bef
     join(ws.path, "weather.js"),
     WEATHER.replace("Weather of a city", "Weather of a city, and its mood"),
   );
-  const trust = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
+  const trust = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"]],
+  });
   assert.equal(trust.code, 0, trust.stdout);
   const shown = JSON.parse(
     (await runPml(ws, ["capability", "show", "my:weather", "--json"])).stdout,
@@ -199,7 +201,7 @@ Deno.test("a changed tool makes a capability stale: PML reports it, and asks bef
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stdout, /Oslo for 3/);
   // If a tool is gone, the call fails with the name of the tool.
   await writeFile(join(ws.path, "weather.js"), WEATHER.replaceAll("get", "fetch"));
-  await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
+  await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] });
   const gone = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.match(gone.stderr, /UNKNOWN_TOOL.*it calls "weather:get", which no longer exists/s);
 });

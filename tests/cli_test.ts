@@ -195,10 +195,10 @@ Deno.test("pml call ends at Ctrl-C, and leaves no process", async () => {
 Deno.test("pml call on a terminal asks to trust a server before it reads the arguments", async () => {
   await using ws = await greeting({ trusted: false });
   const greet = ["call", "greeter:greet", "name=you", "times=2"];
-  const no = await runPmlOnTerminal(ws, greet, { typed: [["Trust exactly this?", "n"]] });
+  const no = await runPmlOnTerminal(ws, greet, { typed: [["to trust exactly this", "no"]] });
   assert.equal(no.code, 1);
   assert.match(no.stdout, /APPROVAL_DECLINED/);
-  const yes = await runPmlOnTerminal(ws, greet, { typed: [["Trust exactly this?", "y"]] });
+  const yes = await runPmlOnTerminal(ws, greet, { typed: [["to trust exactly this", "trust"]] });
   assert.equal(yes.code, 0, yes.stdout);
   assert.match(yes.stdout, /hello hello you/);
 });
@@ -224,10 +224,14 @@ Deno.test("pml trust needs a terminal, shows everything, and trusts exactly that
   assert.ok(shown.facts.join("\n").includes(hash));
   const piped = await runPml(ws, ["trust"], { stdin: "trust\n" });
   assertError(piped, { code: "APPROVAL_REQUIRED", exit: 1 });
-  const declined = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "n"]] });
+  const declined = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [["to trust exactly this", "no"]],
+  });
   assert.equal(declined.code, 1);
   assertError(await runPml(ws, greet), { code: "WORKSPACE_UNTRUSTED", exit: 1 });
-  const trusted = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
+  const trusted = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"]],
+  });
   assert.equal(trusted.code, 0);
   for (const fact of shown.facts) assert.ok(trusted.stdout.includes(fact), fact);
   assert.equal((await runPml(ws, greet)).stdout, "hello you\n");

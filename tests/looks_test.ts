@@ -27,7 +27,7 @@ Deno.test("pml without arguments shows the state and proposes the next step", as
     return /^Next: (pml \w+)/m.exec(stdout)?.[1];
   };
   assert.equal(await nextOf(), "pml trust");
-  await runPmlOnTerminal(ws, ["trust"], { typed: [[/Trust exactly this\?.*\[N\] no/s, "y"]] });
+  await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] });
   assert.equal(await nextOf(), "pml init");
   await runPml(ws, ["init", "--yes"]);
   assert.equal(await nextOf(), "pml search");
@@ -144,7 +144,7 @@ Deno.test("questions and errors wrap between words, commands do not, and no othe
   // Values are indented deeper than PML's own lines.
   assert.deepEqual(call.filter((line) => /^ {0,9}(?:Server|Tool): /.test(line)).length, 2);
   assert.match(call.join(" ").replace(/\s+/g, " "), new RegExp(words));
-  const trust = await linesOf(["trust"], /Trust exactly this\?.*\[N\]\s+no/s);
+  const trust = await linesOf(["trust"], /to\s+trust\s+exactly\s+this/s);
   assert.ok(trust.some((line) => /\bsha256 [0-9a-f]{64}\b|^ +[0-9a-f]{64}\)/.test(line)));
   const failed = await runPmlOnTerminal(ws, ["tools", "nothing", "of", "this", "kind"], {
     command,

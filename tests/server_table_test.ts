@@ -239,14 +239,14 @@ Deno.test("the first trust of a workspace file offers the table of its servers, 
     );
   await own("one");
   const first = await runPmlOnTerminal(at.ws, ["trust"], {
-    typed: [[/Trust exactly this\?/, "y"], [/Start this server now/, "y"], ACCEPT],
+    typed: [["to trust exactly this", "trust"], [/Start this server now/, "y"], ACCEPT],
   });
   assert.equal(first.code, 0, first.stdout);
   const { permissions } = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
   assert.deepEqual(permissions.allow, ["pages:read_page", "pages:read_file"]);
   await own("two");
   const later = await runPmlOnTerminal(at.ws, ["trust"], {
-    typed: [[/Trust exactly this\?/, "y"]],
+    typed: [["to trust exactly this", "trust"]],
   });
   assert.equal(later.code, 0, later.stdout);
   assert.doesNotMatch(later.stdout, /Start this server now/);

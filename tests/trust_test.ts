@@ -19,7 +19,7 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const CRM = { command: "node", args: ["crm.mjs"] };
 const FILES = { "crm.mjs": tinyServer('"fine"'), "good.txt": "good\n" };
-const TRUST: TerminalInput = [/Trust exactly this\?.*\[N\] no/s, "y"];
+const TRUST: TerminalInput = ["to trust exactly this", "trust"];
 
 function makeScene(more: Readonly<Record<string, unknown>> = {}): Promise<Workspace> {
   const permissions = { allow: ["crm:*", "filesystem:read_file"] };
@@ -307,6 +307,30 @@ Deno.test("pml why shows the state of the server, its approval, and the tokens",
   assert.ok(tokens > 5 && tokens < 100, tokens);
 });
 
+Deno.test("pml trust marks no rule as new that the user wrote with PML, and marks the others", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  const write: TerminalInput[] = [["exactly this", "write"]];
+  await runPmlOnTerminal(ws, ["allow", "git:add", "--workspace"], { typed: write });
+  await runPmlOnTerminal(ws, ["call", "filesystem:write_file", "path=a.txt", "content=x"], {
+    typed: [[/May it run\?.*\[N\] no/, "a"]],
+  });
+  assert.ok(await isTrusted(ws));
+  const file = ws.file(".pml.json");
+  const content = JSON.parse(await readFile(file, "utf8"));
+  assert.ok(content.permissions.allow.includes("filesystem:write_file"), "by the answer");
+  content.permissions.allow.push("sqlite:execute");
+  await writeFile(file, JSON.stringify(content));
+  const { facts } = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  const marked = facts.filter((line: string) => /^[+-] /.test(line));
+  assert.deepEqual(marked, ["+ runs unasked: sqlite:execute"]);
+  assert.ok(facts.includes("runs unasked: git:add"));
+  // PML edits no untrusted file, so its marks stay.
+  await runPmlOnTerminal(ws, ["allow", "git:push", "--workspace"], { typed: [] });
+  const again = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  assert.deepEqual(again.facts, facts);
+});
+
 Deno.test("pml trust reports an unreachable registry if the user configured it; pml doctor reports any", async () => {
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: "" },
@@ -316,14 +340,14 @@ Deno.test("pml trust reports an unreachable registry if the user configured it; 
   // No process listens at this port, so no registry is reached.
   const proxy = "network: { proxy: http://127.0.0.1:9 }\n";
   await writeFile(join(ws.home, "config.yaml"), proxy);
-  const trust = (first: RegExp) => runPmlOnTerminal(ws, ["trust"], { typed: [[first, "y"]] });
-  const quiet = await trust(/Trust exactly this\?/);
+  const trust = () => runPmlOnTerminal(ws, ["trust"], { typed: [TRUST] });
+  const quiet = await trust();
   assert.equal(quiet.code, 0, quiet.stdout);
   assert.doesNotMatch(quiet.stdout, /registry/);
   assert.match((await runPml(ws, ["doctor"])).stdout, /^warn registry .*Cannot reach/m);
   const named = `${proxy}registries: ["https://registry.example.com/mcp"]\n`;
   await writeFile(join(ws.home, "config.yaml"), named);
   assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
-  const result = await trust(/Trust exactly this\?/);
+  const result = await trust();
   assert.match(result.stdout, /warning: a rule allows "far": .*cannot reach the registry/);
 });

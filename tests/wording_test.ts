@@ -42,7 +42,9 @@ Deno.test("commands print the texts of their golden files", async () => {
 
 Deno.test("commands that ask print the texts of their golden files", async () => {
   await using ws = await greeting({ trusted: false });
-  const trust = await runPmlOnTerminal(ws, ["trust"], { typed: [[/\[N\] no/, "y"]] });
+  const trust = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"]],
+  });
   assert.equal(trust.code, 0, trust.stdout);
   for (const value of ["greeter.ts", "filesystem:read_file"]) {
     assert.ok(trust.stdout.includes(value), value);

@@ -12,7 +12,6 @@ import { type CommandContext, recordAction, type Shown, type Typed } from "./_co
 import { setForPerson } from "./_config_file.ts";
 import { answersOf, toolSetText } from "../policy/approvals.ts";
 import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
-import { YES_OR_NO } from "../protocol/answers.ts";
 import type { Call } from "../protocol/call.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -176,7 +175,7 @@ async function decideSet(
     tell(toolSetText(set));
     const question = `Allow these ${tools.length} tools?`;
     // guard: set-unread
-    if (await askReply(question, { answers: YES_OR_NO, signal }) !== "Yes") {
+    if (await askReply(question, { signal }) !== "Yes") {
       tell(`Not answered. Still pending, expires ${new Date(expires).toTimeString().slice(0, 5)}.`);
       return "left";
     }

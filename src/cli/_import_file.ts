@@ -349,10 +349,9 @@ export async function replace(app: App, { path, found, text, trusted }: {
 }): Promise<void> {
   const { store } = app.policy;
   const [from, to] = [sha256(found.text), sha256(text)];
-  // Both texts are trusted while the file is written, so that a crash in between loses no trust.
-  if (trusted) await store.move(path, { from, to: [from, to] });
-  await place(path, { text, mode: found.mode, over: found.text });
-  if (trusted) await store.move(path, { from: to, to: [to] });
+  const write = () => place(path, { text, mode: found.mode, over: found.text });
+  if (trusted) await store.whileWriting(path, { from, to }, write);
+  else await write();
   await recordAction({ app }, "file written", { path, before: from, after: to });
 }
 

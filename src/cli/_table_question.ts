@@ -34,6 +34,12 @@ export type TableResult =
 
 /** How often a table is shown again because a server changed its tools meanwhile. */
 const MOST_CHANGES = 3;
+const ANSWERS = [
+  { reply: "accept", key: "y", name: "accept" },
+  { reply: "texts", key: "t", name: "texts of tools" },
+  { reply: "edit", key: "e", name: "edit" },
+  { reply: "decline", key: "n", name: "decline" },
+] as const;
 const EDIT = /^(all|\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*) +(allow|ask|deny)$/;
 
 /**
@@ -129,11 +135,10 @@ async function answerTo(
     const rules = count === 0
       ? "Accept, without a rule?"
       : `Write ${counted(count, "rule")} ${reach}?`;
-    const keys = { y: "accept", t: "texts of tools", e: "edit", n: "decline" };
-    const key = await askKey(rules, { keys, otherwise: "n", signal });
-    if (key === "y") return { chosen, read };
-    if (key === "n" || key === undefined) return undefined;
-    if (key === "t") {
+    const reply = await askKey(rules, { answers: ANSWERS, otherwise: "decline", signal });
+    if (reply === "accept") return { chosen, read };
+    if (reply === "decline" || reply === "cancelled") return undefined;
+    if (reply === "texts") {
       const line = await askWord("Numbers of tools, such as 1-3,7, or all", signal);
       for (const row of rowsIn(table.rows, line ?? "")) {
         tell(textsOf(row));

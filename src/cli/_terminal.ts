@@ -39,23 +39,31 @@ export function needPerson(tried: string, also = "; `--json` only shows it"): vo
   });
 }
 
-/** The key of each answer on a terminal, and its name. */
+/** A key that answers a question. */
+export interface KeyAnswer<T extends string> {
+  readonly reply: T;
+  /** In lower case. */
+  readonly key: string;
+  /** What is shown after the key was pressed. */
+  readonly name: string;
+  /** What the question shows; the name by default. */
+  readonly label?: string;
+}
+
+/** The key of each answer to an approval request on a terminal, and its name. */
 const KEYS: Readonly<Record<OfferedAnswer["reply"], readonly [key: string, name: string]>> = {
   Yes: ["y", "yes"],
   Session: ["s", "for this session"],
   Always: ["a", "always"],
   Reads: ["r", "always for these tools that read"],
   All: ["t", "always for these tools"],
-  No: ["N", "no"],
+  No: ["n", "no"],
   Never: ["d", "never"],
 };
 
 /** The options of `askReply`. */
 interface ReplyOptions {
-  /**
-   * The answers to an approval request. Keys within a second after the request appeared are
-   * discarded. Missing if it is another question, which is answered yes or no.
-   */
+  /** The offered answers; yes and no by default. */
   readonly answers?: readonly OfferedAnswer[];
   /** Whether a yes applies once only, which the question then shows. */
   readonly once?: boolean;
@@ -64,85 +72,66 @@ interface ReplyOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Asks for one key: y, n, or that of another offered answer. Enter is no. Input from before the
- * question is discarded. Returns "cancelled" if the user stops.
- */
+/** Asks for y, n, or the key of another offered answer, as `askKey` does. Enter is no. */
 export async function askReply(
   message: string,
-  { answers: approvals, once = false, pending = "", signal }: ReplyOptions,
+  { answers = YES_OR_NO, once = false, ...options }: ReplyOptions,
 ): Promise<ApprovalReply> {
-  const answers = approvals ?? YES_OR_NO;
-  const replies = new Map<string, OfferedAnswer["reply"]>([["\r", "No"], ["\n", "No"]]);
-  for (const { reply } of answers) replies.set(KEYS[reply][0].toLowerCase(), reply);
+  const keys = answers.map((answer) => {
+    const [key, name] = KEYS[answer.reply];
+    return { reply: answer.reply, key, name, label: labelOf(answer, once) };
+  });
+  return await askKey(message, { ...options, answers: keys, otherwise: "No" });
+}
+
+/** Returns the effect of an answer. */
+function labelOf({ reply, tools }: OfferedAnswer, once: boolean): string {
+  if (reply === "Yes" && once) return "once";
+  if (reply === "Reads") return `${tools} tools that read`;
+  return reply === "All" ? `${tools} tools` : KEYS[reply][1];
+}
+
+/**
+ * Asks for one key. Input from before the question, and within a second after it appeared, is
+ * discarded. Returns "cancelled" if the user stops.
+ */
+export async function askKey<T extends string>(
+  message: string,
+  { answers, otherwise, pending = "", signal }: {
+    readonly answers: readonly KeyAnswer<T>[];
+    /** The reply that Enter gives, too. Its key is shown in upper case. */
+    readonly otherwise: NoInfer<T>;
+    /** The text after the valid keys, for an invalid key. */
+    readonly pending?: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<T | "cancelled"> {
+  const shown = answers.map(({ reply, key, name, label = name }) =>
+    `[${reply === otherwise ? key.toUpperCase() : key}] ${label}`
+  );
   // In raw mode each key comes at once, and none is shown.
   setRaw();
   try {
-    await dropTyped(signal, { least: approvals === undefined ? 0 : SHOWN_MS });
-    const keys = answers.map((answer) => keyText(answer, once)).join("  ");
-    tell(`${message} ${keys} `, { end: "", paint: paintQuestion });
+    await dropTyped(signal, { least: SHOWN_MS });
+    tell(`${message} ${shown.join("  ")} `, { end: "", paint: paintQuestion });
     for (;;) {
       const key = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
       if (BREAK_OFF.includes(key)) {
         tell("");
         return "cancelled";
       }
-      const reply = replies.get(key);
-      if (reply !== undefined) {
-        tell(KEYS[reply][1]);
-        return reply;
+      const isEnter = ["\r", "\n"].includes(key);
+      const answer = answers.find((one) => isEnter ? one.reply === otherwise : one.key === key);
+      if (answer !== undefined) {
+        tell(answer.name);
+        return answer.reply;
       }
       await dropTyped(signal, { quiet: WORD_MS });
-      const keys = answers.map(({ reply }) => KEYS[reply][0].toLowerCase());
+      const keys = answers.map((one) => one.key);
       tell(`\nPress ${keys.slice(0, -1).join(", ")} or ${keys.at(-1)}.${pending} `, { end: "" });
     }
   } finally {
     // If the user types a whole word, the rest must not answer the next question, or reach the shell.
-    await dropTyped(signal);
-    commandProcess().stdin.setRaw(false);
-  }
-}
-
-/** Returns the key of an answer, and its effect. */
-function keyText({ reply, tools }: OfferedAnswer, once: boolean): string {
-  const [key, name] = KEYS[reply];
-  if (reply === "Yes") return `[${key}] ${once ? "once" : name}`;
-  if (reply === "Reads") return `[${key}] ${tools} tools that read`;
-  return reply === "All" ? `[${key}] ${tools} tools` : `[${key}] ${name}`;
-}
-
-/**
- * Asks for one of these keys. Input from before the question is discarded. Returns undefined if the
- * user stops.
- */
-export async function askKey(
-  message: string,
-  { keys, otherwise, signal }: {
-    /** The keys, in lower case, with the meaning of each. */
-    readonly keys: Readonly<Record<string, string>>;
-    /** The key whose meaning Enter has, too. */
-    readonly otherwise: string;
-    readonly signal: AbortSignal;
-  },
-): Promise<string | undefined> {
-  const shown = Object.entries(keys).map(([key, meaning]) =>
-    `[${key === otherwise ? key.toUpperCase() : key}] ${meaning}`
-  );
-  setRaw();
-  try {
-    await dropTyped(signal);
-    tell(`${message} ${shown.join("  ")} `, { end: "", paint: paintQuestion });
-    for (;;) {
-      const typed = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
-      const key = ["\r", "\n"].includes(typed) ? otherwise : typed;
-      if (BREAK_OFF.includes(key) || Object.hasOwn(keys, key)) {
-        tell(keys[key] ?? "");
-        return BREAK_OFF.includes(key) ? undefined : key;
-      }
-      await dropTyped(signal, { quiet: WORD_MS });
-      tell(`\nPress ${Object.keys(keys).join(", ")}. `, { end: "" });
-    }
-  } finally {
     await dropTyped(signal);
     commandProcess().stdin.setRaw(false);
   }

@@ -13,7 +13,7 @@ import { readPlain } from "../io/private_files.ts";
 import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { offerTable } from "./_table_question.ts";
-import { agrees, needPerson } from "./_terminal.ts";
+import { isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 import { typedPath } from "./command_process.ts";
 
@@ -109,14 +109,15 @@ async function namedByRules(
 }
 
 /**
- * Shows the parts without an approval, and stores the approval if the user answers yes. Returns
+ * Shows the parts without an approval, and stores the approval if the user types a word. Returns
  * whether they did.
  */
 export async function askUntrusted(
   { facts, accept }: Pick<Unapproved, "facts" | "accept">,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!await agrees("Trust exactly this?", { signal }, facts)) return false;
+  for (const fact of facts) tell(fact);
+  if (!await isTyped("trust", "trust exactly this", signal)) return false;
   await accept();
   return true;
 }

@@ -14,7 +14,9 @@ const OUTSIDE = "outside the workspace, so it is read after a yes, and asked abo
  * Returns a line for each definition of a file. A terminal shows the lines unchanged, so invisible
  * characters are escaped.
  */
-export async function trustLines({ lines, modules }: ShownFile): Promise<readonly string[]> {
+export async function trustLines(
+  { lines, modules }: Pick<ShownFile, "lines" | "modules">,
+): Promise<readonly string[]> {
   return [
     ...await lines(),
     ...modules.map(({ name, integrity, outside }) =>

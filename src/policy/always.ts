@@ -61,10 +61,8 @@ async function edit(
   if (to === from) return;
   // Every call would fail if the file became too long to read.
   if (bytes.length > RULES_FILE_MAX) throw tooLong(file, bytes.length);
-  // Both versions are trusted while the file is written, so that a crash in between loses no trust.
-  await trusted.move(file, { from, to: [from, to] });
-  await writeWhole(file, { bytes, mode: before.mode, over: before.bytes });
-  await trusted.move(file, { from: to, to: [to] });
+  const write = () => writeWhole(file, { bytes, mode: before.mode, over: before.bytes });
+  await trusted.whileWriting(file, { from, to }, write);
 }
 
 /** Adds rules to a list of the user's file in one edit, and removes them from the other lists. */

@@ -18,11 +18,12 @@ import type { Keys } from "../config/keys.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
+import { readWorkspaceFile, type WorkspaceFile } from "../config/file.ts";
 import { FILE_NAME, pathExists, realPathOf } from "../config/workspace.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
 import { isRegularFile, type WarningLog } from "../io/private_files.ts";
-import { TrustStore } from "./trust.ts";
+import { type TrustLines, TrustStore } from "./trust.ts";
 import type { RuleFile } from "./rule_file.ts";
 import type { PinnedWorkspace } from "./pinned_workspace.ts";
 import {
@@ -92,7 +93,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
 
   private constructor(loaded: LoadedConfig, parts: PolicyParts) {
     this.#parts = parts;
-    this.store = new TrustStore(loaded.environment.home, parts.log);
+    this.store = new TrustStore(loaded.environment.home, parts.log, (path) => this.#linesAt(path));
     this.trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = this.#snapshotOf(loaded, NO_TRUST);
@@ -416,7 +417,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   }
 
   async #shownFile(): Promise<ShownFile | undefined> {
-    const { environment, file, workspace: { root } } = this.#loaded;
+    const { file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
     const listed = file.path === file.realPath && isTrustedByVariable(this.#loaded);
     const named = file.servers.flatMap((server) => moduleOf(server) ?? [])
@@ -434,16 +435,29 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
       path: file.path,
       linked: file.path !== file.realPath,
       hash,
-      lines: async () => {
-        const { builtins } = this.#parts;
-        const { register, plain } = this;
-        const { shownLines } = await import("../config/shown.ts");
-        return shownLines(file, { ...environment, builtins, register, plain });
-      },
+      lines: () => this.#linesOf(file),
       servers: file.servers.map(({ name }) => name),
       modules,
       listed,
     };
+  }
+
+  /** Returns the lines of a question about a workspace file, without those about code. */
+  async #linesOf(file: WorkspaceFile): Promise<readonly string[]> {
+    const { environment } = this.#loaded;
+    const { builtins } = this.#parts;
+    const { register, plain } = this;
+    const { shownLines } = await import("../config/shown.ts");
+    return shownLines(file, { ...environment, builtins, register, plain });
+  }
+
+  async #linesAt(path: string): Promise<TrustLines | undefined> {
+    const file = await readWorkspaceFile(path, { problems: [], warnings: [] });
+    if (file === undefined) return undefined;
+    const { trustLines } = await import("./_trust_facts.ts");
+    // The hash of a module's code is no part of the file, so an edit does not approve it.
+    const lines = await trustLines({ lines: () => this.#linesOf(file), modules: [] });
+    return { hash: file.hash.replace("sha256-", ""), lines };
   }
 }
 

@@ -37,6 +37,16 @@ export interface TrustRecord {
   readonly shown?: readonly string[] | undefined;
 }
 
+/** The lines that a question about a file shows for these bytes. */
+export interface TrustLines {
+  /** The SHA-256 hash of the bytes, in hex. */
+  readonly hash: string;
+  readonly lines: readonly string[];
+}
+
+/** Reads the present file at a path. Returns undefined if there is none that can be read. */
+export type TrustLinesReader = (path: string) => Promise<TrustLines | undefined>;
+
 /** Returns the hash of a file's bytes, as records have it. */
 export function hashOf(bytes: Uint8Array | string): string {
   return sha256(bytes);
@@ -49,11 +59,17 @@ export function hashOf(bytes: Uint8Array | string): string {
 export class TrustStore {
   readonly #folder: string;
   readonly #log: WarningLog;
+  readonly #linesAt: TrustLinesReader;
 
   /** Takes the PML home; opens nothing yet. Unreadable records trust nothing. */
-  constructor(home: string, log: WarningLog) {
+  constructor(
+    home: string,
+    log: WarningLog,
+    linesAt: TrustLinesReader = () => Promise.resolve(undefined),
+  ) {
     this.#folder = join(home, "trust");
     this.#log = log;
+    this.#linesAt = linesAt;
   }
 
   /** Returns whether a file with exactly these bytes is trusted at this path. */
@@ -112,13 +128,39 @@ export class TrustStore {
   /** Moves the trust to bytes that PML itself writes. Does nothing if `from` is not trusted. */
   async move(
     path: string,
-    { from, to }: { readonly from: string; readonly to: readonly string[] },
+    { from, to, edit }: {
+      readonly from: string;
+      readonly to: readonly string[];
+      /** The lines before and after the edit. */
+      readonly edit?: readonly [TrustLines, TrustLines] | undefined;
+    },
   ): Promise<void> {
     // guard: trust-moves
     await this.#change(
       path,
-      (record) => record?.hashes.includes(from) ? { ...record, hashes: to } : record,
+      (record) => record?.hashes.includes(from) ? { ...edited(record, edit), hashes: to } : record,
     );
+  }
+
+  /**
+   * Writes other bytes to a trusted file. The trust moves with them, and so do the lines of the
+   * question: the user asked for the edit, so a later question does not show its lines as new.
+   */
+  async whileWriting(
+    path: string,
+    { from, to }: { readonly from: string; readonly to: string },
+    write: () => Promise<void>,
+  ): Promise<void> {
+    const before = await this.#linesAt(path);
+    // Both versions are trusted while the file is written, so that a crash in between loses no trust.
+    await this.move(path, { from, to: [from, to] });
+    await write();
+    const after = await this.#linesAt(path);
+    const moved = { from: to, to: [to] };
+    // Another program may have changed the file meanwhile.
+    // guard: edited-lines
+    if (before?.hash !== from || after?.hash !== to) return await this.move(path, moved);
+    await this.move(path, { ...moved, edit: [before, after] });
   }
 
   /** Runs `work` while no other process edits the file; removes files of killed processes. */
@@ -148,6 +190,18 @@ export class TrustStore {
     const parse = (json: unknown) => parseRecord(json, isItsPath);
     return readPrivate(join(this.#folder, name), parse, this.#log);
   }
+}
+
+/** Returns a record whose shown lines have the difference of an edit. */
+function edited(
+  record: TrustRecord,
+  edit: readonly [TrustLines, TrustLines] | undefined,
+): TrustRecord {
+  if (edit === undefined || record.shown === undefined) return record;
+  const [before, after] = edit.map(({ lines }) => lines) as [readonly string[], readonly string[]];
+  const kept = record.shown.filter((line) => !before.includes(line) || after.includes(line));
+  const added = after.filter((line) => !before.includes(line) && !kept.includes(line));
+  return { ...record, shown: [...kept, ...added] };
 }
 
 function fileNameOf(path: string): string {

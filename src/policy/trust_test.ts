@@ -87,6 +87,39 @@ Deno.test("move() transfers the trust only from trusted bytes", async () => {
   assert.equal((await at.store.record(at.file))?.servers.db, "kept");
 });
 
+Deno.test("the lines of an edit by PML are not new in the next question, and other lines are", async () => {
+  await using at = await fixture();
+  let present = { hash: HASH, lines: ["first", "gone", "environment"] };
+  const store = new TrustStore(at.home, { warn: assert.fail }, () => Promise.resolve(present));
+  const shown = async () => (await store.record(at.file))?.shown;
+  const write = (lines: readonly string[], hash = OTHER) => async () => {
+    present = { hash, lines: [...lines] };
+    await Promise.resolve();
+  };
+  const trusted = { path: at.file, hash: HASH, servers: {}, shown: ["first", "gone", "code"] };
+  await store.trust(trusted);
+  // "environment" is new since the answer, and no part of the edit.
+  await store.whileWriting(
+    at.file,
+    { from: HASH, to: OTHER },
+    write(["first", "added", "environment"]),
+  );
+  assert.deepEqual(await shown(), ["first", "code", "added"]);
+  assert.equal(await store.isTrusted(at.file, OTHER), true);
+  // Another program wrote before or after PML.
+  for (const [before, after] of [["c".repeat(64), OTHER], [HASH, "c".repeat(64)]] as const) {
+    await store.trust(trusted);
+    present = { hash: before, lines: ["first"] };
+    await store.whileWriting(at.file, { from: HASH, to: OTHER }, write(["first", "bad"], after));
+    assert.deepEqual(await shown(), trusted.shown);
+    assert.equal(await store.isTrusted(at.file, OTHER), true);
+  }
+  // An untrusted file stays untrusted.
+  await store.trust(trusted);
+  await store.whileWriting(at.file, { from: OTHER, to: HASH }, write(["first"], HASH));
+  assert.deepEqual(await shown(), trusted.shown);
+});
+
 Deno.test("a corrupt record, one of another path, or a link trusts nothing and causes a warning", async () => {
   await using at = await fixture();
   await at.store.trust({ path: at.file, hash: HASH, servers: {} });

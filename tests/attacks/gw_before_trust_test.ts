@@ -162,7 +162,7 @@ for (const [name, make] of Object.entries(WAYS)) {
     assert.equal((await pml.close()).code, 0);
 
     const trusted = await runPmlOnTerminal(ws, ["trust"], {
-      typed: [["Trust exactly this?", "y"]],
+      typed: [["to trust exactly this", "trust"]],
     });
     assert.equal(trusted.code, 0, trusted.stdout);
     await using again = new RawStdio(ws, {

@@ -85,8 +85,8 @@ Deno.test("a rule that names a server is not an approval before the user has see
     pml: { version: 1, permissions: { allow: ["named:*"] } },
   });
   const typed = [
-    [/Trust exactly this\?.*\[N\] no/s, "y"],
-    [/A rule allows "named"[^]*\[N\] no/, "n"],
+    ["to trust exactly this", "trust"],
+    [/A rule allows "named"[^]*to trust exactly this/, "no"],
   ] as const;
   assert.equal((await runPmlOnTerminal(ws, ["trust"], { typed })).code, 0);
   assert.match((await runPml(ws, ["why", "named:go"])).stdout, /named:go: runs/);
@@ -108,8 +108,8 @@ Deno.test("pml trust shows the servers that rules name, and a yes answers their 
     pml: { version: 1, permissions: { allow: ["named:*", "*", "nowhere:*"] } },
   });
   const typed = [
-    [/Trust exactly this\?.*\[N\] no/s, "y"],
-    [/Yes lets PML use "named"[^]*\[N\] no/, "y"],
+    ["to trust exactly this", "trust"],
+    [/Yes lets PML use "named"[^]*to trust exactly this/, "trust"],
   ] as const;
   const result = await runPmlOnTerminal(ws, ["trust"], { typed });
   assert.equal(result.code, 0, result.stdout);

@@ -130,10 +130,10 @@ Deno.test("`pml trust` on a terminal trusts the file, without a restart (PM1)", 
   assert.equal(codeOf(await answerOf(pml, RUN)), "WORKSPACE_UNTRUSTED");
   assert.notEqual((await runPml(ws, ["trust"], { stdin: "trust\n" })).code, 0, "no terminal");
   assert.equal(codeOf(await answerOf(pml, RUN)), "WORKSPACE_UNTRUSTED");
-  const typed = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "n"]] });
+  const typed = await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "no"]] });
   assert.equal(typed.code, 1, "another word");
   assert.equal(codeOf(await answerOf(pml, RUN)), "WORKSPACE_UNTRUSTED");
-  await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
+  await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] });
   assert.equal(textOf(await answerOf(pml, RUN)), "ran");
   await endWell(ws, pml);
 });
