@@ -108,7 +108,11 @@ Deno.test("pml dev prints the exact grant that is missing, and the grant works a
     grants: { weather: { env: ["TOWN"] } },
   });
   assert.deepEqual(told.network?.ask, { net: ["example.com"] });
-  const result = await runPml(ws, ["dev", "--no-types", "weather.ts"], { stdin: "variable", env });
+  const result = await runPml(ws, ["dev", "--no-types", "weather.ts"], {
+    stdin: "variable\nvariable",
+    env,
+  });
+  assert.equal(result.stdout.match(/then run `pml trust`/g)?.length, 1, "the lines come once");
   const [, pasted = ""] = /then run `pml trust`:\n(\{[\s\S]*?^\})$/m.exec(result.stdout) ?? [];
   assert.deepEqual(JSON.parse(pasted), told.variable?.config);
 
@@ -203,6 +207,44 @@ Deno.test("a call of a module of the configuration reports that the file was sav
   assert.equal(dev.events.filter(({ event }) => event === "call").length, 1);
 });
 
+Deno.test("pml dev asks once for a module of the workspace file, stores nothing, and asks about new rights", async () => {
+  const code = (version: number, more = "") =>
+    module({
+      now: `return "v${version} " + await Deno.readTextFile("a.txt");`,
+      asked: 'return "asked";',
+    }, ` permissions: { read: ["."] ${more} },`);
+  await using ws = await makeWorkspace({
+    files: { "weather.ts": code(1), "a.txt": "rain" },
+    pml: {
+      private_mcps: { wx: { type: "deno", path: "./weather.ts" } },
+      permissions: { allow: ["wx:now"], ask: ["wx:asked"] },
+    },
+  });
+  const elsewhere = async () => {
+    const { stdout } = await runPml(ws, ["call", "wx:now", "--json"]);
+    return JSON.parse(stdout).error?.code;
+  };
+  assert.equal(await elsewhere(), undefined, "its code is approved");
+  const result = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
+    typed: [
+      [/✔ wx: now, asked [^]*> $/, "now"],
+      [/v1 rain[^]*> $/, () => save(ws, code(2))],
+      [/May it run\? \[y\] yes {2}\[N\] no $/, "y"],
+      [/v2 rain[^]*> $/, () => save(ws, code(3))],
+      [/v3 rain[^]*> $/, async () => assert.equal(await elsewhere(), "APPROVAL_STALE")],
+      [/^$/, "asked"],
+      // A rule of the user asks each time.
+      [/May it run\?.*never $/, "y"],
+      [/asked[^]*✔ asked[^]*> $/, "now"],
+      [/v3 rain[^]*> $/, () => save(ws, code(4, ', write: ["."]'))],
+      [/reads and writes the workspace[^]*May it run\?.*\[N\] no $/, "n"],
+      [/APPROVAL_DECLINED[^]*> $/, "\x03"],
+    ],
+  });
+  assert.equal(result.code, 130, result.stdout);
+  assert.equal(await elsewhere(), "APPROVAL_STALE");
+});
+
 Deno.test("pml dev waits for a deleted file, and checks it when it exists again", async () => {
   await using ws = await makeWorkspace({ files: { "weather.ts": say(1) } });
   await using dev = new Dev(ws);
@@ -255,7 +297,8 @@ Deno.test("on a terminal pml dev has a prompt, Enter repeats the last call, and 
       [/v1 Oslo[^]*✔ today \(\d+ ms\)[^]*> $/, ""],
       [/v1 Oslo[^]*> $/, () => save(ws, say(2))],
       [/v2 Oslo[^]*✔ today \(again, \d+ ms\)[^]*> $/, "today city=Rome"],
-      [/v2 Rome[^]*> $/, () => save(ws, `${say(2)}const b = ;\n`)],
+      [/v2 Rome[^]*> $/, "help"],
+      [/^Tools: today$[^]*> $/m, () => save(ws, `${say(2)}const b = ;\n`)],
       [/✘ weather\.ts:8:11: Expression expected[^]*Fix the syntax error[^]*> $/, "\x03"],
     ],
   });
@@ -271,7 +314,7 @@ Deno.test("on a terminal changed code of a module of the configuration asks befo
   });
   const result = await runPmlOnTerminal(ws, ["dev", "--no-types", "weather.ts"], {
     typed: [
-      [/changed code asks you first[^]*> $/, "today city=Oslo"],
+      [/changed code asks you once[^]*> $/, "today city=Oslo"],
       [/May it run.*no/, "y"],
       [/Its server describes it[^]*May it run.*no/, "y"],
       [/v1 Oslo[^]*> $/, () => save(ws, say(2))],

@@ -112,8 +112,8 @@ const OF_SERVER: Verdict = { kind: "allow", rule: "as its server", source: "defa
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
 /**
- * Returns the judge for calls of a draft, which has no grants: each call is allowed, unless a rule of
- * the user asks about it or denies it.
+ * Returns the judge for calls of a draft, which has no grants, or asks about them itself: each call
+ * is allowed, unless a rule of the user asks about it or denies it.
  */
 export function allowingUnruled(judge: Judge): Judge {
   return (...args) => {

@@ -28,7 +28,10 @@ export interface ResolverOptions {
   readonly directory: Directory;
   readonly servers: Servers;
   readonly pins: Pins;
-  /** Returns the module that its author is writing, if there is one. Nothing is granted to it. */
+  /**
+   * Returns the module that its author is writing, if there is one. It has no grants, or it asks once
+   * for those of its file.
+   */
   readonly draft: () => Server | undefined;
 }
 

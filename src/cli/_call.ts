@@ -123,12 +123,17 @@ async function ask(
   { id, ...at }: CommandContext & { readonly id: ToolId },
 ): Promise<ApprovalAnswer | undefined> {
   if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
-  const { handle, text, answers, terminalOnly } = question;
+  const { handle, text, answers, terminalOnly, otherwise } = question;
   if (!terminalOnly) {
     tell(`${text}\n`);
     return {
       handle,
-      reply: await askReply("May it run?", { answers, once: true, signal: at.signal }),
+      // A yes to a question about a server lasts.
+      reply: await askReply("May it run?", {
+        answers,
+        once: otherwise === undefined,
+        signal: at.signal,
+      }),
     };
   }
   const waiting = await (await at.app.callPath()).approvals.leave(handle);

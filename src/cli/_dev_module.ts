@@ -6,10 +6,11 @@
 
 import type { Authors } from "../authoring/authors.ts";
 import { takeDraft } from "../authoring/draft.ts";
+import { DraftAnswer, DraftApproval } from "../authoring/draft_approval.ts";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { asPmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { type ModuleTool, NO_PERMISSIONS } from "../protocol/tool.ts";
+import { joinedPermissions, type ModuleTool, NO_PERMISSIONS } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { realPathIfAny } from "../io/place.ts";
 import { moduleOf } from "../servers/kinds.ts";
@@ -42,6 +43,7 @@ interface DevCall {
 /** Checks a module and calls its tools. */
 export class DevModule {
   readonly #at: DevModuleOptions;
+  readonly #answer = new DraftAnswer();
   readonly #remembered = new Map<string, DevCall>();
   #checked: Checked | undefined;
   #last: DevCall | undefined;
@@ -83,6 +85,10 @@ export class DevModule {
 
   /** Makes the call of a line, or repeats the last call if the line is empty. */
   async type(line: string): Promise<void> {
+    if (line === "help" && this.#tool(line) === undefined) {
+      const tools = this.#tools().map(({ definition }) => definition.name);
+      return this.#at.output.show({ event: "help", tools });
+    }
     if (line !== "" || this.#last !== undefined) await this.#call(() => this.#read(line), false);
   }
 
@@ -148,7 +154,7 @@ export class DevModule {
       workspace,
       file: app.policy.rulesFile,
       permissions: this.#tool(tool)?.permissions ?? NO_PERMISSIONS,
-      granted: draft ? undefined : grants[server] ?? {},
+      granted: draft === undefined || draft.approval ? grants[server] ?? {} : undefined,
     });
   }
 
@@ -160,7 +166,7 @@ export class DevModule {
     return this.#tools().find(({ definition }) => definition.name === tool);
   }
 
-  /** Returns the name that the module has now, and the draft if no configuration names the file. */
+  /** Returns the name that the module has now, and the draft, which has grants if a file names it. */
   #place() {
     const { app, path } = this.#at;
     const { rulesFile } = app.policy;
@@ -169,11 +175,21 @@ export class DevModule {
       return module !== undefined && realPathIfAny(module.path) === path &&
         app.directory.at(one.name).definition === one;
     });
-    if (own !== undefined) {
-      const runs = `It has what ${rulesFile} grants; changed code asks you first`;
-      return { server: own.name, runs };
-    }
     const { meta, code } = this.#checked ?? {};
+    if (own !== undefined) {
+      const { name } = own;
+      const runs = `It has what ${rulesFile} grants; changed code asks you once`;
+      // Until the file is trusted, the question about the file comes first.
+      if (code === undefined || !app.config().trusted) return { server: name, runs };
+      const approval = new DraftApproval(app, {
+        definition: own,
+        path,
+        integrity: code.integrity,
+        permissions: joinedPermissions(this.#tools().map(({ permissions }) => permissions)),
+        answer: this.#answer,
+      });
+      return { server: name, runs, draft: { name, path, code, approval } };
+    }
     let server = meta?.name ?? "module";
     // It must not be taken for another server.
     while (app.directory.isTaken(server)) server += "-dev";

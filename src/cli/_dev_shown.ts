@@ -51,6 +51,7 @@ export type DevEvent =
     readonly tools: readonly string[];
     readonly checks: readonly ShownFinding[];
   }
+  | { readonly event: "help"; readonly tools: readonly string[] }
   | { readonly event: "log"; readonly level: string; readonly text: string }
   | ShownCall & { readonly event: "call"; readonly result: ToolResult }
   | Partial<ShownCall> & {
@@ -65,6 +66,7 @@ export class DevShown {
   readonly #file: string;
   readonly #isJson: boolean;
   #runs = "";
+  #advice = "";
 
   /** Takes the file as it was typed. */
   constructor(file: string, { isJson }: { readonly isJson: boolean }) {
@@ -87,6 +89,12 @@ export class DevShown {
     switch (event.event) {
       case "check":
         return this.#checked(event);
+      case "help":
+        return [
+          `Tools: ${event.tools.join(", ") || "none"}`,
+          "TOOL key=value, or TOOL {JSON}, calls a tool; TOOL alone uses its last arguments",
+          "Enter repeats the last call; Ctrl-C ends pml dev",
+        ];
       case "log":
         return [`${event.level}: ${event.text}`];
       case "call": {
@@ -121,7 +129,12 @@ export class DevShown {
 
   /** Returns the lines of the advice. A grant to add is more precise than the hint. */
   #more({ grant, hint = "" }: Advised) {
-    return grant ? adviceLines(grant, this.#file) : [hint && `  ${hint}`];
+    if (grant === undefined) return [hint && `  ${hint}`];
+    const lines = adviceLines(grant, this.#file);
+    const text = lines.join("\n");
+    if (text === this.#advice) return ["  The same permission is missing; the lines are above"];
+    this.#advice = text;
+    return lines;
   }
 }
 

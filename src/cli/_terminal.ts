@@ -44,9 +44,9 @@ export interface KeyAnswer<T extends string> {
   readonly reply: T;
   /** In lower case. */
   readonly key: string;
-  /** What is shown after the key was pressed. */
+  /** The text that confirms the key. */
   readonly name: string;
-  /** What the question shows; the name by default. */
+  /** The text in the question; the name by default. */
   readonly label?: string;
 }
 
@@ -99,7 +99,7 @@ export async function askKey<T extends string>(
   message: string,
   { answers, otherwise, pending = "", signal }: {
     readonly answers: readonly KeyAnswer<T>[];
-    /** The reply that Enter gives, too. Its key is shown in upper case. */
+    /** The reply of Enter. Its key is shown in upper case. */
     readonly otherwise: NoInfer<T>;
     /** The text after the valid keys, for an invalid key. */
     readonly pending?: string;

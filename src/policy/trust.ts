@@ -138,7 +138,8 @@ export class TrustStore {
     // guard: trust-moves
     await this.#change(
       path,
-      (record) => record?.hashes.includes(from) ? { ...edited(record, edit), hashes: to } : record,
+      (record) =>
+        record?.hashes.includes(from) ? { ...withEdit(record, edit), hashes: to } : record,
     );
   }
 
@@ -193,15 +194,15 @@ export class TrustStore {
 }
 
 /** Returns a record whose shown lines have the difference of an edit. */
-function edited(
+function withEdit(
   record: TrustRecord,
   edit: readonly [TrustLines, TrustLines] | undefined,
 ): TrustRecord {
   if (edit === undefined || record.shown === undefined) return record;
   const [before, after] = edit.map(({ lines }) => lines) as [readonly string[], readonly string[]];
-  const kept = record.shown.filter((line) => !before.includes(line) || after.includes(line));
-  const added = after.filter((line) => !before.includes(line) && !kept.includes(line));
-  return { ...record, shown: [...kept, ...added] };
+  const same = record.shown.filter((line) => !before.includes(line) || after.includes(line));
+  const added = after.filter((line) => !before.includes(line) && !same.includes(line));
+  return { ...record, shown: [...same, ...added] };
 }
 
 function fileNameOf(path: string): string {

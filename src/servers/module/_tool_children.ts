@@ -79,7 +79,8 @@ export class ToolChildren {
 
   /** Returns the access of a tool with the present grants and links. */
   accessOf({ source, grants: granted }: ModuleUse, called: LoadedTool): Access {
-    if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
+    // guard: draft-grants
+    if (source.kind === "file" && source.draft && source.isGranted !== true) return NO_ACCESS;
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     const workspace = this.#host.workspace;
     const tool = this.#toolOf(called);

@@ -26,8 +26,10 @@ export type ModuleSource =
     readonly kind: "file";
     readonly name: string;
     readonly path: string;
-    /** The content of the file when the author's PML read it. It runs with nothing granted. */
+    /** The content of the file when the author's PML read it. */
     readonly draft?: ModuleCode;
+    /** Whether the author agreed to grants for the draft. Without them it runs with nothing granted. */
+    readonly isGranted?: boolean;
   };
 
 /** The exact bytes of a module and their hash. No part of it has run. */
