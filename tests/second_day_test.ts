@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf } from "./attacks/questions.ts";
 import { makeScene } from "./attacks/stage.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -79,14 +80,15 @@ Deno.test("a plan with invalid tasks and unavailable tools gets all errors at on
   assert.match(lacking, /^task "lacking": .*Missing argument: path/);
 });
 
-Deno.test("pml why ends with 1 for a missing server or tool, and still shows the rule", async () => {
-  await using ws = await makeWorkspace({ pml: ALLOWED });
-  for (
-    const [id, says] of [["nosuch:tool", /nosuch/], ["filesystem:read_fle", /read_file/]] as const
-  ) {
+Deno.test("pml why ends with 1 for a missing server or tool, and still shows a rule of the user", async () => {
+  await using ws = await makeWorkspace({
+    pml: { permissions: { allow: ["filesystem:*"], deny: ["nosuch:*"] } },
+  });
+  const ids = [["nosuch:tool", /nosuch/], ["filesystem:read_fle", /read_file/]] as const;
+  for (const [id, says] of ids) {
     const { code, stdout, stderr } = await runPml(ws, ["why", id]);
     assert.equal(code, 1, id);
-    assert.match(stdout, /^\S+: (asks|runs)\n {2}by /);
+    assert.match(stdout, /^\S+: (denied|runs)\n {2}by /);
     assert.match(stderr, says);
   }
   assert.equal((await runPml(ws, ["why", "filesystem:read_file"])).code, 0);
@@ -125,4 +127,25 @@ Deno.test("pml upgrade and pml learn report a missing server, or one that is not
     assert.equal(result.code, 2, line);
     assert.match(result.stderr, says, line);
   }
+});
+
+Deno.test("mistyped words get the next step: commands, clients, presets, servers, files and values", async () => {
+  await using ws = await makeWorkspace({ files: { "mcp/weather.ts": "" }, pml: ALLOWED });
+  const lines = [
+    ..."rm notes|ls|version|statu|sevre|unallow a:b|import curser|lock git|lock memory".split("|"),
+    ..."config --preset semantc|config --preset semantic --wizard|config show limits".split("|"),
+    ..."key from X|check mcp/wether.ts|call git:log limit=x|call git:log --args {bad".split("|"),
+    ..."trust x.json|why nothere:x|add filesystem -- node x.js".split("|"),
+  ];
+  const texts = [];
+  for (const line of lines) {
+    const { code, stdout, stderr } = await runPml(ws, line.split(" "));
+    assert.notEqual(code, 0, line);
+    texts.push(`$ pml ${line}\n${stdout}${stderr}`.replaceAll(ws.path, "<WORKSPACE>"));
+  }
+  assertGolden("typos/mistyped words", texts.join(""));
+  const other = await runPml(ws, ["add", "files", "--", "npx", "x", "--json"]);
+  assert.deepEqual([other.code, other.stdout], [1, ""], "--json belongs to the program");
+  const { stderr } = await runPml(ws, ["call", "git:log", "--args", "-"], { stdin: "{bad\n" });
+  assert.doesNotMatch(stderr, /bad/);
 });

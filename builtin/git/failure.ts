@@ -9,6 +9,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /transport '.*' not allowed|bad object|unable to read|could not fetch/,
     "a commit or file of it is not here; if it is a partial clone, fetch it with git in a terminal",
   ],
+  [/bad revision 'HEAD'|does not have any commits/, "there is no commit yet"],
   [
     /unknown revision|bad revision|needed a single|not a valid object|invalid (object|ref)/i,
     "there is no such revision; branches and log show what there is",

@@ -45,12 +45,15 @@ export function takeObject(pairs: string[]): string {
   return pairs.length === 1 && pairs[0]?.startsWith("{") && pairs.pop() || "{}";
 }
 
-/** Reads arguments that are typed as one JSON object. Throws `USAGE` if they are something else. */
-export function parseObject(text: string): JsonObject {
+/**
+ * Reads arguments that are typed as one JSON object. Throws `USAGE` if they are something else. `from`
+ * names the text.
+ */
+export function parseObject(text: string, from = quoted(text)): JsonObject {
   const value = parseJson(text);
   if (isObject(value)) return value as JsonObject; // JSON.parse gave it, so it is JSON
   throw usage(
-    `Cannot read the arguments ${quoted(text)}: they are not a JSON object`,
+    `Cannot read the arguments ${from}: they are not a JSON object`,
     `Write them like '{"path": "README.md"}'`,
   );
 }
@@ -69,9 +72,21 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   const value = parseJson(text);
   if (value !== undefined) return [name, value];
   throw usage(
-    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is not valid JSON`,
+    `Cannot read the argument ${quoted(name)}: ${quoted(text)} is ${
+      raw === "" ? wrongKind(own) : "not valid JSON"
+    }`,
     "`pml tools SERVER:TOOL` shows its type",
   );
+}
+
+/** Returns why a text that is not valid JSON does not match a schema without strings. */
+function wrongKind(schema: unknown): string {
+  const types = isObject(schema) ? [schema.type].flat() : [];
+  if (types.includes("number")) return "not a number";
+  if (types.includes("integer")) return "not a whole number";
+  if (types.includes("boolean")) return "neither true nor false";
+  if (types.includes("array")) return "not a list in JSON";
+  return types.includes("object") ? "not an object in JSON" : "not valid JSON";
 }
 
 /** Returns whether a schema accepts a string. If so, the typed text is used as it is. */

@@ -33,7 +33,7 @@ export async function call(
 ): Promise<Shown> {
   if (save !== undefined) mustBeNew(save);
   const id = parseId(name, at.app.servers);
-  const base = parseObject(args === "-" ? await readAll() : args);
+  const base = args === "-" ? parseObject(await readAll(), "on stdin") : parseObject(args);
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
   if (value.isError === true) return { value, text: "", note: resultText(value), code: 1 };

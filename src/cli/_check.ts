@@ -4,11 +4,23 @@
  * @module
  */
 
+import { basename, dirname, join } from "node:path";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { shownPlace } from "../core/errors.ts";
-import { visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import { pathExists } from "../config/workspace.ts";
+import { quoted, visible } from "../core/json.ts";
+import { namesIn } from "../io/private_files.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { typedPath } from "./command_process.ts";
+
+/** Returns the path of a file with a name like that of a missing one, in the same folder. */
+async function nearFile(file: string): Promise<string | undefined> {
+  const folder = dirname(file);
+  const names = await namesIn(typedPath(folder)).catch(() => []);
+  const near = nearName(basename(file), names);
+  return near === undefined ? undefined : join(folder, near);
+}
 
 const SIGNS = { ok: "ok  ", failed: "FAIL", warning: "warn" };
 
@@ -18,7 +30,9 @@ export async function check(
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
   const { report } = await (await authorsOf(app)).checkModule(typedPath(file), { types, signal });
-  const lines = report.checks.map(({ name, state, message, hint, ...place }) => {
+  const near = pathExists(typedPath(file)) ? undefined : await nearFile(file);
+  const lines = report.checks.map(({ name, state, message, hint: ownHint, ...place }) => {
+    const hint = near === undefined ? ownHint : `Did you mean ${quoted(near, 300)}?`;
     const where = place.line === undefined ? "" : `${shownPlace(visible(file, 300), place)}: `;
     return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;
   });

@@ -13,7 +13,7 @@ import { type SettingValue, settingWarnings, valuesOf } from "./_config_values.t
 import { setValue } from "./_config_set.ts";
 import { ruleGroups, ruleLines } from "./_rule_list.ts";
 import { wizard } from "./_config_wizard.ts";
-import { subcommandOf, unknownWords, usage } from "./_failure.ts";
+import { subcommandOf, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
 const INTENT_MAX = 2_000;
@@ -24,7 +24,12 @@ const WIDTH = 38;
 export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words, preset, wizard: asks = false } = typed;
   const ways = [words.length > 0, preset !== undefined, asks].filter(Boolean);
-  if (ways.length > 1) throw unknownWords("config", { words, known: [] });
+  if (ways.length > 1) {
+    throw usage(
+      "Cannot do several things at once: a subcommand, --preset and --wizard exclude each other",
+      "Use one of them",
+    );
+  }
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
   if (words.length === 0) return await showConfig(at);

@@ -6,14 +6,16 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app/app.ts";
-import { Costs } from "./costs.ts";
+import { Costs, type ListCost } from "./costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";
+import { counted } from "../core/amounts.ts";
 import { formatNumber } from "./_config_costs.ts";
+import { listsByIntent } from "./_config_values.ts";
 import { agreed, changeOf, type FileChange } from "./_config_file.ts";
-import { usage } from "./_failure.ts";
+import { suggestionFor, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 
@@ -41,30 +43,57 @@ export async function presetPlan(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<PresetPlan> {
-  const change = await changeOf(app, { workspace, settings: settingsOf(preset) });
+  const settings = [...settingsOf(preset), ...await unusedSettings(app, { preset, workspace })];
+  const change = await changeOf(app, { workspace, settings });
   const costs = new Costs(app);
-  const { gateway } = app.config();
-  const after = afterwards(app, { preset, workspace });
-  const tokens = {
-    before: (await costs.list(gateway)).tokens,
-    after: (await costs.list(after)).tokens,
-  };
-  const others = otherwise(preset, after);
+  const { gateway, intent } = app.config();
+  const options = afterwards(app, { preset, workspace });
+  const [before, after] = [await costs.list(gateway), await costs.list(options)];
+  const others = otherwise(preset, options);
   const overruled = others.length === 0
     ? ""
     : `\n${app.loaded().file?.path} says ${others.join(", ")}, which wins here; ` +
       "`--workspace` writes there";
-  const message =
-    `A list costs ${formatNumber(tokens.before)} tokens now and ${
-      formatNumber(tokens.after)
-    } after this` +
-    ` (estimated)${overruled}`;
+  const needsIntent = intent === undefined && listsByIntent(options)
+    ? `\nThere is no intent, so "${options.exposure}" lists no tools that fit it: ` +
+      '`pml config intent "…"` writes one'
+    : "";
+  const message = `${effectText(before, after)}${needsIntent}${overruled}`;
   const about = {
     preset: preset.name,
     gateway: preset.section,
-    tokens: { estimated: true, ...tokens },
+    tools: { before: before.tools, after: after.tools },
+    tokens: { estimated: true, before: before.tokens, after: after.tokens },
   };
   return { change, message, about };
+}
+
+/** Returns a sentence about the effect of a preset on the list that clients get. */
+function effectText(before: ListCost, after: ListCost): string {
+  const [now, later] = [before, after].map(({ tools, tokens }) =>
+    `${counted(tools, "tool")}, ${formatNumber(tokens)} tokens`
+  );
+  return now === later
+    ? `Your clients list the same as before: ${now} (estimated)`
+    : `Your clients list this now: ${now}. After this change, at once: ${later} (estimated)`;
+}
+
+/**
+ * Returns settings that remove values of other presets which have no effect with this one. Values
+ * that no preset has are the user's, and stay.
+ */
+async function unusedSettings(
+  app: App,
+  { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
+): Promise<readonly YamlSetting[]> {
+  const { person, file } = app.loaded();
+  const { hybrid } = gatewaySection((workspace ? file?.sections.gateway : person.gateway) ?? {});
+  if (preset.section.hybrid !== undefined || hybrid === undefined) return [];
+  const entries = Object.entries(objectOf(hybrid));
+  const written = (await presets()).flatMap(({ section }) => Object.entries(section.hybrid ?? {}));
+  const unused = entries.filter((entry) => written.some((one) => isDeepStrictEqual(one, entry)));
+  if (unused.length === entries.length) return [{ at: ["gateway", "hybrid"], entry: undefined }];
+  return unused.map(([key]) => ({ at: ["gateway", "hybrid", key] as const, entry: undefined }));
 }
 
 async function named(name: string): Promise<Preset> {
@@ -72,7 +101,11 @@ async function named(name: string): Promise<Preset> {
   const preset = all.find((one) => one.name === name || one.alias === name);
   if (preset !== undefined) return preset;
   const names = all.map((one) => one.name + (one.alias === undefined ? "" : ` (${one.alias})`));
-  throw usage(`Cannot find the preset ${quoted(name)}`, `Use one of ${names.join(", ")}`);
+  const hint = suggestionFor(name, {
+    known: all.flatMap(({ name, alias }) => [name, ...alias === undefined ? [] : [alias]]),
+    otherwise: `Use one of ${names.join(", ")}`,
+  });
+  throw usage(`Cannot find the preset ${quoted(name)}`, hint);
 }
 
 /** Each key is set on its own, so that other keys of the section stay. */

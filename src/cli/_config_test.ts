@@ -1,3 +1,4 @@
+import { assertGolden } from "../../tests/kit/golden.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type App, openApp } from "../app/app.ts";
@@ -155,13 +156,18 @@ Deno.test("config show measures each preset, and answers of search and schema, a
   assert.ok(schema.median > 50 && schema.median <= schema.p95, JSON.stringify(schema));
 });
 
+/** Returns a text without figures, which depend on the tools of the built-in servers. */
+function figured(text: string): string {
+  return text.replaceAll(/[\d,]+(?= tools?\b| tokens?\b)/g, "N");
+}
+
 Deno.test("A preset changes its own keys of config.yaml, and nothing else of it", async () => {
   const [, , balanced] = await presets();
   assert.ok(balanced);
   await using house = await open({ yaml: YAML });
   const path = join(house.home, "config.yaml");
   const plan = await presetPlan(house.app, { preset: balanced, workspace: false });
-  assert.match(plan.message, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)$/);
+  assertGolden("config/effect of a preset without an intent", figured(plan.message));
   assert.equal(await Deno.readTextFile(path), YAML);
   await plan.change.write();
   const text = await Deno.readTextFile(path);
@@ -179,6 +185,35 @@ Deno.test("A preset changes its own keys of config.yaml, and nothing else of it"
   );
   const again = await presetPlan(house.app, { preset: balanced, workspace: false });
   assert.equal(again.change.diff, "");
+});
+
+Deno.test("a preset removes the values of another preset that it ignores, and keeps those of the user", async () => {
+  const [metaOnly, semantic, balanced, , fullProxy] = await presets();
+  assert.ok(metaOnly && semantic && balanced && fullProxy);
+  await using house = await open({ yaml: "gateway:\n  name: mine\n" });
+  const path = join(house.home, "config.yaml");
+  const use = async (preset: typeof balanced) => {
+    const plan = await presetPlan(house.app, { preset, workspace: false });
+    await plan.change.write();
+    await house.app.policy.reload();
+    return plan;
+  };
+  for (const other of [metaOnly, semantic, fullProxy]) {
+    await use(balanced);
+    assert.match(await Deno.readTextFile(path), /hybrid:/);
+    await use(other);
+    const exposure = `  tools_exposure: ${other.name}\n`;
+    assert.equal(await Deno.readTextFile(path), `gateway:\n  name: mine\n${exposure}`);
+  }
+  const listed = await presetPlan(house.app, { preset: fullProxy, workspace: false });
+  assertGolden("config/a preset that is in use", figured(listed.message));
+  await use(balanced);
+  const own = (await Deno.readTextFile(path)).replace("max_tokens: 5000", "max_tokens: 700");
+  await Deno.writeTextFile(path, own);
+  await house.app.policy.reload();
+  const { about } = await use(semantic);
+  assert.match(await Deno.readTextFile(path), /hybrid:\n {4}max_tokens: 700\n$/);
+  assert.ok("tools" in about);
 });
 
 Deno.test("a change of config.yaml keeps comments, line ends and the byte order mark, and fills empty sections", async () => {
@@ -312,6 +347,7 @@ Deno.test("pml config reports invalid values, and shows the planned change as JS
     preset: "meta_only",
     path,
     gateway: { tools_exposure: "meta_only" },
+    tools: { before: 6, after: 6 },
     diff:
       '+ {\n+   "version": 1,\n+   "gateway": {\n+     "tools_exposure": "meta_only"\n+   }\n+ }',
   });

@@ -5,7 +5,11 @@
  */
 
 import type { App } from "../app/app.ts";
-import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
+import {
+  DEFAULT_GATEWAY,
+  type GatewayOptions,
+  type GatewayOverrides,
+} from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { LIMIT_NAMES, limitKey, LIMITS } from "../config/limits.ts";
 import { GATEWAY } from "../config/settings.ts";
@@ -97,8 +101,6 @@ export function settingWarnings(
   const both = tools.filter((id) =>
     [white, black].every((list) => list.some((pattern) => matches(pattern, id)))
   );
-  const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter &&
-      hybrid.exposeUnderlyingTools;
   return [
     ...warnings,
     ...(ignored.length === 0 ? [] : ["the workspace file is not trusted: see `pml trust`"]),
@@ -112,12 +114,18 @@ export function settingWarnings(
         `the exposure "full_proxy" costs more than ${MANY_TOKENS} tokens: see \`pml config --wizard\``,
       ]
       : []),
-    ...(fits && intent === undefined
+    ...(listsByIntent(gateway) && intent === undefined
       ? [
         `there is no intent, so "${exposure}" lists tools of servers only where a client sends a query`,
       ]
       : []),
   ];
+}
+
+/** Returns whether an exposure lists the tools that fit a query or the intent. */
+export function listsByIntent({ exposure, hybrid }: GatewayOptions): boolean {
+  return exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter &&
+      hybrid.exposeUnderlyingTools;
 }
 
 function valueOf(key: string, { origins, app }: {

@@ -33,11 +33,17 @@ export function report(error: unknown, args: readonly string[]): number {
   const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
   try {
-    if (args.includes("--json")) printJson({ error: { code, message, hint, detail } });
+    if (isJson(args)) printJson({ error: { code, message, hint, detail } });
   } catch {
     // Stdout does not work; stderr has shown the error already.
   }
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
+}
+
+/** Returns whether PML's own arguments ask for JSON. Those after `--` are for another program. */
+function isJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end < 0 ? undefined : end).includes("--json");
 }
 
 /**
@@ -55,7 +61,15 @@ export function subcommandOf<T>(
   const [word = "", ...more] = words;
   const [does, least = 0, most = least] = memberOf(commands, word) ?? [];
   if (does !== undefined && more.length >= least && more.length <= most) return does;
-  throw unknownWords(command, { words, known: Object.keys(commands) });
+  if (does === undefined || word === "") {
+    throw unknownWords(command, { words, known: Object.keys(commands) });
+  }
+  const count = more.length < least ? "few" : "many";
+  throw usage(
+    `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}: too ${count} arguments for ` +
+      quoted(word),
+    `Look at \`pml ${command} --help\``,
+  );
 }
 
 /** Returns a `USAGE` error for unknown words after a command. */

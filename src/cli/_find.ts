@@ -161,6 +161,7 @@ export async function why(
   const note = forbidden || tool || own.startsWith("@")
     ? ""
     : await missingText(app, { server, own, state });
+  const isUnknown = note !== "" && state === undefined && source === "defaults";
   return {
     code: note ? 1 : 0,
     value: {
@@ -168,7 +169,7 @@ export async function why(
       ...{ state: state?.state, approved, tokens },
       ...defined({ reading, covers: readers }),
     },
-    text: [
+    text: isUnknown ? "" : [
       `${id}: ${verdict}`,
       ...([undefined, id].includes(parseToolId(name))
         ? []

@@ -27,7 +27,7 @@ import { shellWord } from "./_shell_word.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { placeOf } from "./_client_setup.ts";
-import { usage } from "./_failure.ts";
+import { suggestionFor, usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import {
   addServers,
@@ -197,7 +197,10 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   if (from === undefined || there.length > 0) return there;
   throw usage(
     `Cannot import: there is no file ${files.map(({ path }) => path).join(", ")}`,
-    `Name a file, or one of ${CLIENTS.join(", ")}`,
+    suggestionFor(from, {
+      known: CLIENTS,
+      otherwise: `Name a file, or one of ${CLIENTS.join(", ")}`,
+    }),
   );
 }
 

@@ -38,6 +38,8 @@ const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
 const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 
+const CLOUD_PURPOSE = ", for tools in the cloud (\`pml key set NAME\` keeps another key)";
+
 /** Stores a key, lists the sources of keys, removes a key, or sets the program that prints it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [, name = CLOUD_KEY, ...command], stdin } = typed;
@@ -88,7 +90,7 @@ async function set(
   }
   const value = stdin
     ? (await readAll()).replace(/\r?\n$/, "")
-    : await askSecret(`The value of ${name}`, at.signal);
+    : await askSecret(`The value of ${name}${name === CLOUD_KEY ? CLOUD_PURPOSE : ""}`, at.signal);
   if (!value) {
     throw new PmlError("CANCELLED", `Cannot keep ${name}: no value was given`, {
       hint: "Nothing was written",
@@ -257,14 +259,19 @@ async function list({ app }: CommandContext): Promise<Shown> {
     ...[...wantedVariables, ...[...rest].map((name) => ({ name, by: [] }))]
       .map(({ name, by }) => ({ name, by, from: app.keys.find(name)?.from })),
   ];
-  const lines = keys.map(({ name, by, from }) => {
+  const rows = keys.map(({ name, by, from }) => {
     const source = sources[name];
     const command = source && "command" in source ? ` (${source.command.join(" ")})` : "";
     const who = by.length === 0
       ? "needed by no server"
       : `needed by ${by.map((one) => visible(one)).join(", ")}`;
-    const at = `${from ?? "not set"}${visible(command, 200)}`;
-    return `${visible(name).padEnd(24)} ${at.padEnd(16)} ${who}`;
+    return [visible(name), `${from ?? "not set"}${visible(command, 200)}`, who] as const;
   });
+  const [nameWidth, fromWidth] = [0, 1].map((column) =>
+    Math.max(...rows.map((row) => row[column as 0 | 1].length))
+  );
+  const lines = rows.map(([name, from, who]) =>
+    `${name.padEnd(nameWidth ?? 0)}  ${from.padEnd(fromWidth ?? 0)}  ${who}`
+  );
   return { value: { keys }, text: lines.join("\n") };
 }

@@ -30,6 +30,13 @@ type ApprovalItem = Pick<
 export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
+  const isServer = word !== undefined && at.app.directory.isTaken(word);
+  if (isServer && server === undefined) {
+    throw usage(
+      `Cannot run "pml lock ${word}": a server goes with update`,
+      `Run \`pml lock update ${word}\`, or \`pml lock\` to see all`,
+    );
+  }
   if (word !== undefined) {
     throw unknownWords("lock", { ...typed, known: ["update"] });
   }

@@ -6,7 +6,8 @@
 
 import { Command, CommanderError } from "commander";
 import type { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { memberOf, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import { VERSION } from "../core/version.ts";
 import { report, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
@@ -15,6 +16,23 @@ import { examples, helpText, OPTIONS } from "./_help.ts";
 import { paintHelp } from "./_paint.ts";
 import { shellWord } from "./_shell_word.ts";
 import { print } from "./out.ts";
+
+/** Commands by the words that other programs have for them. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  unallow: "allow --remove",
+  rm: "remove",
+  delete: "remove",
+  ls: "list",
+  status: "",
+  version: "--version",
+  run: "call",
+  exec: "call",
+  log: "logs",
+  keys: "key list",
+  rule: "rules",
+  setup: "init",
+  start: "serve",
+};
 
 /** Runs the command that the arguments name, and returns the exit code. */
 export async function runCommand(args: readonly string[]): Promise<number> {
@@ -49,16 +67,21 @@ function asUsage({ message }: CommanderError, args: readonly string[]): PmlError
   const reason = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
     .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, '. Did you mean "$1"?')
     .replace(/\.$/, "");
-  if (args[0] === "unallow") {
-    const rule = args.slice(1).map((word) => shellWord(word)).join(" ") || "RULE";
+  const [word = "", ...rest] = args;
+  const tried = `Cannot run ${quoted(`pml ${args.join(" ")}`)}`;
+  const isNear = /Did you mean/.test(reason);
+  const other = memberOf(OTHER_WORDS, word) ??
+    (isNear ? undefined : memberOf(OTHER_WORDS, nearName(word, Object.keys(OTHER_WORDS)) ?? ""));
+  if (other !== undefined && !isCommand(word)) {
+    const words = rest.map((one) => shellWord(one)).join(" ") || (word === "unallow" ? "RULE" : "");
     return usage(
-      `Cannot run ${quoted(`pml ${args.join(" ")}`)}: unknown command "unallow"`,
-      `Run \`pml allow --remove ${rule}\``,
+      `${tried}: unknown command ${quoted(word)}`,
+      `Run \`${["pml", other, words].filter(Boolean).join(" ")}\``,
     );
   }
   return usage(
-    `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${reason || "unknown command"}`,
-    `Look at \`pml ${isCommand(args[0]) ? `${args[0]} ` : ""}--help\``,
+    `${tried}: ${reason || "unknown command"}`,
+    `Look at \`pml ${isCommand(word) ? `${word} ` : ""}--help\``,
   );
 }
 

@@ -24,8 +24,8 @@ export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
   const { list = false, revoke = false, words: [file] } = typed;
   if (list && revoke || file !== undefined && !revoke) {
     throw usage(
-      "Cannot run `pml trust` like this: only --revoke takes a file, without --list",
-      "Look at `pml trust --help`",
+      "Cannot run `pml trust` like this: a file goes with --revoke only, and neither goes with --list",
+      "Run `pml trust` in the folder of the file to trust it",
     );
   }
   if (list) return await listed(at);

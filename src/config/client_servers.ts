@@ -114,7 +114,7 @@ function candidateOf(
   const name = slug(entry.name);
   if (name === undefined) return { why: "PML allows no such name" };
   if (options.builtins.has(name)) {
-    return { why: `PML has a server "${name}" built in; rename it to import it` };
+    return { why: `PML has a server "${name}" built in; give it another name` };
   }
   const result = converted(entry, options);
   return "why" in result ? result : { entry, name, ...result };

@@ -83,7 +83,7 @@ function readable<T>(path: string, look: () => T): T {
   try {
     return look();
   } catch (cause) {
-    const hint = "Fix it, or its path in private_mcps of .pml.json";
+    const hint = "Fix the file, or the path that names it";
     throw unloadable(path, whyUnread(cause), { code: "UPSTREAM_DOWN", hint, cause });
   }
 }
