@@ -207,7 +207,7 @@ Deno.test("numbers keep their text through call, batch, plans and code, and modu
   assert.equal(textOf(await pml.callTool("call", call)), received);
   assert.equal(textOf(await pml.callTool("call", { ...call, arguments: NUMBERS })), received);
   const batch = textOf(await pml.callTool("batch", { calls: [call] }));
-  assert.ok(batch.includes(JSON.stringify(received).slice(1, -1)), batch);
+  assert.ok(batch.includes(received), batch);
   const plan = textOf(await pml.callTool("execute_workflow", { plan: { tasks } }));
   assert.ok(plan.includes(BIG), plan);
   const code = `

@@ -81,6 +81,7 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
       // The name of a tool may be a part of an id.
       `${method} ${params.name}: ${JSON.stringify(said)}`
         .replace(/[0-9a-f-]{36}/g, "")
+        .replace(/contains [a-z2-7]{8}|\[[a-z2-7]{8} (?=\d)/g, "MARK ")
         .replaceAll(server, "SERVER").replaceAll(tool, "TOOL"),
     );
   }

@@ -8,7 +8,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { codeOf, journalOf, textOf } from "./attacks/oracles.ts";
+import { batchedCalls, codeOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import type { Json } from "./kit/json_rpc.ts";
@@ -98,12 +98,12 @@ async function batched(pml: RawStdio): Promise<void> {
     { tool: "older:create_issue" },
     { tool: "older:find_code", arguments: { query: "q", token: "mine" } },
   ];
-  const items = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+  const items = batchedCalls(await pml.callTool("batch", { calls }));
   assert.deepEqual(
-    items.slice(0, 4).map((item: Json) => sentIn(item as never)),
+    items.slice(0, 4).map((item) => sentIn({ result: item } as never)),
     KINDS.map(() => ({ name: "search_code", arguments: MERGED })),
   );
-  assert.deepEqual(items.slice(4).map(({ error }: { error: Json }) => error.code), [
+  assert.deepEqual(items.slice(4).map(({ error }) => error?.code), [
     "UNKNOWN_TOOL",
     "BAD_ARGUMENTS",
   ]);
@@ -129,8 +129,8 @@ Deno.test("rules apply to the names and the arguments that the server receives",
     assert.equal(codeOf(await call(pml, name, { query: "q" })), "PERMISSION_DENIED", name);
   }
   const calls = [{ tool: "newest:find_code", arguments: { query: "q" } }];
-  const [item] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
-  assert.equal(item.error.code, "PERMISSION_DENIED");
+  const [item] = batchedCalls(await pml.callTool("batch", { calls }));
+  assert.equal(item?.error?.code, "PERMISSION_DENIED");
   assert.deepEqual(sentIn(await call(pml, "http:find_code", { query: "q" })).arguments, MERGED);
   await asks(scene);
 });
@@ -155,8 +155,8 @@ async function asks({ pml, ws }: Scene): Promise<void> {
   assert.match(batch.text, /"owner": "acme"/);
   assert.doesNotMatch(batch.text, new RegExp(TOKEN));
   await read();
-  const [item] = JSON.parse(textOf(await batch.answer(picked("Yes"))));
-  assert.deepEqual(sentIn(item).arguments, MERGED);
+  const [item] = batchedCalls(await batch.answer(picked("Yes")));
+  assert.deepEqual(sentIn({ result: item } as never).arguments, MERGED);
   assert.doesNotMatch(JSON.stringify(await journalOf(ws)), new RegExp(TOKEN));
 }
 

@@ -27,9 +27,10 @@ import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
-import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow_request.ts";
+import { batchResult } from "./_batch_result.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, effectLabel } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
@@ -442,15 +443,4 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
-}
-
-function batchResult(items: readonly BatchItem[]): ToolResult {
-  // `JSON.stringify()` leaves out undefined members.
-  const results = items.map(({ error, ...item }) => ({
-    ...item,
-    error: error && errorBody(error),
-  }));
-  const failed = items.every(({ result }) => result === undefined || result.isError === true);
-  const isError = failed && items.length > 0 || undefined;
-  return { ...textResult(JSON.stringify(results)), ...defined({ isError }) };
 }

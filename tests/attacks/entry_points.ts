@@ -166,7 +166,10 @@ export function assertAllListed(): void {
 
 /** Returns the error code of the answer, or of its last part that failed. */
 function anyCode(answer: Message): string | undefined {
-  return codeOf(answer) ?? [...textOf(answer).matchAll(/"code":"([A-Z_]+)"/g)].at(-1)?.[1];
+  return codeOf(answer) ??
+    [...textOf(answer).matchAll(/"code":"([A-Z_]+)"|^([A-Z]+_[A-Z_]+): /gm)].at(-1)?.slice(1).find(
+      Boolean,
+    );
 }
 
 /** Returns "ran", or the error code. */

@@ -11,7 +11,7 @@ import type { Message } from "../kit/json_rpc.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { until } from "../kit/wait.ts";
 import { assertRefused, assertResponsive, flood, floodScene } from "./floods.ts";
-import { assertAftermath, assertServes, endWell, textOf } from "./oracles.ts";
+import { assertAftermath, assertServes, batchedCalls, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
 const MB = 1_000_000;
@@ -246,7 +246,7 @@ Deno.test("all results of a batch share the size limit of one, and each of its c
   const answer = await scene.pml.callTool("batch", { calls });
   const text = textOf(answer);
   assert.ok(text.length < 1_100_000, `${text.length} characters`);
-  const items = JSON.parse(text) as readonly { readonly error?: { readonly code: string } }[];
+  const items = batchedCalls(answer);
   assert.equal(items.length, 20);
   const codes = items.map(({ error }) => error?.code ?? "given");
   assert.deepEqual([...new Set(codes)].sort(), ["RESULT_TOO_LARGE", "given"]);

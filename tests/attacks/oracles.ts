@@ -134,6 +134,27 @@ export function textOf({ result }: Pick<Message, "result">): string {
   return Array.from(blocks, ({ text = "" }) => text).join("\n");
 }
 
+/** A call of a batch: its blocks of content, and its error. */
+export interface BatchedCall {
+  readonly content: readonly { readonly type: string; readonly [key: string]: unknown }[];
+  readonly error?: { readonly code: string };
+}
+
+/** Returns the calls of the answer of `batch`, in order. */
+export function batchedCalls({ result }: Pick<Message, "result">): readonly BatchedCall[] {
+  const { content = [], _meta } = (result ?? {}) as unknown as Partial<BatchedCall> & {
+    readonly _meta?: {
+      readonly "pml/batch"?: readonly { blocks: number; error?: { code: string } }[];
+    };
+  };
+  let at = 0;
+  return (_meta?.["pml/batch"] ?? []).map(({ blocks, ...rest }) => {
+    const from = at + 1; // after the line with the name
+    at = from + blocks;
+    return { ...rest, content: content.slice(from, at) };
+  });
+}
+
 /**
  * Returns the code of a refusal, as a tool result or as an error of the protocol; undefined if
  * there is none.

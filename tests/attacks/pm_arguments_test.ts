@@ -7,7 +7,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene } from "./entry_points.ts";
-import { assertAftermath, endWell, textOf } from "./oracles.ts";
+import { assertAftermath, batchedCalls, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read } from "./questions.ts";
 import { makeAttackWorkspace, makeScene } from "./stage.ts";
 
@@ -67,8 +67,8 @@ Deno.test("a batch with one denied call runs only the others (PM8)", async () =>
     tool: WRITE,
     arguments: { path, content: "x" },
   }));
-  const items = JSON.parse(textOf(await scene.pml.callTool("batch", { calls })));
-  const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
+  const items = batchedCalls(await scene.pml.callTool("batch", { calls }));
+  const codes = items.map(({ error }) => error?.code);
   assert.deepEqual(codes, [undefined, "PERMISSION_DENIED", undefined]);
   assert.equal(await readFile(scene.ws.file("secrets/a"), "utf8"), SECRET);
   await endWell(scene.ws, scene.pml);

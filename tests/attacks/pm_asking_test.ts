@@ -8,6 +8,7 @@ import { waitUntil } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import {
   assertAftermath,
+  batchedCalls,
   codeOf,
   endWell,
   eventsOf,
@@ -341,8 +342,8 @@ Deno.test("a batch asks once, and none of its calls run after the answer No", as
   assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
   assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 0);
   const question = await questionOf(pml, batch);
-  const items = JSON.parse(textOf(await question.answer(picked("Yes"))));
-  const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
+  const items = batchedCalls(await question.answer(picked("Yes")));
+  const codes = items.map(({ error }) => error?.code);
   assert.deepEqual(codes, ["PERMISSION_DENIED", undefined, undefined, undefined]);
   assert.equal(await readFile(ws.file("one.txt"), "utf8"), "1");
   assert.equal(await readFile(ws.file("good.txt"), "utf8"), "good\n");

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene, NOT_OFFERED } from "./entry_points.ts";
-import { codeOf, endWell, textOf } from "./oracles.ts";
+import { batchedCalls, codeOf, endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -92,7 +92,7 @@ Deno.test("a condition on a built-in's path applies in any spelling of the path 
 
 async function inBatch(pml: RawStdio, calls: readonly unknown[]): Promise<string | undefined> {
   const answer = await pml.callTool("batch", { calls });
-  return codeOf(answer) ?? JSON.parse(textOf(answer)).at(-1).error?.code;
+  return codeOf(answer) ?? batchedCalls(answer).at(-1)?.error?.code;
 }
 
 async function furnish(ws: Workspace): Promise<void> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { rename, writeFile } from "node:fs/promises";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
-import { assertAftermath, codeOf, endWell, journalOf, ofKind } from "./oracles.ts";
+import { assertAftermath, batchedCalls, codeOf, endWell, journalOf, ofKind } from "./oracles.ts";
 import { FILES_ALLOWED, makeScene, type Scene } from "./stage.ts";
 
 /** The rules for a pattern; `both` means an allow and an ask. */
@@ -42,8 +42,7 @@ const DOORS: Readonly<
   batch: async (pml, tool) => {
     const call = { tool: `filesystem:${tool}`, arguments: { path: pathFor(tool) } };
     const answer = await pml.callTool("batch", { calls: [call] });
-    const [{ text }] = answer.result?.content as unknown as [{ text: string }];
-    return codeOf(answer) ?? JSON.parse(text)[0].error?.code;
+    return codeOf(answer) ?? batchedCalls(answer)[0]?.error?.code;
   },
 };
 
