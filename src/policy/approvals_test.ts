@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { callOf } from "../calls/_trust_house_test.ts";
 import { toolId } from "../core/tool_id.ts";
-import { askUser } from "../calls/decisions.ts";
+import { type ApprovalEvent, askUser } from "../calls/decisions.ts";
 import { YES_OR_NO } from "../protocol/answers.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
@@ -147,12 +147,12 @@ Deno.test("the journal records why an Always within 300 ms was not saved (GX13)"
   const { handle } = at.approvals.open([subject()], { always: "fs:write" });
   const call = { ...callOf({ answer: { handle, reply: "Always" } }), id: subject().tool };
   const events: string[] = [];
-  const { kind } = await askUser([call], {
-    subjects: [subject()],
-    answer: call.answer,
+  const host = {
     approvals: at.approvals,
-    record: ({ event, detail }) => Promise.resolve(void events.push(`${event}: ${detail?.why}`)),
-  });
+    record: ({ event, detail }: ApprovalEvent) =>
+      Promise.resolve(void events.push(`${event}: ${detail?.why}`)),
+  };
+  const { kind } = await askUser([call], host, { subjects: [subject()], answer: call.answer });
   assert.equal(kind, "Yes");
   assert.deepEqual(events, ["always_not_kept: the answer came within 300 ms"]);
 });
