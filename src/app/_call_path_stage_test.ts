@@ -103,19 +103,21 @@ export class CallPathStage implements AsyncDisposable {
     }, redactor);
     this.pins = pinsOf(policy, NO_WARNINGS);
     this.path = new CallPath({
-      capabilities: () => Promise.reject(new Error("there are none")),
       clients: NO_CLIENTS,
       policy: this.#counted(),
       metrics: new Metrics(),
       pins: this.pins,
-      registries: () =>
-        registries === undefined
-          ? Promise.reject(new Error("no registry is asked"))
-          : Promise.resolve(registries as RegistryServers),
+      parts: {
+        capabilities: () => Promise.reject(new Error("there are none")),
+        registries: () =>
+          registries === undefined
+            ? Promise.reject(new Error("no registry is asked"))
+            : Promise.resolve(registries as RegistryServers),
+        builtinModules: () => Promise.resolve(new Map()),
+      },
       servers: this.servers,
       schemas: new Schemas(),
       files: options.moduleFiles ?? new ModuleFiles(),
-      builtins: () => Promise.resolve(new Map()),
       directory: this.directory,
       keys: new Keys({
         environment: () => policy.now.loaded.environment,

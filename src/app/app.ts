@@ -30,7 +30,7 @@ import { privateFolder } from "../io/private_files.ts";
 import { ClientQuestions } from "../gateway/client_questions.ts";
 import { ClientRoots } from "../servers/client_roots.ts";
 import { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
-import { ModuleFiles } from "../servers/module/module_files.ts";
+import { ModuleFiles, type ModuleSource } from "../servers/module/module_files.ts";
 import { sweepApprovals } from "../policy/sweep_approvals.ts";
 import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
@@ -46,6 +46,7 @@ import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { PassedCapabilities } from "../servers/passed_capabilities.ts";
 import { Directory, type DirectoryHost } from "../servers/directory.ts";
+import type { LateParts } from "../servers/source.ts";
 import type { Finder, FinderHost } from "../gateway/finder.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Capabilities, RunOpener } from "../workflow/capabilities.ts";
@@ -138,7 +139,14 @@ async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
 
 /** A running PML, as transports and commands use it. */
 export class App
-  implements RunOpener, SavingOpener, GroupsOpener, FinderHost, DirectoryHost, AsyncDisposable {
+  implements
+    RunOpener,
+    SavingOpener,
+    GroupsOpener,
+    FinderHost,
+    DirectoryHost,
+    LateParts,
+    AsyncDisposable {
   /** Writes to stderr. */
   readonly log: Log;
   /** The configuration, and the trusted part of it. */
@@ -232,6 +240,11 @@ export class App
       throw error;
     });
     return this.#opening;
+  }
+
+  /** Loads the modules that ship with PML. */
+  async builtinModules(): Promise<ReadonlyMap<string, ModuleSource>> {
+    return (await import("../servers/module/builtins.ts")).builtins();
   }
 
   /** Returns the call path: the pipeline, approvals and the machine. The first call loads it. */

@@ -30,7 +30,7 @@ import { NamespaceParts } from "./namespace_parts.ts";
 /** The collaborators of the directory. */
 export interface DirectoryHost extends SourceHost {
   /** Loads the opener of servers. */
-  serverOpening(): Promise<ServerOpening>;
+  serverOpening(): Promise<Pick<ServerOpening, "open">>;
 }
 
 /** The origin of a name that no source lists. */

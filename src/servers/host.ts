@@ -29,11 +29,11 @@ import type {
 /** Fills in the variables of definitions. */
 export interface DefinitionFiller {
   /** Returns the command of a program, with its arguments and environment. */
-  readonly stdio: (own: ProgramDefinition) => StdioValues;
+  stdio(own: ProgramDefinition): StdioValues;
   /** Returns an address with its headers. */
-  readonly http: (own: RemoteDefinition) => HttpValues;
+  http(own: RemoteDefinition): HttpValues;
   /** Returns the texts of a definition of any kind, filled in. Throws KEY_MISSING. */
-  readonly filled: (own: ServerDefinition) => DefinitionTexts;
+  filled(own: ServerDefinition): DefinitionTexts;
 }
 
 /** A server to open: its approval, and the parts that its source found. */

@@ -43,8 +43,8 @@ import type { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { HttpServers } from "./http/http_servers.ts";
 import type { HttpServersHost, HttpValues } from "./http/http_options.ts";
 import { HubRouting } from "./cloud/hub_routing.ts";
-import { CLOUD_URL } from "./cloud/kind.ts";
 import { programOf, programsOf } from "./kinds.ts";
+import { CLOUD_URL } from "./cloud/kind.ts";
 import type { Cloud } from "./cloud/rpc.ts";
 import type { ServerGrants } from "../policy/grants.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
@@ -167,16 +167,7 @@ export class Machine
     this.upstreams = new Upstreams(this);
     // The cloud has separate connections, so that no request to a user's server can reach it.
     this.far = new Upstreams(this);
-    this.hub = new HubRouting({
-      file: join(home, "hub_routing.json"),
-      fetch: this.fetch,
-      hub: () => {
-        const url = this.#config().cloud?.url;
-        return { url: url ?? CLOUD_URL, isNamed: url !== undefined };
-      },
-      key: () => options.keys.cloud()?.value,
-      warn: (message) => log.warn(message),
-    });
+    this.hub = new HubRouting(this, options.keys, log);
     // guard: following-anew
     policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
     options.clientRoots?.listen(() => this.#each((upstreams) => upstreams.rootsChanged()));
@@ -215,6 +206,12 @@ export class Machine
   /** The address of the hub, if the user named one. */
   get cloudUrl(): string | undefined {
     return this.#config().cloud?.url;
+  }
+
+  /** The address of the hub, and whether the user named it. */
+  get hubAddress(): { readonly url: string; readonly isNamed: boolean } {
+    const { cloudUrl } = this;
+    return { url: cloudUrl ?? CLOUD_URL, isNamed: cloudUrl !== undefined };
   }
 
   /** The keeper that waits for the first program, if there is one. */

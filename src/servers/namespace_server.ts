@@ -14,32 +14,30 @@ import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { kindNamed } from "./kinds.ts";
-import type { NamespaceListing, ServerListing } from "./source.ts";
-
-/** The options of `NamespaceServer`. */
-export interface NamespaceServerOptions extends KnownServerOptions {
-  readonly listing: NamespaceListing;
-  /** Opens its parts. */
-  readonly opener: PartOpener;
-  /** The server of names that no part has. */
-  readonly unknown: Server;
-  readonly log: Pick<Log, "info">;
-}
-
-/** Opens the parts of a namespace, whose runtimes are loaded. */
-export interface PartOpener {
-  openPart(listing: ServerListing): Server;
-}
+import type { NamespaceDefinition, NamespaceListing, ServerOpening } from "./source.ts";
 
 /** Passes each request on to the part that it is for. */
 export class NamespaceServer extends KnownServer {
-  readonly #options: NamespaceServerOptions;
+  readonly #definition: NamespaceDefinition;
+  readonly #opener: Pick<ServerOpening, "openPart">;
+  readonly #unknown: Server;
+  readonly #log: Pick<Log, "info">;
   readonly #reported = new Set<string>();
 
-  /** Opens nothing yet. */
-  constructor(options: NamespaceServerOptions) {
+  /** Opens nothing yet. `unknown` is the server of names that no part has. */
+  constructor(
+    options: KnownServerOptions & { readonly listing: NamespaceListing },
+    { opener, unknown, log }: {
+      readonly opener: Pick<ServerOpening, "openPart">;
+      readonly unknown: Server;
+      readonly log: Pick<Log, "info">;
+    },
+  ) {
     super(options);
-    this.#options = options;
+    this.#definition = options.listing.definition;
+    this.#opener = opener;
+    this.#unknown = unknown;
+    this.#log = log;
   }
 
   /** Returns the identity of the server of this name. */
@@ -88,14 +86,14 @@ export class NamespaceServer extends KnownServer {
 
   /** Returns the items of all parts that may run. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
-    const { base, actions } = this.#options.listing.definition;
+    const { base, actions } = this.#definition;
     const own = base?.blocked() === undefined ? await this.#base?.list(list) ?? [] : [];
     if (list !== "tools") return own;
     const names = new Set(own.map(({ name }) => name));
     const more = await Promise.all(actions.map(async ({ action, listing }) => {
       if (names.has(action)) this.#tell(action);
       if (names.has(action) || listing.blocked() !== undefined) return [];
-      const all = await this.#options.opener.openPart(listing).list(list).catch(() => []);
+      const all = await this.#opener.openPart(listing).list(list).catch(() => []);
       // The module of one entry is not used for another entry.
       // guard: registry-action
       return all.filter(({ name }) => name === action);
@@ -132,23 +130,25 @@ export class NamespaceServer extends KnownServer {
   #tell(action: string): void {
     if (this.#reported.has(action)) return;
     this.#reported.add(action);
-    const { log, listing: { definition: { base } } } = this.#options;
+    const { base } = this.#definition;
     const what = base && kindNamed(base.kind)?.isSaved ? "what you saved" : "the server's own tool";
-    log.info(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
+    this.#log.info(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
   }
 
   get #base(): Server | undefined {
-    const { listing: { definition: { base } }, opener } = this.#options;
-    return base && opener.openPart(base);
+    const { base } = this.#definition;
+    return base && this.#opener.openPart(base);
   }
 
   async #for({ id, method }: Pick<Call, "id" | "method">): Promise<Server> {
-    const { unknown } = this.#options;
-    return method === undefined ? await this.#of(splitToolId(id).tool) : this.#base ?? unknown;
+    return method === undefined
+      ? await this.#of(splitToolId(id).tool)
+      : this.#base ?? this.#unknown;
   }
 
   async #of(tool: string): Promise<Server> {
-    const { listing: { definition: { base, actions } }, opener, unknown } = this.#options;
+    const { base, actions } = this.#definition;
+    const [opener, unknown] = [this.#opener, this.#unknown];
     const action = actions.find((each) => each.action === tool);
     if (base === undefined) return action === undefined ? unknown : opener.openPart(action.listing);
     const server = opener.openPart(base);

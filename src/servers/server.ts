@@ -63,10 +63,10 @@ export interface Server {
    * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. A
    * server without this function checks them itself.
    */
-  readonly wrongArguments?: (
+  wrongArguments?(
     call: Pick<Call, "id" | "method" | "arguments" | "cancellation">,
     definition: ToolDefinition,
-  ) => Maybe<string | undefined>;
+  ): Maybe<string | undefined>;
   /** Returns the lines that the user sees before a call. */
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
   /** Returns lines with the permissions of a tool. They are known for modules only. */
@@ -88,24 +88,24 @@ export interface Server {
    * Returns whether `list()` returns without starting or asking the server. Without this function,
    * `list()` always does so.
    */
-  readonly hasList?: (list: ListName) => Promise<boolean>;
+  hasList?(list: ListName): Promise<boolean>;
   /**
    * Returns the server's list for a client with other capabilities. PML shows it until `list()`
    * returns. Undefined if there is none, or if the list for this client is cached.
    */
-  readonly earlierList?: (list: ListName) => Promise<readonly ListItem[] | undefined>;
+  earlierList?(list: ListName): Promise<readonly ListItem[] | undefined>;
   /**
    * Returns, for each tool whose definition differs from the approved one, the definition to show.
    * Servers whose definitions are part of approved code, or are not known here, lack this function.
    */
-  readonly approvedDefinitions?: (
+  approvedDefinitions?(
     tools: readonly ToolDefinition[],
-  ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
   /**
    * Returns the ids of the extensions that the server declared at its start. A server without this
    * function has none.
    */
-  readonly extensions?: () => readonly string[];
+  extensions?(): readonly string[];
   /** Runs a call that passed all checks. */
   call(call: CheckedCall): Promise<Outcome>;
   /** Clears the given cached lists, by default all, so that the server is asked again. */

@@ -5,22 +5,12 @@
  * @module
  */
 
-import { type ErrorCode, PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
 import type { FindTool, Listing } from "./known_server.ts";
 import type { Server } from "./server.ts";
-import type { Servers } from "./lists/servers.ts";
 import { unknownTool } from "./lists/unknown_tool.ts";
 import { McpServer } from "./client/mcp_server.ts";
 import type { UpstreamServer } from "./client/upstream_server.ts";
 import type { Upstreams } from "./client/upstreams.ts";
-import type { ModuleSource } from "./module/module_files.ts";
-import type { SignIns } from "../oauth/sign_ins.ts";
-import type { OAuthServer } from "../oauth/oauth_server.ts";
-import type { Pins } from "../policy/pins.ts";
-import type { Policy } from "../policy/policy.ts";
-import type { HttpValues } from "./http/http_options.ts";
-import type { DefinitionFiller, ServerHost } from "./host.ts";
 import { kindNamed, KINDS } from "./kinds.ts";
 import { Runtimes } from "./runtimes.ts";
 import type {
@@ -28,33 +18,25 @@ import type {
   FoundServer,
   MissingListing,
   NamespaceListing,
-  RegistryNames,
   ServerListing,
   ServerOpening,
   ServerSource,
   SourceFinder,
-  SourceServices,
 } from "./source.ts";
 import { NameApproval, NamespaceApproval } from "./sources/name_approval.ts";
 import { NothingToApprove } from "./sources/nothing_to_approve.ts";
-import type { CapabilityRunner } from "./capability/capability_server.ts";
 import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
-import { type LoginHost, Logins } from "../oauth/logins.ts";
-import { Machine, type MachineOptions } from "./machine.ts";
-import { NamespaceServer, type PartOpener } from "./namespace_server.ts";
+import { Logins } from "../oauth/logins.ts";
+import { Machine } from "./machine.ts";
+import { NamespaceServer } from "./namespace_server.ts";
+import { ServerServices, type ServiceParts } from "./server_services.ts";
+import { SignInServers } from "./sign_in_servers.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** The options of `ServerOpener`. */
-export interface ServerOpenerOptions extends Omit<MachineOptions, "opener" | "values"> {
+export interface ServerOpenerOptions extends ServiceParts {
   readonly directory: Directory;
-  readonly servers: Servers;
-  /** Loads the built-in modules. */
-  readonly builtins: () => Promise<ReadonlyMap<string, ModuleSource>>;
-  /** Returns the servers of registries. */
-  readonly registries: () => Promise<RegistryNames>;
-  /** Returns the saved capabilities. */
-  readonly capabilities: () => Promise<{ readonly capabilities: CapabilityRunner }>;
 }
 
 /** The kinds of servers that connections lead to: programs, addresses and the cloud. */
@@ -64,31 +46,24 @@ const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name })
 const DISABLED = new NothingToApprove("a server that a file disables");
 
 /** Opens servers of every kind. Starts nothing before the first call. */
-export class ServerOpener
-  implements ServerHost, SourceServices, ServerOpening, PartOpener, LoginHost {
+export class ServerOpener implements ServerOpening {
   /** Runs and reaches the servers. */
   readonly machine: Machine;
   /** Signs the user in at servers. */
   readonly logins: Logins;
-  /** The rules and the configuration. */
-  readonly policy: Policy;
-  /** The pins of servers and tools. */
-  readonly pins: Pins;
-  /** The lists of servers. */
-  readonly servers: Servers;
+  readonly #services: ServerServices;
   readonly #options: ServerOpenerOptions;
   readonly #find: FindTool;
   readonly #servers = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
-  readonly #runtimes = new Runtimes(this);
+  readonly #runtimes: Runtimes;
   readonly #finders = new Map<ServerSource, SourceFinder>();
   readonly #loading = new Map<ServerSource, Promise<void>>();
 
   /** Takes the options. Opens nothing. */
   constructor(options: ServerOpenerOptions) {
-    const { policy, pins, servers } = options;
+    const { policy, servers } = options;
     this.#options = options;
-    [this.policy, this.pins, this.servers] = [policy, pins, servers];
     this.#values = new DefinitionValues(options);
     this.#find = (id) => servers.definition(id);
     this.machine = new Machine({
@@ -96,7 +71,10 @@ export class ServerOpener
       values: this.#values,
       opener: this,
     });
-    this.logins = new Logins(options.policy.now.config.home, this, this.machine.closing);
+    const signIns = new SignInServers(this, this.machine, options);
+    this.logins = new Logins(policy.now.config.home, signIns, this.machine.closing);
+    this.#services = new ServerServices(options, this.machine, this.logins);
+    this.#runtimes = new Runtimes(this.#services);
   }
 
   /** Opens a server: the same one for the same listing. */
@@ -104,7 +82,7 @@ export class ServerOpener
     if (!listing.origin.isShipped) await this.#options.keys.looked();
     // The pin of a name decides whether the cloud may be asked for it.
     // guard: pinned-read
-    if (listing.definition === undefined) await this.pins.state();
+    if (listing.definition === undefined) await this.#options.pins.state();
     await Promise.all([
       ...this.#sourcesOf(listing).map((source) => this.#loadFinder(source)),
       ...runtimesOf(listing).map((kind) => this.#runtimes.load(kind)),
@@ -115,69 +93,6 @@ export class ServerOpener
   /** Opens a part of a namespace. */
   openPart(listing: ServerListing): Server {
     return this.#open(listing);
-  }
-
-  /** Loads the modules that ship with PML. */
-  async builtins(): Promise<ReadonlyMap<string, ModuleSource>> {
-    return await this.#options.builtins();
-  }
-
-  /** Returns the servers of registries. */
-  async registries(): Promise<RegistryNames> {
-    return await this.#options.registries();
-  }
-
-  /** Returns the values of definitions of registries. */
-  registryValues(registries: RegistryNames): DefinitionFiller {
-    const registryOf = (name: string) => registries.at(name)?.identity.pinned.source;
-    return new DefinitionValues({ ...this.#options, registryOf });
-  }
-
-  /** Returns the saved capabilities. */
-  async capabilities(): Promise<CapabilityRunner> {
-    return (await this.#options.capabilities()).capabilities;
-  }
-
-  /** Follows where the user signs in, if the process stays. */
-  followSignIns(): void {
-    if (!this.#options.stays) return;
-    this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
-  }
-
-  /** How long a sign-in waits for the user, in milliseconds. */
-  get signInMs(): number {
-    return this.#options.policy.now.config.limits.approvalMs;
-  }
-
-  /** Returns the sign-ins of the user. */
-  signIns(): Promise<SignIns> {
-    return this.machine.signIns();
-  }
-
-  /** Uses the sign-in of a server that has changed. */
-  signInChanged(name: string, mark: unknown): void {
-    this.machine.addresses.renew(name, mark);
-    this.#options.servers.lists.expire(name);
-  }
-
-  /** Returns a server to sign in at. Throws if it has no sign-in. */
-  async signInAt(name: string): Promise<OAuthServer> {
-    const listing = this.#options.directory.listingOf(name);
-    const cannot = (code: ErrorCode, why: string, hint?: string) =>
-      new PmlError(code, `Cannot sign in or out at ${quoted(name)}: ${why}`, { hint });
-    if (kindNamed(listing.kind)?.definition?.remote === undefined) {
-      throw this.policy.forbidden(name)?.error ??
-        cannot("USAGE", "no server over HTTP has this name", "See `pml list`");
-    }
-    const blocked = listing.blocked();
-    // guard: login-untrusted
-    if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
-    await this.open(listing);
-    const values = this.upstreamOf(name, this.machine.upstreams).values as HttpValues; // it is of this kind
-    if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
-      throw cannot("USAGE", "its definition has an Authorization header");
-    }
-    return values;
   }
 
   #open(listing: DirectoryListing): Server {
@@ -192,15 +107,16 @@ export class ServerOpener
 
   #openFound(listing: Listing, { approval, kind, ...parts }: FoundServer): Server {
     const options = { listing, approval, find: this.#find };
-    if (kind === undefined) return new UnknownServer({ ...options, servers: this.servers });
+    if (kind === undefined) return new UnknownServer(options, this.#options.servers);
     return this.#runtimes.of(kind).open({ values: this.#values, ...options, ...parts });
   }
 
   #namespace(listing: NamespaceListing): Server {
-    const approval = new NamespaceApproval(this);
+    const approval = new NamespaceApproval(this.#services);
     const unknown = this.#openFound(listing, { approval, kind: undefined });
     const { log } = this.#options;
-    return new NamespaceServer({ listing, approval, find: this.#find, unknown, opener: this, log });
+    const options = { listing, approval, find: this.#find };
+    return new NamespaceServer(options, { unknown, opener: this, log });
   }
 
   /** Finds the definition and the approval of a server or of a name that no source lists. */
@@ -216,7 +132,7 @@ export class ServerOpener
       const server = this.#finders.get(source)?.findUnlisted?.(listing.name);
       if (server !== undefined) return server;
     }
-    return { approval: new NameApproval(this), kind: undefined };
+    return { approval: new NameApproval(this.#services), kind: undefined };
   }
 
   #unlistedSources(): readonly ServerSource[] {
@@ -238,7 +154,7 @@ export class ServerOpener
 
   async #openFinder(source: ServerSource): Promise<void> {
     try {
-      this.#finders.set(source, await source.finder(this));
+      this.#finders.set(source, await source.finder(this.#services));
     } finally {
       // The next server tries again after a failure.
       this.#loading.delete(source);
@@ -256,7 +172,7 @@ export class ServerOpener
       this.#sourcesOf(listing).every((source) => this.#finders.has(source));
     const server = isConnected ? this.#open(listing) : undefined;
     if (server instanceof McpServer && server.isReachedBy(upstreams)) return server.upstream();
-    throw unknownTool(name, this.servers);
+    throw unknownTool(name, this.#options.servers);
   }
 }
 

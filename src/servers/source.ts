@@ -15,7 +15,7 @@ import type { ModuleSource } from "./module/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
-import type { SavedNamespaces } from "./capability/capability_server.ts";
+import type { CapabilityRunner, SavedNamespaces } from "./capability/capability_server.ts";
 import type { DefinitionFiller, OpenOptions, ServerMachine } from "./host.ts";
 import type { ServerDefinition } from "./kind.ts";
 
@@ -125,6 +125,16 @@ export interface RegistryNames {
   ): Promise<void>;
 }
 
+/** The parts of PML that are opened when they are first needed. `App` implements it. */
+export interface LateParts {
+  /** Loads the modules that ship with PML. */
+  builtinModules(): Promise<ReadonlyMap<string, ModuleSource>>;
+  /** Loads the servers of registries. */
+  registries(): Promise<RegistryNames>;
+  /** Loads the saved capabilities. */
+  capabilities(): Promise<{ readonly capabilities: CapabilityRunner }>;
+}
+
 /** The services that finders use. */
 export interface SourceServices {
   readonly policy: Policy;
@@ -145,6 +155,8 @@ export interface SourceServices {
 /** Opens the servers that the directory lists. */
 export interface ServerOpening {
   open(listing: DirectoryListing): Promise<Server>;
+  /** Opens a part of a namespace, whose runtime is loaded. */
+  openPart(listing: ServerListing): Server;
 }
 
 /** A name with several parts: capabilities, and next to them the server of this name. */

@@ -18,19 +18,14 @@ import { nearServer, unknownTool } from "./lists/unknown_tool.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { UnreachedName } from "./unreached_name.ts";
 
-/** The options of `UnknownServer`. */
-export interface UnknownServerOptions extends KnownServerOptions {
-  readonly servers: Pick<Servers, "around">;
-}
-
 /** A name whose calls fail, after the registries were asked, if that is allowed. */
 export class UnknownServer extends KnownServer {
-  readonly #servers: UnknownServerOptions["servers"];
+  readonly #servers: Pick<Servers, "around">;
 
   /** Takes the lists of servers, for the error that names similar tools. */
-  constructor(options: UnknownServerOptions) {
+  constructor(options: KnownServerOptions, servers: Pick<Servers, "around">) {
     super(options);
-    this.#servers = options.servers;
+    this.#servers = servers;
   }
 
   /** Returns an approval request for the lookup in registries, if it needs one. */

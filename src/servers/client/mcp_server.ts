@@ -11,23 +11,21 @@ import type { CheckedCall } from "../server.ts";
 import type { Upstreams } from "./upstreams.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 
-/** The options of `McpServer`. */
-export interface McpServerOptions extends KnownServerOptions {
-  readonly upstreams: Upstreams;
-  /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
-  readonly upstream: () => UpstreamServer;
-}
-
 /** A server that PML reaches through a connection: a program, or a server at a URL. */
 export class McpServer extends KnownServer {
   /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
   readonly upstream: () => UpstreamServer;
   readonly #upstreams: Upstreams;
 
-  /** Takes the options; starts nothing. */
-  constructor(options: McpServerOptions) {
+  /** Takes the connections, and how to reach it; starts nothing. */
+  constructor(
+    options: KnownServerOptions,
+    upstreams: Upstreams,
+    upstream: () => UpstreamServer,
+  ) {
     super(options);
-    ({ upstream: this.upstream, upstreams: this.#upstreams } = options);
+    this.#upstreams = upstreams;
+    this.upstream = upstream;
   }
 
   /** Returns whether its connections are among these. */

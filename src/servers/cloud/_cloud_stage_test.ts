@@ -69,16 +69,18 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
   });
   const upstreams = new Upstreams(host);
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
-  const hub = new HubRouting({
-    key: () => undefined,
-    file: join(home, "hub_routing.json"),
-    fetch: () => Promise.reject(new TypeError("the list of the hub is asked elsewhere")),
-    hub: () => ({ url: CLOUD_URL, isNamed: false }),
-    warn: () => {},
-  });
+  const hub = new HubRouting(
+    {
+      home,
+      fetch: () => Promise.reject(new TypeError("the list of the hub is asked elsewhere")),
+      hubAddress: { url: CLOUD_URL, isNamed: false },
+    },
+    { cloud: () => undefined },
+    { warn: () => {} },
+  );
   const serverOf = (name: string) => {
     const known = knownDouble(name, { kind: "cloud" });
-    return new CloudServer({ ...known, cloud, hub, upstreams, entry: entryOf(name) });
+    return new CloudServer(known, entryOf(name), { cloud, hub, upstreams });
   };
   const always = {
     ...{ via: "call", actor: "local", callId: "1" },

@@ -6,31 +6,37 @@
 
 import type { Call, Outcome } from "../../protocol/call.ts";
 import type { CheckedCall } from "../server.ts";
-import { toolsOnly } from "../known_server.ts";
+import { type KnownServerOptions, toolsOnly } from "../known_server.ts";
 import type { ListItem, ListName } from "../../protocol/lists.ts";
 import { methodDefinition } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
-import { McpServer, type McpServerOptions } from "../client/mcp_server.ts";
+import { McpServer } from "../client/mcp_server.ts";
+import type { Upstreams } from "../client/upstreams.ts";
 import type { HubRouting } from "./hub_routing.ts";
 import type { Cloud, CloudEntry } from "./rpc.ts";
-
-/** The options of a cloud server. */
-export interface CloudServerOptions extends Omit<McpServerOptions, "upstream"> {
-  readonly cloud: Cloud;
-  readonly hub: HubRouting;
-  readonly entry: CloudEntry;
-}
 
 const NO_ITEMS: readonly ListItem[] = [];
 
 /** A server in the cloud. */
 export class CloudServer extends McpServer {
-  readonly #options: CloudServerOptions;
+  readonly #cloud: Cloud;
+  readonly #hub: HubRouting;
+  readonly #entry: CloudEntry;
 
   /** Sends nothing yet. */
-  constructor(options: CloudServerOptions) {
-    super({ ...options, upstream: () => options.cloud.of(options.entry) });
-    this.#options = options;
+  constructor(
+    options: KnownServerOptions,
+    entry: CloudEntry,
+    { cloud, hub, upstreams }: {
+      readonly cloud: Cloud;
+      readonly hub: HubRouting;
+      readonly upstreams: Upstreams;
+    },
+  ) {
+    super(options, upstreams, () => cloud.of(entry));
+    this.#cloud = cloud;
+    this.#hub = hub;
+    this.#entry = entry;
   }
 
   /**
@@ -38,7 +44,7 @@ export class CloudServer extends McpServer {
    * before the user is asked.
    */
   override definitionFor(call: Call): Promise<ToolDefinition> {
-    const { cloud, entry } = this.#options;
+    const [cloud, entry] = [this.#cloud, this.#entry];
     return Promise.try(() => {
       cloud.assertReached(entry);
       if (call.method !== undefined) return methodDefinition(call.method);
@@ -48,12 +54,12 @@ export class CloudServer extends McpServer {
 
   /** Returns lines with the destination of a call and the values that are sent with it. */
   override consentLines(): Promise<readonly string[]> {
-    return Promise.resolve(this.#options.cloud.facts(this.#options.entry));
+    return Promise.resolve(this.#cloud.facts(this.#entry));
   }
 
   /** Returns the tools that its registry lists. */
   override list(list: ListName): Promise<readonly ListItem[]> {
-    const { cloud, entry } = this.#options;
+    const [cloud, entry] = [this.#cloud, this.#entry];
     return Promise.try(() => {
       if (entry.manifest === undefined) throw toolsOnly(this.name);
       return list === "tools" ? cloud.definitions(entry) : NO_ITEMS;
@@ -67,13 +73,13 @@ export class CloudServer extends McpServer {
 
   /** Sends a call to the server, and then refreshes the list of the hub in the background. */
   override async call(call: CheckedCall): Promise<Outcome> {
-    const { cloud, entry, hub } = this.#options;
+    const [cloud, entry] = [this.#cloud, this.#entry];
     if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
     try {
       // Its registry describes its tools, so its server is not asked for a list.
       const outcome = await this.send(call, false);
       // Refreshed only after a call to the cloud: a user of local servers sends the hub no request.
-      void hub.refresh();
+      void this.#hub.refresh();
       return outcome;
     } catch (error) {
       throw cloud.failure(error, entry, call.id);

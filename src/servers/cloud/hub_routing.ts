@@ -5,23 +5,23 @@
  * @module
  */
 
+import { join } from "node:path";
+import type { Keys } from "../../config/keys.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import { defined, isObject } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
 import { isFreeName } from "../../core/tool_id.ts";
 import { readCache, writeCache } from "../../io/kept.ts";
 import { readBytes } from "../../io/event_stream.ts";
+import type { WarningLog } from "../../io/private_files.ts";
 
-/** The options of `HubRouting`. */
-export interface HubRoutingOptions {
-  /** The file that keeps the list. */
-  readonly file: string;
+/** The PML that asks the hub. `Machine` implements it. */
+export interface HubHost {
+  /** The PML home, which keeps the list. */
+  readonly home: string;
   readonly fetch: Fetch;
   /** The address of the hub, and whether the user named it. */
-  readonly hub: () => { readonly url: string; readonly isNamed: boolean };
-  /** Returns the key that is sent to a hub that the user named. */
-  readonly key: () => string | undefined;
-  readonly warn: (message: string) => void;
+  readonly hubAddress: { readonly url: string; readonly isNamed: boolean };
 }
 
 /** The kept list, and the hub that it came from. */
@@ -38,15 +38,22 @@ const MOST_NAMES = 5_000;
 
 /** The list of the hub. */
 export class HubRouting implements Disposable {
-  readonly #options: HubRoutingOptions;
+  readonly #host: HubHost;
+  readonly #keys: Pick<Keys, "cloud">;
+  readonly #log: WarningLog;
+  /** The file that keeps the list. */
+  readonly #file: string;
   readonly #closing = new AbortController();
   #list: KeptList | undefined;
   #asking: Promise<void> | undefined;
 
-  /** Reads the kept list. */
-  constructor(options: HubRoutingOptions) {
-    this.#options = options;
-    const cache = readCache(options.file);
+  /** Reads the kept list. The key of the account is sent to a hub that the user named. */
+  constructor(host: HubHost, keys: Pick<Keys, "cloud">, log: WarningLog) {
+    this.#host = host;
+    this.#keys = keys;
+    this.#log = log;
+    this.#file = join(host.home, "hub_routing.json");
+    const cache = readCache(this.#file);
     const names = isObject(cache) ? namesIn(cache) : undefined;
     if (!isObject(cache) || names === undefined) return;
     this.#list = { url: String(cache.url), at: Number(cache.at), names };
@@ -63,7 +70,7 @@ export class HubRouting implements Disposable {
     if (age >= 0 && age < FRESH_MS) return Promise.resolve();
     this.#asking ??= this.#ask().catch((error) => {
       if (this.#closing.signal.aborted) return;
-      this.#options.warn(
+      this.#log.warn(
         `Cannot use the list of cloud servers of the hub: ${error.message || "it is too long"}`,
       );
     }).finally(() => this.#asking = undefined);
@@ -77,18 +84,17 @@ export class HubRouting implements Disposable {
 
   /** The kept list. That of another hub does not count. */
   get #current(): KeptList | undefined {
-    return this.#list?.url === this.#options.hub().url ? this.#list : undefined;
+    return this.#list?.url === this.#host.hubAddress.url ? this.#list : undefined;
   }
 
   async #ask(): Promise<void> {
-    const { file, fetch, hub } = this.#options;
-    const { url, isNamed } = hub();
+    const { fetch, hubAddress: { url, isNamed } } = this.#host;
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
     const named = new Set(isNamed ? [new URL(url).host] : []);
     // Counted from now, so that a failing request is tried again after a while and not with each
     // call.
     this.#list = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
-    const key = isNamed ? this.#options.key() : undefined;
+    const key = isNamed ? this.#keys.cloud()?.value : undefined;
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
       headers: defined({
         accept: "application/json",
@@ -104,7 +110,7 @@ export class HubRouting implements Disposable {
     const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
     if (names === undefined) throw new Error("it is no list of names");
     this.#list = { url, at: Date.now(), names };
-    writeCache(file, { url, at: Date.now(), cloud: [...names] });
+    writeCache(this.#file, { url, at: Date.now(), cloud: [...names] });
   }
 }
 

@@ -106,13 +106,11 @@ async function makeScene(hub: FakeCloud) {
     file,
     warned,
     routing: ({ isNamed = true, key, fetch = network.fetch }: Routed = {}) =>
-      new HubRouting({
-        file,
-        fetch,
-        hub: () => ({ url: hub.url, isNamed }),
-        key: () => key,
-        warn: (message) => void warned.push(message),
-      }),
+      new HubRouting(
+        { home: folder, fetch, hubAddress: { url: hub.url, isNamed } },
+        { cloud: () => key === undefined ? undefined : { value: key, from: ".env" } },
+        { warn: (message) => void warned.push(message) },
+      ),
     [Symbol.asyncDispose]: async () => {
       network[Symbol.dispose]();
       await rm(folder, { recursive: true });

@@ -16,7 +16,7 @@ export const load: LoadRuntime = async ({ machine }) => {
       const { hub, far } = machine;
       const { name } = options.listing;
       const entry = { name, manifest: manifest as CloudManifest | undefined }; // it is of this kind
-      return new CloudServer({ ...options, cloud, hub, entry, upstreams: far });
+      return new CloudServer(options, entry, { cloud, hub, upstreams: far });
     },
   };
 };

@@ -17,6 +17,6 @@ export const load: LoadRuntime = (host) =>
       const { addresses, upstreams } = host.machine;
       host.followSignIns();
       const upstream = () => addresses.of(values.http(remote));
-      return new McpServer({ ...options, upstreams, upstream });
+      return new McpServer(options, upstreams, upstream);
     },
   });

@@ -15,6 +15,6 @@ export const load: LoadRuntime = ({ machine }) =>
       const program = definition && programOf(definition);
       if (program === undefined) throw new Error(`no command starts ${options.listing.name}`);
       const upstream = () => machine.programs.of(machine.withTrial(values.stdio(program)));
-      return new McpServer({ ...options, upstreams: machine.upstreams, upstream });
+      return new McpServer(options, machine.upstreams, upstream);
     },
   });
