@@ -12,6 +12,7 @@ import { unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SchemaAnswer, SchemaCheck } from "../../sandbox/schema_module.ts";
 import type { ChildStarter } from "./child_starter.ts";
+import { callWithin, ClosedChild } from "./closed_child.ts";
 import type { ModuleHost } from "./module_host.ts";
 
 /** How long one check may take, in milliseconds. */
@@ -19,27 +20,19 @@ export const CHECK_MS = 2_000;
 /** How many schemas a child keeps. */
 const MOST_SCHEMAS = 500;
 
-/** A child that is started, with the numbers of the schemas that it has. */
-interface Started {
-  readonly sandbox: Sandbox;
-  readonly schemas: Map<JsonObject, number>;
-}
-
 /**
  * The child that checks values, one after the other: a check that hangs ends with its child, so no
  * other check may be in it.
  */
 export class SchemaChild implements AsyncDisposable {
-  readonly #starter: ChildStarter;
-  readonly #host: ModuleHost;
-  #started: Started | undefined;
-  #last: Promise<unknown> = Promise.resolve();
-  #idle: ReturnType<typeof setTimeout> | undefined;
+  readonly #child: ClosedChild;
+  /** The numbers of the schemas that a child has. */
+  readonly #schemas = new WeakMap<Sandbox, Map<JsonObject, number>>();
 
   /** Starts nothing before the first check. */
   constructor(starter: ChildStarter, host: ModuleHost) {
-    this.#starter = starter;
-    this.#host = host;
+    const code = async () => (await import("../../sandbox/schema_module.ts")).SCHEMA_CODE;
+    this.#child = new ClosedChild(starter, host, { name: "schemas", code });
   }
 
   /**
@@ -61,16 +54,13 @@ export class SchemaChild implements AsyncDisposable {
 
   /** Returns whether a text matches a pattern; false also if that takes too long. */
   async matches(text: string, pattern: string): Promise<boolean> {
-    const matched = this.#inTurn((started) => call(started, "matches", { text, pattern }));
+    const matched = this.#child.inTurn((child) => call(child, "matches", { text, pattern }));
     return await matched.catch(() => false) === true;
   }
 
   /** Ends the child. */
   async [Symbol.asyncDispose](): Promise<void> {
-    clearTimeout(this.#idle);
-    const started = this.#started;
-    this.#started = undefined;
-    await started?.sandbox[Symbol.asyncDispose]();
+    await this.#child[Symbol.asyncDispose]();
   }
 
   async #check(
@@ -78,8 +68,8 @@ export class SchemaChild implements AsyncDisposable {
     value: { readonly value?: unknown },
     signal?: AbortSignal,
   ): Promise<SchemaAnswer> {
-    const checked = this.#inTurn(async (started) =>
-      signal?.aborted ? {} : await call(started, "check", requestFor(started, schema, value))
+    const checked = this.#child.inTurn(async (child) =>
+      signal?.aborted ? {} : await call(child, "check", this.#requestFor(child, schema, value))
     );
     const answer = await (signal === undefined ? checked : unlessAborted(checked, signal));
     const { unusable, wrong }: SchemaAnswer = objectOf(answer);
@@ -87,60 +77,32 @@ export class SchemaChild implements AsyncDisposable {
     return { ...wrong !== undefined && { wrong } };
   }
 
-  #inTurn<T>(work: (started: Started) => Promise<T>): Promise<T> {
-    const done = this.#last.then(async () => await work(await this.#start()));
-    this.#last = done.catch(() => {}).then(() => this.#rest());
-    return done;
-  }
-
-  async #start(): Promise<Started> {
-    clearTimeout(this.#idle);
-    if (this.#started?.sandbox.alive) return this.#started;
-    await this.#started?.sandbox[Symbol.asyncDispose]();
-    const { SCHEMA_CODE } = await import("../../sandbox/schema_module.ts");
-    const module = { name: "schemas", code: new TextEncoder().encode(SCHEMA_CODE) };
-    // It takes no place: a call that waits for a place waits for it.
-    const sandbox = await this.#starter.openClosed(module, new DisposableStack());
-    return this.#started = { sandbox, schemas: new Map() };
-  }
-
-  #rest(): void {
-    clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => void this[Symbol.asyncDispose](), this.#host.limits.idleMs);
-    Deno.unrefTimer(Number(this.#idle));
+  /** Returns the request of a check. A schema is sent once. */
+  #requestFor(
+    child: Sandbox,
+    schema: JsonObject,
+    value: { readonly value?: unknown },
+  ): SchemaCheck {
+    const schemas = this.#schemas.get(child) ?? new Map<JsonObject, number>();
+    this.#schemas.set(child, schemas);
+    const knownId = schemas.get(schema);
+    if (knownId !== undefined) return { id: knownId, ...value };
+    const unsafe = unsafeSchema(schema);
+    if (unsafe !== undefined) throw unusableSchema(unsafe);
+    const isReset = schemas.size >= MOST_SCHEMAS;
+    if (isReset) schemas.clear();
+    const id = schemas.size;
+    schemas.set(schema, id);
+    return { id, schema, isReset, ...value };
   }
 }
 
-/** Returns the request of a check. A schema is sent once. */
-function requestFor(
-  { schemas }: Started,
-  schema: JsonObject,
-  value: { readonly value?: unknown },
-): SchemaCheck {
-  const knownId = schemas.get(schema);
-  if (knownId !== undefined) return { id: knownId, ...value };
-  const unsafe = unsafeSchema(schema);
-  if (unsafe !== undefined) throw unusableSchema(unsafe);
-  const isReset = schemas.size >= MOST_SCHEMAS;
-  if (isReset) schemas.clear();
-  const id = schemas.size;
-  schemas.set(schema, id);
-  return { id, schema, isReset, ...value };
-}
-
-async function call({ sandbox }: Started, fn: string, request: object): Promise<unknown> {
-  const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(tooSlow()), CHECK_MS);
+async function call(child: Sandbox, fn: string, request: object): Promise<unknown> {
   try {
-    const args = request as JsonObject; // plain JSON
-    return await sandbox.call({ fn, arguments: args, signal: timeout.signal, graceMs: 0 });
+    return await callWithin(child, { fn, request, ms: CHECK_MS, tooSlow });
   } catch (error) {
     const { code, message } = asPmlError(error);
     throw code === "SANDBOX_CRASHED" ? unusableSchema(message) : error;
-  } finally {
-    clearTimeout(timer);
-    // The next check must not get a child that is about to be killed.
-    if (timeout.signal.aborted) await sandbox[Symbol.asyncDispose]();
   }
 }
 
