@@ -36,7 +36,7 @@ for (const era of ERAS) {
     assert.deepEqual(
       templates.map(({ uriTemplate }) => uriTemplate),
       [
-        "pml://results/{output}{?offset,limit,pointer}",
+        "pml://results/{output}{?offset,limit,pointer,lines,grep}",
         ...KINDS.map((kind) => `pml://${kind}/test://item/{id}`),
       ],
     );

@@ -22,6 +22,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
   "src/sandbox/boot/code.min.js": "src/sandbox/boot/code.ts",
   "src/sandbox/boot/schemas.min.js": "src/sandbox/boot/schemas.ts",
+  "src/sandbox/boot/select.min.js": "src/sandbox/boot/select.ts",
   "src/registry/importable_code.min.js": "src/sandbox/boot/importable_code.ts",
   "src/registry/importable_plan.min.js": "src/workflow/importable_plan.ts",
   "src/sandbox/boot/keeper.min.js": "src/sandbox/boot/keeper_main.ts",

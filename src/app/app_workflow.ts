@@ -41,13 +41,15 @@ export { observedBy };
 export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   const { policy } = app;
+  const modules = await path.machine.modules();
   return new Workflow({
     callTool: path.callTool,
     journal: path,
     preflight: path.ahead,
     policy,
     opener: app,
-    children: (await path.machine.modules()).code,
+    children: modules.code,
+    selector: modules.selector,
     types: new CodeTypes(app),
     tools: new ListedToolNames(app.servers),
     intents: new Intents(app, path.ahead),

@@ -76,10 +76,10 @@ export const ROWS = {
   ],
   keptMs: ["10 min", "1 s", "24 h", "How long PML keeps a result for a reference in an answer."],
   inlineBytes: [
-    0,
+    25_000,
     0,
     "512 MB",
-    "The largest result that an answer of `call` or of a tool contains. For a larger result, the answer contains a reference, unless the tool has an output schema. 0: answers contain every result.",
+    "The largest result that an answer contains, if the client lists `call` or `execute_workflow` and the tool has no output schema. For a larger result, the answer contains the beginning, and how to read on. 0: answers contain every result.",
   ],
   idleMs: [
     "5 min",

@@ -51,10 +51,10 @@ export const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 ]);
 
 async function readResource(request: ClientRequest, parts: RequestParts): Promise<JsonObject> {
-  const { params } = request;
+  const { params, context: { cancellation } } = request;
   const { host, offers } = parts;
   if (isOwnResource(params.uri)) return await readOwn(params.uri, host);
-  if (isKept(params.uri)) return await readStoredOutput(params.uri, host);
+  if (isKept(params.uri)) return await readStoredOutput(params.uri, cancellation.signal, host);
   const place = await resourceAt(offers, params);
   const answer = await ask(request, place, parts);
   const result = withAddresses(answer, { place, params, offers });

@@ -30,11 +30,12 @@ export const OWN_RESOURCES: readonly JsonObject[] = [
 /** The template in lists for stored outputs. */
 export const OWN_TEMPLATES: readonly JsonObject[] = [
   {
-    uriTemplate: "pml://results/{output}{?offset,limit,pointer}",
+    uriTemplate: "pml://results/{output}{?offset,limit,pointer,lines,grep}",
     name: "results",
     title: "Outputs kept by PML",
     description:
-      "A page of an output that was too large for its answer; `pointer` is a JSON pointer",
+      "A part of an output that was too large for its answer: a page of the value at a JSON pointer, " +
+      "`lines` of a text, such as 20-40, or what contains the text `grep`",
     mimeType: MIME,
   },
 ];
@@ -49,10 +50,12 @@ export function isKept(uri: unknown): uri is string {
 /** Reads a page of a stored output. */
 export async function readStoredOutput(
   uri: string,
+  signal: AbortSignal,
   host: Pick<GatewayHost, "workflow" | "settings">,
 ): Promise<JsonObject> {
-  const text = (await host.workflow()).read(uri, host.settings().actor);
-  return { contents: [{ uri, mimeType: MIME, text }] };
+  const { kept } = await host.workflow();
+  const { text, mimeType } = await kept.read({ uri, actor: host.settings().actor, signal });
+  return { contents: [{ uri, mimeType, text }] };
 }
 
 /** Returns whether a URI is one of PML's own resources. */

@@ -4,21 +4,26 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { isLonger } from "../core/json_length.ts";
+import { type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { showsPages } from "../protocol/apps.ts";
 import {
   type Call,
   type CallTool,
+  type ContentBlock,
   type Outcome,
   textResult,
   type ToolResult,
 } from "../protocol/call.ts";
 import { headerMismatch } from "../protocol/failures.ts";
 import { differingHeader } from "../protocol/marked_arguments.ts";
-import { outputOf } from "../protocol/output.ts";
+import { isRemark, outputOf } from "../protocol/output.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
-import type { GatewayHost } from "./options.ts";
+import { appTools } from "../search/app_tools.ts";
+import type { Reader } from "../workflow/kept_results.ts";
+import type { GatewayHost, GatewaySettings } from "./options.ts";
 
 /** A request to call a tool, without the name of the tool. */
 export interface ToolRequest {
@@ -75,7 +80,8 @@ export class ToolCaller {
 
   /** Runs a call. A large result may stay outside of the answer. */
   run(call: Call): Promise<Outcome> {
-    return this.#host.settings().inlineBytes > 0 ? this.#keepLarge(call) : this.#callTool(call);
+    const isWhole = readerFor(this.#host.settings(), call.via) === undefined;
+    return isWhole ? this.#callTool(call) : this.#fitting(call);
   }
 
   /** Makes a call, whose result stays whole. */
@@ -83,20 +89,33 @@ export class ToolCaller {
     return this.#callTool(call);
   }
 
-  async #keepLarge(call: Call): Promise<Outcome> {
+  /** Returns a result for the model that may be large, such as the selected part of another one. */
+  async fitted(result: ToolResult, via: string): Promise<ToolResult> {
+    // The configuration may have changed since the call began.
+    const { actor, inlineBytes, ...settings } = this.#host.settings();
+    const reader = readerFor({ inlineBytes, ...settings }, via);
+    if (reader === undefined || !isLarge(result, inlineBytes)) return result;
+    const { kept } = await this.#host.workflow();
+    const stored = await kept.keep(keptOutput(result), { actor, reader });
+    return stored === undefined ? result : { ...result, ...replaced(result, stored) };
+  }
+
+  async #fitting(call: Call): Promise<Outcome> {
     const outcome = await this.#callTool(call);
-    const { inlineBytes, actor } = this.#host.settings();
-    // The configuration may have changed meanwhile.
-    if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    const isText = outcome.result.content.every(({ type }) => type === "text");
-    if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
+    const { inlineBytes } = this.#host.settings();
+    if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    if (!isLarge(outcome.result, inlineBytes) || this.#isForPage(call)) return outcome;
     const definition = await this.#definitionOf(call.id);
-    // A client that validates the result with the schema would reject the link.
-    const isWhole = definition === undefined || definition.outputSchema !== undefined;
-    if (isWhole || outcome.result.isError === true) return outcome;
-    const stored = (await this.#host.workflow()).keep(outputOf(outcome.result), actor);
-    if (stored === undefined) return outcome;
-    return { ...outcome, result: { ...outcome.result, ...linkTo(stored) } };
+    // A client that validates the result with the schema would reject another one.
+    // guard: whole-result
+    if (definition === undefined || definition.outputSchema !== undefined) return outcome;
+    return { ...outcome, result: await this.fitted(outcome.result, call.via) };
+  }
+
+  /** Returns whether a page may have made the call: it reads the result itself. */
+  #isForPage({ id, via, client }: Call): boolean {
+    if (via !== "tools/call" || !showsPages(client.able ?? {})) return false;
+    return appTools(this.#host.catalog.list()).servers.has(splitToolId(id).server);
   }
 
   /** Returns the definition of a tool that has run; undefined if its server has ended since. */
@@ -109,12 +128,60 @@ export class ToolCaller {
   }
 }
 
-/** Returns the content that replaces a large result: how models and clients can read it. */
-function linkTo(stored: JsonObject): Pick<ToolResult, "content" | "structuredContent"> {
-  const { kept: uri } = stored;
-  const link = { type: "resource_link", uri, name: "result", mimeType: "application/json" };
-  return {
-    content: [...textResult(JSON.stringify(stored)).content, link],
-    structuredContent: undefined,
-  };
+/** The meta-tools that read kept results, the simpler one first. */
+const READERS: readonly Reader[] = ["call", "execute_workflow"];
+
+/**
+ * Returns the meta-tool with which the client of a call reads kept results; undefined if its list has
+ * none. With `meta_only`, the caller of a tool of a server by its own name is no model.
+ */
+function readerFor(
+  { inlineBytes, exposure, hybrid, metaTools }: Pick<
+    GatewaySettings,
+    "inlineBytes" | "exposure" | "hybrid" | "metaTools"
+  >,
+  via: string,
+): Reader | undefined {
+  const isListed = exposure === "hybrid" ? hybrid.exposeMetaTools : exposure !== "full_proxy";
+  if (inlineBytes === 0 || !isListed) return undefined;
+  if (via === "tools/call" && exposure === "meta_only") return undefined;
+  return READERS.find((name) => metaTools.includes(name));
+}
+
+/**
+ * Returns whether a result of texts is longer than `max`. Clients show either the content or the
+ * structured content.
+ */
+function isLarge({ content, structuredContent }: ToolResult, max: number): boolean {
+  let length = 0;
+  for (const block of content) {
+    const text = textIn(block);
+    if (text === undefined) return false;
+    length += text.length;
+  }
+  return length > max || structuredContent !== undefined && isLonger(structuredContent, max);
+}
+
+/** Returns the text of a block; undefined for images and other blocks without one. */
+function textIn({ type, text, resource }: ContentBlock): string | undefined {
+  const part = type === "text" ? text : type === "resource" ? objectOf(resource).text : undefined;
+  return typeof part === "string" ? part : undefined;
+}
+
+/** Returns the output to keep: several blocks of text become one text, which has lines. */
+function keptOutput(result: ToolResult): Json {
+  const texts = result.content.filter((block) => !isRemark(block));
+  const isOneText = result.structuredContent === undefined && texts.length > 1 &&
+    texts.every(({ type }) => type === "text");
+  return isOneText ? texts.map(({ text }) => text).join("\n") : outputOf(result);
+}
+
+/** Returns the content that replaces a large result. Remarks of PML stay. */
+function replaced(
+  { content }: ToolResult,
+  { uri, text }: { readonly uri: string; readonly text: string },
+): Pick<ToolResult, "content" | "structuredContent"> {
+  const link = { type: "resource_link", uri, name: "result" };
+  const remarks = content.filter(isRemark);
+  return { content: [...textResult(text).content, link, ...remarks], structuredContent: undefined };
 }

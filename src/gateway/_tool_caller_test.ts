@@ -9,7 +9,7 @@ import type { GatewayHost } from "./options.ts";
 Deno.test("a large result is delivered whole if its server ended after the call", async () => {
   const outcome: Outcome = { kind: "result", result: textResult("x".repeat(1_000)) };
   const host: Record<string, unknown> = {
-    settings: () => ({ inlineBytes: 100, actor: "local" }),
+    settings: () => ({ inlineBytes: 100, actor: "local", metaTools: ["call"] }),
     servers: { definition: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "it ended")) },
     workflow: () => assert.fail("nothing was to be stored"),
   };

@@ -22,6 +22,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import type { MetaTool } from "../config/exposure.ts";
 import { isForModel, withPageAddress } from "../protocol/apps.ts";
+import { isRemark, outputOf } from "../protocol/output.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
@@ -34,6 +35,7 @@ import { batchResult } from "./_batch_result.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, effectLabel } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
+import { isKept } from "./_own_resources.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
 import type { Toolset } from "../protocol/toolset.ts";
@@ -302,11 +304,45 @@ export class MetaCalls {
   }
 
   #call(request: ToolRequest): Promise<Outcome> {
-    const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
+    const { tool, arguments: args, select } = request.arguments as unknown as CallRequest;
+    if (isKept(tool)) return this.#readKept(request);
     const id = this.#idOf(tool);
     const inner = { ...request, arguments: args ?? {}, via: "call" };
     if (splitToolId(id).tool === WHOLE_SERVER) return this.#toolsOf(id, inner);
-    return this.#caller.call(id, inner);
+    return select === undefined
+      ? this.#caller.call(id, inner)
+      : this.#callAndSelect(this.#caller.callOf(id, inner), select);
+  }
+
+  /** Reads a part of a result that an earlier answer did not contain. */
+  async #readKept({ arguments: sent, scope }: ToolRequest): Promise<Outcome> {
+    const { tool: uri, arguments: more, select } = sent as unknown as CallRequest;
+    const { actor } = this.#host.settings();
+    const { signal } = scope.cancellation;
+    const { kept } = await this.#host.workflow();
+    const { text } = await kept.read({ uri, more, select, actor, signal });
+    return { kind: "result", result: await this.#caller.fitted(textResult(text), "call") };
+  }
+
+  /** Calls a tool, and returns the selected part of its result. */
+  async #callAndSelect(call: Call, select: string): Promise<Outcome> {
+    const { actor, cancellation: { signal } } = call;
+    const { kept } = await this.#host.workflow();
+    // An expression that cannot be parsed fails before the tool runs.
+    await kept.assertSelects(select, signal);
+    const outcome = await this.#caller.runWhole(call);
+    if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    const { result } = outcome;
+    if (result.isError === true) {
+      return { ...outcome, result: await this.#caller.fitted(result, "call") };
+    }
+    const about = { tool: call.id, callId: call.callId };
+    const output = outputOf(result);
+    const text = await kept.selectFrom(output, { select, signal, actor, about });
+    const remarks = result.content.filter(isRemark);
+    const { _meta } = result;
+    const selected = { content: [...textResult(text).content, ...remarks], ...defined({ _meta }) };
+    return { ...outcome, result: await this.#caller.fitted(selected, "call") };
   }
 
   /** Lists the tools of a server. This passes all checks, like any other call. */
@@ -438,6 +474,13 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
 
 /** A tool as `schema` shows it. */
 type LookedAt = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
+
+interface CallRequest {
+  /** The name of a tool, or the URI of a kept result. */
+  readonly tool: string;
+  readonly arguments?: JsonObject;
+  readonly select?: string;
+}
 
 interface BatchRequest {
   readonly id?: string;

@@ -82,7 +82,8 @@ async function answered(
     catalog,
     search: (query, more) => search.search(query, more),
     judge: (id) => ({ kind: isDenied(id) ? "deny" : "ask", rule: "", source: "" }),
-    settings: () => ({ batchMax: 10, resultBytes: 1_000 }) as ReturnType<GatewayHost["settings"]>,
+    settings: () =>
+      ({ batchMax: 10, resultBytes: 1_000, inlineBytes: 0 }) as ReturnType<GatewayHost["settings"]>,
     problem: () => undefined,
     askForAll: () => Promise.resolve(new Map()),
     callTool: (call) => {

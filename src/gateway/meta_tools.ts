@@ -75,11 +75,12 @@ const CALL: ToolDefinition = {
   name: "call",
   title: "Call a tool",
   // Some clients show a server's instructions to no model, so the steps are here, too.
-  description: "Run one tool and get its own result. Find its name with `search` first, such as " +
+  description: "Run one tool. Find its name with `search` first, such as " +
     "filesystem:read_file",
   inputSchema: object({
     tool: { type: "string", description: "server:tool, from `search`" },
     arguments: { type: "object" },
+    select: { type: "string", description: "JSON pointer or JMESPath" },
   }, ["tool"]),
   _meta: ALWAYS_LOAD,
 };
@@ -93,8 +94,7 @@ function batchTool(maxItems: number): ToolDefinition {
   return {
     name: "batch",
     title: "Call several tools",
-    description:
-      "Run independent calls at once; results come in order, and one failure stops no other",
+    description: "Run independent calls at once; one failure stops no other",
     inputSchema: object({ calls: { type: "array", minItems: 1, maxItems, items: call } }, [
       "calls",
     ]),

@@ -33,7 +33,8 @@ export function remarkOf(text: string): ContentBlock {
   return { type: "text", text, _meta: { [REMARK]: true } };
 }
 
-function isRemark({ _meta }: ContentBlock): boolean {
+/** Returns whether a block is a remark of PML about its result. */
+export function isRemark({ _meta }: ContentBlock): boolean {
   return objectOf(_meta)[REMARK] === true;
 }
 

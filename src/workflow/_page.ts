@@ -15,6 +15,10 @@ export interface PageRequest {
   readonly pointer: string;
   readonly offset: number;
   readonly limit: number | undefined;
+  /** The lines of a text to return, such as `20-40`. */
+  readonly lines?: string | undefined;
+  /** A text: only the lines or values that contain it are returned. */
+  readonly grep?: string | undefined;
 }
 
 /** The prefix of the URIs of kept outputs. */
@@ -27,20 +31,56 @@ const SHAPE_DEPTH = 4;
 const MEMBERS_SHOWN = 12;
 const URI = /^([a-z2-7]+\.[A-Za-z0-9_-]+)(?:\?([^#]*))?(?:#(.*))?$/s;
 
-/** Parses the URI of a kept output, or its name with a pointer. Throws BAD_ARGUMENTS. */
-export function pageRequestOf(text: string): PageRequest {
+/** The names of the parameters of a page. */
+const PARAMETERS = ["pointer", "offset", "limit", "lines", "grep"] as const;
+type Parameters = Partial<Record<typeof PARAMETERS[number], string>>;
+
+/**
+ * Parses the URI of a kept output, or its name with a pointer. Parameters in `more` replace those of
+ * the URI. Throws BAD_ARGUMENTS.
+ */
+export function pageRequestOf(text: string, more: JsonObject = {}): PageRequest {
   const plain = text.startsWith(RESULTS) ? text.slice(RESULTS.length) : text;
   const [, name, query = "", fragment = ""] = URI.exec(plain) ?? [];
   if (name === undefined) throw bad(`it is not like ${RESULTS}RUN.TASK?offset=0&limit=20#/pointer`);
-  const params = new URLSearchParams(query);
-  const pointer = params.get("pointer") ?? decoded(fragment);
+  // A model may not encode the "#" in a text to search for.
+  const isText = fragment !== "" && !fragment.startsWith("/") && /(?:^|&)grep=/.test(query);
+  const params = { ...parametersIn(isText ? `${query}#${fragment}` : query), ...textsOf(more) };
+  const pointer = params.pointer ?? (isText ? "" : decoded(fragment));
   if (pointer !== "" && !pointer.startsWith("/")) throw bad('the pointer does not begin with "/"');
+  if (params.grep === "") throw bad("`grep` is empty");
   return {
     name,
     pointer,
-    offset: countOf(params.get("offset"), "offset") ?? 0,
-    limit: countOf(params.get("limit"), "limit"),
+    offset: countOf(params.offset, "offset") ?? 0,
+    limit: countOf(params.limit, "limit"),
+    lines: params.lines,
+    grep: params.grep,
   };
+}
+
+/** Parses a query. A plus sign is itself, and so is an `&` before no name of a parameter. */
+function parametersIn(query: string): Parameters {
+  const names = PARAMETERS.join("|");
+  return Object.fromEntries(
+    query.split(new RegExp(`&(?=(?:${names})=)`)).map((pair) => {
+      const equals = pair.indexOf("=");
+      return [pair.slice(0, equals), decoded(pair.slice(equals + 1))];
+    }),
+  );
+}
+
+function textsOf(more: JsonObject): Parameters {
+  const names: readonly string[] = PARAMETERS;
+  return Object.fromEntries(
+    Object.entries(more).map(([name, value]) => {
+      if (!names.includes(name)) throw bad(`it has no \`${name}\`, only ${names.join(", ")}`);
+      if (typeof value === "object" && !isExactNumber(value)) {
+        throw bad(`\`${name}\` is not a text`);
+      }
+      return [name, typeof value === "string" ? value : JSON.stringify(value)];
+    }),
+  );
 }
 
 /** Returns a page of a value: the elements, members or characters that fit, and the next offset. */
@@ -107,8 +147,8 @@ function shape(value: Json, depth: number): string {
   return `{${[...members, ...(names.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
 }
 
-function countOf(text: string | null, name: string): number | undefined {
-  if (text === null) return undefined;
+function countOf(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
   if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is not a number`);
   return Number(text);
 }

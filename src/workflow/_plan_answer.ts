@@ -18,13 +18,13 @@ const INLINE_TAKEN = 1_000;
 /** The maximum length of all outputs in one answer, in characters. */
 const INLINE_ALL = 32_000;
 
-/** Returns the answer for a plan that ran. `inlineBytes` replaces `INLINE` unless it is 0. */
+/** Returns the answer for a plan that ran. A smaller `inlineBytes` replaces `INLINE`, but not 0. */
 export function answerOf(
   { plan, storedRun, states, unsure }: Pick<PlanRun, "plan" | "storedRun" | "states" | "unsure">,
   inlineBytes: number,
 ): PlanOutcome {
   const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
-  const most = inlineBytes || INLINE;
+  const most = Math.min(inlineBytes || INLINE, INLINE);
   let remaining = INLINE_ALL;
   const outside: string[] = [];
   const shownOutput = (id: string): JsonObject => {

@@ -7,17 +7,17 @@
 
 import { NO_CLIENT, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
-import type { Json, JsonObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
-import { pageOf, pageRequestOf } from "./_page.ts";
-import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "../servers/capability/capability.ts";
+import type { Selector } from "../servers/module/select_child.ts";
 import type { CapabilityRuns } from "./capabilities.ts";
 import { runCapability } from "./capability_run.ts";
 import type { CapabilityCall } from "./capability_call.ts";
 import { runCode } from "./code.ts";
 import { type CodeToolParts, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
 import { answerIntent, type IntentHost, withPlan } from "./intents.ts";
+import { KeptResults } from "./kept_results.ts";
 import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansParts } from "./plans.ts";
 import { Results } from "./results.ts";
@@ -30,12 +30,16 @@ export interface WorkflowParts
   extends Omit<PlansParts, "results" | "waiting">, Omit<CodeToolParts, "waiting"> {
   /** Creates plans from intents. */
   readonly intents: IntentHost;
+  /** Selects parts of results. */
+  readonly selector: Selector;
 }
 
 /** Runs plans and code. */
 export class Workflow implements CapabilityRuns {
   /** The outputs that answers do not include. */
   readonly results: Results;
+  /** Reads these outputs, and keeps large results. */
+  readonly kept: KeptResults;
   /** Runs plans. */
   readonly plans: Plans;
   readonly #parts: WorkflowParts & PlansParts;
@@ -44,6 +48,7 @@ export class Workflow implements CapabilityRuns {
   constructor(parts: WorkflowParts) {
     const { policy } = parts;
     this.results = new Results(policy);
+    this.kept = new KeptResults(this.results, parts);
     this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };
     this.plans = new Plans(this.#parts);
   }
@@ -95,9 +100,10 @@ export class Workflow implements CapabilityRuns {
 
   /** Runs a plan, or creates one from an intent: the meta-tool `execute_workflow`. */
   async plan(request: WorkflowRequest): Promise<Outcome> {
-    const { arguments: { plan, resume, read, intent }, actor } = request;
+    const { arguments: { plan, resume, read, intent }, actor, signal } = request;
     if (typeof read === "string") {
-      return { kind: "result", result: textResult(this.read(read, actor)) };
+      const { text } = await this.kept.read({ uri: read, actor, signal });
+      return { kind: "result", result: textResult(text) };
     }
     if (typeof intent === "string") {
       if (plan !== undefined || resume !== undefined) throw both();
@@ -135,19 +141,6 @@ export class Workflow implements CapabilityRuns {
       return { saved: false, error: { code, message } };
     });
     return { kind: "result", result: withSaved(result, saved) };
-  }
-
-  /** Returns a page of a kept output as JSON. */
-  read(uri: string, actor: string): string {
-    const pageRequest = pageRequestOf(uri);
-    return JSON.stringify(pageOf(this.results.output(pageRequest.name, actor), pageRequest));
-  }
-
-  /** Keeps an output. Returns its description for the answer; undefined over the size limit. */
-  keep(output: Json, actor: string): JsonObject | undefined {
-    const name = this.results.put(actor, output);
-    if (name === undefined) return undefined;
-    return { ...keptOutput(name, output), read: readHint(name).replaceAll(".TASK", "") };
   }
 }
 

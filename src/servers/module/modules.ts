@@ -40,6 +40,7 @@ import {
 } from "./loader.ts";
 import type { ModuleReader } from "./module_files.ts";
 import { SchemaChild } from "./schema_child.ts";
+import { SelectChild } from "./select_child.ts";
 import { WarmChildren } from "./warm_child.ts";
 
 const SELF_TEST_MS = 10_000;
@@ -52,6 +53,8 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
   readonly code: CodeChildren;
   /** Checks values against schemas that others wrote. */
   readonly schemas: SchemaChild;
+  /** Selects parts of results. */
+  readonly selector: SelectChild;
   readonly deathCode = "SANDBOX_CRASHED";
   readonly #host: ModuleHost;
   readonly #own = new OwnSchemas();
@@ -73,6 +76,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     this.#warm = new WarmChildren(() => host.limits.idleMs);
     this.code = new CodeChildren(this.#starter, host);
     this.schemas = new SchemaChild(this.#starter, host);
+    this.selector = new SelectChild(this.#starter, host);
     this.#loader = new Loader(host.home, files, this);
   }
 
@@ -243,7 +247,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
   async [Symbol.asyncDispose](): Promise<void> {
     // This does not wait for a module that is still loading.
     this.#closing.abort(ending("start the module"));
-    const all = [this.#pool, this.#warm, this.code, this.schemas];
+    const all = [this.#pool, this.#warm, this.code, this.schemas, this.selector];
     await Promise.all(all.map((child) => child[Symbol.asyncDispose]()));
   }
 

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { limitsOf } from "../config/limits.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { KeptResults } from "./kept_results.ts";
+import { Results } from "./results.ts";
+
+const { signal } = new AbortController();
+
+/** Kept results whose selector returns the expression. */
+function scene() {
+  const policy = { config: { limits: { ...limitsOf({}), keptBytes: 200_000 } } };
+  const selector = {
+    assertValid: () => Promise.resolve(),
+    select: (_: Json, expression: string) =>
+      Promise.resolve(expression === "no" ? null : expression),
+  };
+  const events: JsonObject[] = [];
+  const journal = { record: (event: string, of: object) => void events.push({ event, ...of }) };
+  const kept = new KeptResults(new Results(policy), { selector, journal, policy });
+  const keep = async (output: Json) => await kept.keep(output, { actor: "local", reader: "call" });
+  const read = async (output: Json, more: JsonObject) => {
+    const { uri = "" } = await keep(output) ?? {};
+    return (await kept.read({ uri, more, actor: "local", signal })).text;
+  };
+  return { kept, keep, read, events };
+}
+
+Deno.test("a kept result exists for its identity alone", async () => {
+  const { kept, keep } = scene();
+  const { uri = "" } = await keep("a\nb") ?? {};
+  const read = (actor: string) => kept.read({ uri, more: { lines: "2" }, actor, signal });
+  assert.equal((await read("local")).text, "lines 2 to 2 of 2\nb");
+  await assert.rejects(read("other"), { code: "BAD_ARGUMENTS" });
+});
+
+Deno.test("the answer for a large result has at most 2,000 bytes, whatever the result is", async () => {
+  const { keep } = scene();
+  const odd = "\u{1f600}".repeat(20_000);
+  const wide = Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`name${at}`, { at }]));
+  let deep: Json = "x".repeat(30_000);
+  for (let depth = 0; depth < 500; depth++) deep = [deep];
+  const texts = ["x".repeat(50_000), "\n".repeat(50_000), `${"long ".repeat(400)}\n`.repeat(40)];
+  for (const output of [...texts, odd, wide, deep, [odd], Array(9_000).fill(null)]) {
+    const { text = "" } = await keep(output) ?? {};
+    const { length } = new TextEncoder().encode(text);
+    assert.ok(length > 100 && length <= 2_000, `${length} bytes: ${text.slice(0, 200)}`);
+    assert.ok(text.isWellFormed());
+  }
+});
+
+Deno.test("a text that is too large to keep is not replaced", async () => {
+  const { keep } = scene();
+  assert.equal(await keep("x".repeat(300_000)), undefined);
+});
+
+Deno.test("grep shows lines around few matches, and pages of many", async () => {
+  const { read } = scene();
+  const text = Array.from({ length: 900 }, (_, at) => at === 500 ? "the needle" : `row ${at}`).join(
+    "\n",
+  );
+  const few = await read(text, { grep: "NEEDLE".toLowerCase() });
+  assert.ok(few.startsWith("1 of 900 lines contain"));
+  assert.ok(few.includes("\n500- row 499\n501: the needle\n502- row 501\n"), few);
+  const many = await read(text, { grep: "row" });
+  const [, next] = /next: offset=(\d+)/.exec(many) ?? [];
+  assert.ok(many.length < 4_200);
+  const second = await read(text, { grep: "row", offset: next ?? "" });
+  assert.ok(second.includes(`\n${Number(next) + 1}: row ${next}`), second);
+});
+
+Deno.test("grep in JSON shows the small object around a match, and the pointer", async () => {
+  const { read } = scene();
+  const rows = Array.from({ length: 300 }, (_, id) => ({ id, "a/b": { name: `name ${id}` } }));
+  assert.equal(
+    await read(rows, { grep: "name 123" }),
+    '1 values or names contain "name 123"\n/123/a~1b: {"name":"name 123"}',
+  );
+  assert.ok((await read(rows, { grep: "name" })).includes("next: offset="));
+  const long = { text: `${"x\n".repeat(5_000)}here it is\n${"y".repeat(5_000)}` };
+  const found = await read([long, "z".repeat(9_000)], { grep: "here" });
+  assert.ok(found.includes("/0/text: …") && found.includes("here it is"), found);
+});
+
+Deno.test("select returns what the selector returns, and no match is an error with the shape", async () => {
+  const { kept, keep, events } = scene();
+  const { uri = "" } = await keep({ a: [1] }) ?? {};
+  const read = (select: string) => kept.read({ uri, select, actor: "local", signal });
+  assert.equal((await read("yes")).text, "yes");
+  assert.equal((await read("/a/0")).text, "1");
+  for (const select of ["no", "/b"]) {
+    await assert.rejects(
+      read(select),
+      (error: Error & { code?: string }) =>
+        error.code === "BAD_ARGUMENTS" && error.message.includes("{a: array(1) of number}"),
+    );
+  }
+  assert.deepEqual(events.map(({ about }) => (about as JsonObject).select), [
+    "yes",
+    "/a/0",
+    "no",
+    "/b",
+  ]);
+});
