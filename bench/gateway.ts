@@ -205,6 +205,9 @@ class Folder implements AsyncDisposable {
       mcpServers: { plain: { command: Deno.execPath(), args: serverArgs(tools) } },
     };
     await Deno.writeTextFile(`${root}/ws/.pml.json`, JSON.stringify(config));
+    // Large results are measured whole, as the other programs deliver them.
+    await Deno.mkdir(`${root}/home`, { mode: 0o700 });
+    await Deno.writeTextFile(`${root}/home/config.yaml`, "limits: { inline_bytes: 0 }\n");
     return new Folder(root);
   }
 

@@ -54,6 +54,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/serve.md", /^\nServing MCP at/, "what `pml serve` prints"],
   ["docs/serve.md", /^(\nTOKEN=|json\n)/, "tests/serve_doc_test.ts"],
   ["docs/workflows.md", /^(json|ts|text) \S+\n/, "tests/workflows_doc_test.ts"],
+  ["docs/workflows.md", /^text\nResult: text of /, "the form is in tests/golden/results.txt"],
 ];
 
 const PAGES = await pages();

@@ -100,7 +100,6 @@ for (const era of ERAS) {
         missing.push(`${name}: ${ask}\n${text}`);
       }
     }
-    console.log(`median ${median(sizes)}, largest ${Math.max(...sizes)} bytes`);
     assert.deepEqual(missing, []);
     assert.ok(median(sizes) <= 2_000, `the median answer has ${median(sizes)} bytes`);
     assert.ok(Math.max(...sizes) <= 6_000, `the largest answer has ${Math.max(...sizes)} bytes`);

@@ -50,6 +50,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
     opener: app,
     children: modules.code,
     selector: modules.selector,
+    judge: (id, args) => policy.now.judge(id, args),
     types: new CodeTypes(app),
     tools: new ListedToolNames(app.servers),
     intents: new Intents(app, path.ahead),

@@ -23,6 +23,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { RequestScope } from "./interaction/client_request.ts";
 import { appTools } from "../search/app_tools.ts";
 import type { Reader } from "../workflow/kept_results.ts";
+import type { KeptSource } from "../workflow/results.ts";
 import type { GatewayHost, GatewaySettings } from "./options.ts";
 
 /** A request to call a tool, without the name of the tool. */
@@ -90,13 +91,16 @@ export class ToolCaller {
   }
 
   /** Returns a result for the model that may be large, such as the selected part of another one. */
-  async fitted(result: ToolResult, via: string): Promise<ToolResult> {
+  async fitted(
+    result: ToolResult,
+    { via, source }: { readonly via: string; readonly source: KeptSource | undefined },
+  ): Promise<ToolResult> {
     // The configuration may have changed since the call began.
     const { actor, inlineBytes, ...settings } = this.#host.settings();
     const reader = readerFor({ inlineBytes, ...settings }, via);
     if (reader === undefined || !isLarge(result, inlineBytes)) return result;
     const { kept } = await this.#host.workflow();
-    const stored = await kept.keep(keptOutput(result), { actor, reader });
+    const stored = await kept.keep(keptOutput(result), { actor, reader, source });
     return stored === undefined ? result : { ...result, ...replaced(result, stored) };
   }
 
@@ -109,7 +113,10 @@ export class ToolCaller {
     // A client that validates the result with the schema would reject another one.
     // guard: whole-result
     if (definition === undefined || definition.outputSchema !== undefined) return outcome;
-    return { ...outcome, result: await this.fitted(outcome.result, call.via) };
+    return {
+      ...outcome,
+      result: await this.fitted(outcome.result, { via: call.via, source: call }),
+    };
   }
 
   /** Returns whether a page may have made the call: it reads the result itself. */

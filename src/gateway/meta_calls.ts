@@ -321,28 +321,31 @@ export class MetaCalls {
     const { signal } = scope.cancellation;
     const { kept } = await this.#host.workflow();
     const { text } = await kept.read({ uri, more, select, actor, signal });
-    return { kind: "result", result: await this.#caller.fitted(textResult(text), "call") };
+    const result = textResult(text);
+    // Pages and lines have a limit of their own.
+    if (select === undefined) return { kind: "result", result };
+    const source = kept.sourceOf(uri, actor);
+    return { kind: "result", result: await this.#caller.fitted(result, { via: "call", source }) };
   }
 
   /** Calls a tool, and returns the selected part of its result. */
   async #callAndSelect(call: Call, select: string): Promise<Outcome> {
-    const { actor, cancellation: { signal } } = call;
+    const { cancellation: { signal } } = call;
     const { kept } = await this.#host.workflow();
     // An expression that cannot be parsed fails before the tool runs.
     await kept.assertSelects(select, signal);
     const outcome = await this.#caller.runWhole(call);
     if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
+    const fit = { via: "call", source: call };
     if (result.isError === true) {
-      return { ...outcome, result: await this.#caller.fitted(result, "call") };
+      return { ...outcome, result: await this.#caller.fitted(result, fit) };
     }
-    const about = { tool: call.id, callId: call.callId };
-    const output = outputOf(result);
-    const text = await kept.selectFrom(output, { select, signal, actor, about });
+    const text = await kept.selectFrom(outputOf(result), { select, call });
     const remarks = result.content.filter(isRemark);
     const { _meta } = result;
     const selected = { content: [...textResult(text).content, ...remarks], ...defined({ _meta }) };
-    return { ...outcome, result: await this.#caller.fitted(selected, "call") };
+    return { ...outcome, result: await this.#caller.fitted(selected, fit) };
   }
 
   /** Lists the tools of a server. This passes all checks, like any other call. */

@@ -18,6 +18,8 @@ const LINES_MAX = 16_000;
 /** The same for the lines or values that contain a text. */
 const FOUND_MAX = 4_000;
 const LINE_MAX = 400;
+/** The same for matches with lines around them. */
+const AROUND_MAX = 2_000;
 /** How many lines around each match are shown, if all of them fit. */
 const AROUND = [12, 6, 3, 1, 0];
 /** How many matches are kept. Further ones are counted. */
@@ -118,7 +120,7 @@ export async function grepText(
   for (const around of AROUND) {
     const shown = withAround(text, { found, around, has });
     const all = shown.join("\n");
-    if (all.length <= FOUND_MAX && found.length + offset === count) return `${head}\n${all}`;
+    if (all.length <= AROUND_MAX && found.length + offset === count) return `${head}\n${all}`;
   }
   const shown = fitting(withAround(text, { found, around: 0, has }), FOUND_MAX);
   return `${head}${nextHint(offset + shown.length, count)}\n${shown.join("\n")}`;

@@ -8,6 +8,7 @@
 import { argumentShape } from "../audit/shape.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
 import { durationText } from "../core/amounts.ts";
+import type { Call } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import type { Selector } from "../servers/module/select_child.ts";
@@ -15,7 +16,7 @@ import { pageOf, pageRequestOf, RESULTS, shapeLine } from "./_page.ts";
 import { MissingReference, partAt } from "./_refs.ts";
 import { sampleOf } from "./_sample.ts";
 import { countLines, endsOf, grepText, grepValue, lineRangeOf, linesOf } from "./_text_parts.ts";
-import { jsonSize, type Results } from "./results.ts";
+import { jsonSize, type KeptSource, type Results } from "./results.ts";
 import type { RunJournal } from "./run_scope.ts";
 
 /** The meta-tools that read kept results. */
@@ -44,6 +45,16 @@ export interface KeptRequest {
  */
 const [HEAD_MAX, TAIL_MAX, SAMPLE_MAX] = [600, 500, 1_000];
 const RECORDED_MAX = 500;
+const POINTER_MAX = 60;
+/** How many lines the request in an answer reads. */
+const LINES_HINT = 199;
+
+/** The collaborators of `KeptResults`. */
+export interface KeptParts {
+  readonly selector: Selector;
+  readonly journal: RunJournal;
+  readonly policy: ConfigOwner<"limits">;
+}
 
 /** Keeps large results, and reads them. */
 export class KeptResults {
@@ -53,14 +64,7 @@ export class KeptResults {
   readonly #policy: ConfigOwner<"limits">;
 
   /** Takes the collaborators. */
-  constructor(
-    results: Results,
-    { selector, journal, policy }: {
-      readonly selector: Selector;
-      readonly journal: RunJournal;
-      readonly policy: ConfigOwner<"limits">;
-    },
-  ) {
+  constructor(results: Results, { selector, journal, policy }: KeptParts) {
     this.#results = results;
     this.#selector = selector;
     this.#journal = journal;
@@ -73,44 +77,19 @@ export class KeptResults {
    */
   async keep(
     output: Json,
-    { actor, reader }: { readonly actor: string; readonly reader: Reader },
+    { actor, reader, source }: {
+      readonly actor: string;
+      readonly reader: Reader;
+      readonly source: KeptSource | undefined;
+    },
   ): Promise<{ readonly uri: string; readonly text: string } | undefined> {
-    const uri = this.#put(output, actor);
+    const uri = this.#put(output, actor, source);
     if (uri === undefined) return undefined;
     const { keptMs } = this.#policy.config.limits;
     const kept = `kept for ${durationText(keptMs)} as ${uri}`;
-    const how = (parameters: JsonObject, select?: string) =>
-      reader === "call"
-        ? `call ${JSON.stringify(defined({ tool: uri, arguments: parameters, select }))}`
-        : `execute_workflow ${JSON.stringify({ read: `${uri}?${queryOf(parameters)}` })}`;
-    if (typeof output === "string") {
-      const total = await countLines(output);
-      const { first, last } = endsOf(output, { head: HEAD_MAX, tail: TAIL_MAX });
-      const next = Math.min(first.length + 1, total);
-      const lines = [
-        `Result: text of ${output.length} characters in ${total} lines, ${kept}`,
-        `Read on: ${how({ grep: "TEXT" })}`,
-        `or "lines":"${next}-${Math.min(next + 199, total)}"${
-          reader === "call" ? "" : " in place of grep"
-        }`,
-        "--- first lines ---",
-        ...first,
-        "--- last lines ---",
-        ...last,
-      ];
-      return { uri, text: lines.join("\n") };
-    }
-    const pointer = Array.isArray(output) ? "/0" : firstPointer(output);
-    const lines = [
-      `Result: JSON of ${jsonSize(output)} characters, ${kept}`,
-      `Shape: ${shapeLine(output)}`,
-      `Read on: ${how({ grep: "TEXT" })}`,
-      `or "pointer":${JSON.stringify(visible(pointer, 60))}, with "offset" and "limit"${
-        reader === "call" ? '; or "select":JMESPATH in place of arguments' : ""
-      }`,
-      "--- beginning ---",
-      sampleOf(output, SAMPLE_MAX),
-    ];
+    const lines = typeof output === "string"
+      ? await aboutText(output, { kept, how: readHint(uri, reader) })
+      : aboutJson(output, { kept, how: readHint(uri, reader) });
     return { uri, text: lines.join("\n") };
   }
 
@@ -170,23 +149,19 @@ export class KeptResults {
    */
   async selectFrom(
     output: Json,
-    { select, signal, actor, about }: {
+    { select, call }: {
       readonly select: string;
-      readonly signal: AbortSignal;
-      readonly actor: string;
-      /** The tool and the id of its call, for the journal. */
-      readonly about: JsonObject;
+      readonly call: Pick<Call, "id" | "arguments" | "callId" | "actor" | "cancellation">;
     },
   ): Promise<string> {
-    this.#journal.record("result selected", {
-      actor,
-      about: { ...about, select: recorded(select) },
-    });
+    const { id: tool, callId, actor, cancellation: { signal } } = call;
+    const about = { tool, callId, select: recorded(select) };
+    this.#journal.record("result selected", { actor, about });
     try {
       return textOf(await this.select(output, { select, signal }));
     } catch (error) {
       if (!(error instanceof PmlError) || error.code !== "BAD_ARGUMENTS") throw error;
-      const uri = this.#put(output, actor);
+      const uri = this.#put(output, actor, call);
       const hint = uri === undefined
         ? "The tool ran. Call it again with another `select` if it only reads"
         : `The tool ran. Do not call it again: select from its result with ` +
@@ -195,8 +170,15 @@ export class KeptResults {
     }
   }
 
-  #put(output: Json, actor: string): string | undefined {
-    const name = this.#results.put(actor, output);
+  /** Returns the call whose result is kept; undefined for an output of a plan. */
+  sourceOf(uri: string, actor: string): KeptSource | undefined {
+    return this.#results.sourceOf(pageRequestOf(uri).name, actor);
+  }
+
+  #put(output: Json, actor: string, source: KeptSource | undefined): string | undefined {
+    const { id, arguments: args } = source ?? {};
+    const call = id && args && { id, arguments: args };
+    const name = this.#results.put(actor, output, call);
     return name === undefined ? undefined : `${RESULTS}${name}`;
   }
 }
@@ -225,6 +207,54 @@ function firstPointer(output: Json): string {
   const members = Object.entries(output ?? {});
   const [name = ""] = members.find(([, one]) => typeof one === "object") ?? members[0] ?? [];
   return `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
+/** What an answer says about a kept output: where it is, and how to read a part of it. */
+interface About {
+  readonly kept: string;
+  readonly how: (parameters: JsonObject, ...others: readonly JsonObject[]) => string;
+}
+
+async function aboutText(text: string, { kept, how }: About): Promise<readonly string[]> {
+  const total = await countLines(text);
+  const { first, last } = endsOf(text, { head: HEAD_MAX, tail: TAIL_MAX });
+  const next = Math.min(first.length + 1, total);
+  const lines = `${next}-${Math.min(next + LINES_HINT, total)}`;
+  return [
+    `Result: text of ${text.length} characters in ${total} lines, ${kept}`,
+    `Read on: ${how({ lines }, { grep: "TEXT" })}`,
+    "--- first lines ---",
+    ...first,
+    "--- last lines ---",
+    ...last,
+  ];
+}
+
+function aboutJson(output: Json, { kept, how }: About): readonly string[] {
+  const pointer = Array.isArray(output) ? undefined : visible(firstPointer(output), POINTER_MAX);
+  const page = defined({ pointer, offset: 0, limit: 20 });
+  return [
+    `Result: JSON of ${jsonSize(output)} characters, ${kept}`,
+    `Shape: ${shapeLine(output)}`,
+    `Read on: ${how({ grep: "TEXT" }, page)}`,
+    "--- beginning ---",
+    sampleOf(output, SAMPLE_MAX),
+  ];
+}
+
+/** Returns a function that writes the requests that read a kept output. */
+function readHint(uri: string, reader: Reader): About["how"] {
+  return (parameters, ...others) => {
+    if (reader === "execute_workflow") {
+      const more = others.map((one) => `, or ?${queryOf(one)}`).join("");
+      return `execute_workflow ${JSON.stringify({ read: `${uri}?${queryOf(parameters)}` })}${more}`;
+    }
+    const more = others.map((one) => `, or ${JSON.stringify(one)}`).join("");
+    const select = parameters.lines === undefined
+      ? ', or "select":"JMESPATH" in place of arguments'
+      : "";
+    return `call ${JSON.stringify({ tool: uri, arguments: parameters })}${more}${select}`;
+  };
 }
 
 function isPointer(select: string): boolean {

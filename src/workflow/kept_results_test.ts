@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { Cancellation } from "../core/cancellation.ts";
+import { toolId } from "../core/tool_id.ts";
 import { limitsOf } from "../config/limits.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import { assertGolden } from "../../tests/kit/golden.ts";
 import { KeptResults } from "./kept_results.ts";
 import { Results } from "./results.ts";
 
@@ -16,13 +19,17 @@ function scene() {
   };
   const events: JsonObject[] = [];
   const journal = { record: (event: string, of: object) => void events.push({ event, ...of }) };
-  const kept = new KeptResults(new Results(policy), { selector, journal, policy });
-  const keep = async (output: Json) => await kept.keep(output, { actor: "local", reader: "call" });
+  const state = { kind: "allow" as "allow" | "deny" };
+  const results = new Results(policy, Date.now, () => state.kind === "deny");
+  const kept = new KeptResults(results, { selector, journal, policy });
+  const source = { id: toolId("a", "b"), arguments: { path: "c" } };
+  const keep = async (output: Json) =>
+    await kept.keep(output, { actor: "local", reader: "call", source });
   const read = async (output: Json, more: JsonObject) => {
     const { uri = "" } = await keep(output) ?? {};
     return (await kept.read({ uri, more, actor: "local", signal })).text;
   };
-  return { kept, keep, read, events };
+  return { kept, keep, read, events, state };
 }
 
 Deno.test("a kept result exists for its identity alone", async () => {
@@ -31,6 +38,18 @@ Deno.test("a kept result exists for its identity alone", async () => {
   const read = (actor: string) => kept.read({ uri, more: { lines: "2" }, actor, signal });
   assert.equal((await read("local")).text, "lines 2 to 2 of 2\nb");
   await assert.rejects(read("other"), { code: "BAD_ARGUMENTS" });
+});
+
+Deno.test("a kept result cannot be read after a rule denies its call", async () => {
+  const { kept, keep, state } = scene();
+  const { uri = "" } = await keep({ a: ["b"] }) ?? {};
+  const read = (more: JsonObject) => kept.read({ uri, more, actor: "local", signal });
+  assert.equal((await read({ pointer: "/a/0" })).text, '{"value":"b","total":1}');
+  state.kind = "deny";
+  const all: readonly JsonObject[] = [{}, { grep: "b" }, { pointer: "/a" }];
+  for (const more of all) {
+    await assert.rejects(read(more), { code: "PERMISSION_DENIED" });
+  }
 });
 
 Deno.test("the answer for a large result has at most 2,000 bytes, whatever the result is", async () => {
@@ -100,4 +119,38 @@ Deno.test("select returns what the selector returns, and no match is an error wi
     "no",
     "/b",
   ]);
+});
+
+Deno.test("the answers for large results and the errors of select have their text", async () => {
+  const { kept, keep, read } = scene();
+  const log = Array.from({ length: 60 }, (_, at) => `line ${at + 1} of a log with many words`).join(
+    "\n",
+  );
+  const rows = {
+    total: 90,
+    rows: Array.from({ length: 90 }, (_, id) => ({ id, name: `row ${id}` })),
+  };
+  const texts: string[] = [];
+  for (const output of [log, rows, rows.rows]) {
+    for (const reader of ["call", "execute_workflow"] as const) {
+      const { text = "" } =
+        await kept.keep(output, { actor: "local", reader, source: undefined }) ?? {};
+      texts.push(text);
+    }
+  }
+  texts.push(await read(log, { lines: "3-5" }), await read(log, { grep: "9 of" }));
+  texts.push(await read(rows, { grep: "row 8" }), await read(rows, { pointer: "/rows/7" }));
+  const cancellation = Cancellation.of(signal);
+  const call = { id: toolId("a", "b"), arguments: {}, callId: "1", actor: "local", cancellation };
+  for (const [output, select] of [[rows, "no"], [log, "/a"]] as const) {
+    const selecting = kept.selectFrom(output, { select, call });
+    texts.push(await selecting.catch(({ message, hint }) => `${message}\n${hint}`));
+  }
+  const { uri = "" } = await keep(rows) ?? {};
+  const lines = kept.read({ uri, more: { lines: "1" }, actor: "local", signal });
+  texts.push(String(await lines.catch(({ message, hint }) => `${message}\n${hint}`)));
+  assertGolden(
+    "results/kept and read",
+    texts.join("\n\n").replace(/[a-z2-7]{12}(?=\.result)/g, "ID"),
+  );
 });

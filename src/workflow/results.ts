@@ -9,11 +9,20 @@ import type { ConfigOwner } from "../config/current_config.ts";
 import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+/** The call whose result is kept: rules that deny it now also deny reading its result. */
+export interface KeptSource {
+  readonly id: ToolId;
+  readonly arguments: JsonObject;
+}
 
 /** The kept state of one run. */
 export interface KeptRun {
   readonly id: string;
   readonly actor: string;
+  /** The call of an output that was kept without a plan. */
+  source?: KeptSource | undefined;
   /** The latest version of the plan. */
   plan: JsonObject;
   /** The hash of each task of the plan when it was done. */
@@ -36,12 +45,18 @@ export class Results implements Disposable {
   readonly #runs = new Map<string, KeptRun>();
   readonly #policy: ConfigOwner<"limits">;
   readonly #now: () => number;
+  readonly #isDenied: (source: KeptSource) => boolean;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Creates an empty store. */
-  constructor(policy: ConfigOwner<"limits">, now: () => number = Date.now) {
+  /** Creates an empty store. `isDenied` returns whether the rules deny a call now. */
+  constructor(
+    policy: ConfigOwner<"limits">,
+    now: () => number = Date.now,
+    isDenied: (source: KeptSource) => boolean = () => false,
+  ) {
     this.#policy = policy;
     this.#now = now;
+    this.#isDenied = isDenied;
   }
 
   /** Starts a run with an unguessable id. Throws OVERLOADED if the size limit is reached. */
@@ -97,9 +112,13 @@ export class Results implements Disposable {
   }
 
   /** Keeps one output without a plan. Returns its name; undefined if it exceeds the size limit. */
-  put(actor: string, output: Json): string | undefined {
-    if (!this.#hasRoom(jsonSize(output) + LEAST_SIZE * 2, actor)) return undefined;
+  put(actor: string, output: Json, source?: KeptSource): string | undefined {
+    const args = source?.arguments ?? {};
+    const size = jsonSize(output) + jsonSize(args) + LEAST_SIZE * 2;
+    if (!this.#hasRoom(size, actor)) return undefined;
     const run = this.begin(actor, {});
+    run.size += jsonSize(args);
+    run.source = source;
     run.hasBegun = true;
     this.keep(run, SINGLE, output);
     this.end(run);
@@ -123,10 +142,15 @@ export class Results implements Disposable {
     return run;
   }
 
-  /** Returns an output by its name, `RUN.TASK`. Throws BAD_ARGUMENTS if it is not kept. */
+  /**
+   * Returns an output by its name, `RUN.TASK`. Throws BAD_ARGUMENTS if it is not kept, and
+   * PERMISSION_DENIED if the rules deny its call now.
+   */
   output(name: string, actor: string): Json {
     const dot = name.indexOf(".");
     const run = this.#runOf(name.slice(0, dot), actor);
+    // guard: kept-denied
+    if (run.source !== undefined && this.#isDenied(run.source)) throw denied(run.source);
     const output = run.outputs.get(name.slice(dot + 1));
     if (output !== undefined) return output;
     const has = [...run.outputs.keys()].slice(0, 20).map((key) => quoted(key)).join(", ");
@@ -134,6 +158,11 @@ export class Results implements Disposable {
       "BAD_ARGUMENTS",
       `Cannot find the output ${quoted(name)}: the run keeps ${has || "none"}`,
     );
+  }
+
+  /** Returns the call of an output that was kept without a plan; undefined for those of plans. */
+  sourceOf(name: string, actor: string): KeptSource | undefined {
+    return this.#runOf(name.slice(0, name.indexOf(".")), actor).source;
   }
 
   /** Removes all runs. */
@@ -201,6 +230,14 @@ export function jsonSize(value: Json): number {
   const size = SIZES.get(value) ?? JSON.stringify(value).length;
   SIZES.set(value, size);
   return size;
+}
+
+function denied({ id }: KeptSource): PmlError {
+  return new PmlError(
+    "PERMISSION_DENIED",
+    `Cannot read the result of ${quoted(id)}: a rule denies the tool now`,
+    { hint: "Do not try again" },
+  );
 }
 
 function full(): PmlError {

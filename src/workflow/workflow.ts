@@ -9,6 +9,8 @@ import { NO_CLIENT, type Outcome, textResult, type ToolResult } from "../protoco
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Verdict } from "../protocol/verdict.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 import type { Selector } from "../servers/module/select_child.ts";
 import type { CapabilityRuns } from "./capabilities.ts";
@@ -20,7 +22,7 @@ import { answerIntent, type IntentHost, withPlan } from "./intents.ts";
 import { KeptResults } from "./kept_results.ts";
 import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansParts } from "./plans.ts";
-import { Results } from "./results.ts";
+import { type KeptSource, Results } from "./results.ts";
 import { Run } from "./run.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 import type { WorkflowRequest } from "./workflow_request.ts";
@@ -32,6 +34,8 @@ export interface WorkflowParts
   readonly intents: IntentHost;
   /** Selects parts of results. */
   readonly selector: Selector;
+  /** Returns the decision of the rules about a call. */
+  readonly judge: (id: ToolId, args: JsonObject) => Pick<Verdict, "kind">;
 }
 
 /** Runs plans and code. */
@@ -46,8 +50,9 @@ export class Workflow implements CapabilityRuns {
 
   /** Creates an instance. Starts nothing. */
   constructor(parts: WorkflowParts) {
-    const { policy } = parts;
-    this.results = new Results(policy);
+    const { policy, judge } = parts;
+    const isDenied = ({ id, arguments: args }: KeptSource) => judge(id, args).kind === "deny";
+    this.results = new Results(policy, Date.now, isDenied);
     this.kept = new KeptResults(this.results, parts);
     this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };
     this.plans = new Plans(this.#parts);
