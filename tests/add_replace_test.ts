@@ -72,7 +72,7 @@ Deno.test("pml add --replace brings the earlier server back if the table is decl
   await using ws = await withEcho();
   const args = ["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"];
   const yes = [/Replace echo and start/, "y"] as const;
-  const rules = [/rules and grants/, "n"] as const;
+  const rules = [/grants of echo/, "n"] as const;
   const declined = await runPmlOnTerminal(ws, args, {
     typed: [yes, rules, ["[N] decline", "n"]],
   });

@@ -73,10 +73,18 @@ Deno.test("pml learn tries a server with its grants, shows the denied access, an
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   const plain = await runPml(ws, ["learn", "tiny"], { ms: MS });
   assert.equal(plain.code, 0, plain.stderr);
+  // Nothing is proposed before a tool worked, and the text has a call to try.
   assert.match(
     plain.stdout,
-    /^It starts\. No tool was tried\..*\n.*\.pml\.json\n-.*\n\+.*"confine": true/s,
+    /^It starts\. No tool was tried\.[^]*\n {2}pml learn tiny tiny:tell '\{\}'/,
   );
+  assert.doesNotMatch(plain.stdout, /"confine"/);
+  const json = JSON.parse((await runPml(ws, ["learn", "tiny", "--json"], { ms: MS })).stdout);
+  assert.deepEqual([json.diff, json.tried, json.example], [
+    "",
+    [],
+    "pml learn tiny tiny:tell '{}'",
+  ]);
   const kept = ws.file("kept.txt");
   const result = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
     ms: MS,
@@ -126,7 +134,7 @@ Deno.test("pml learn grants no more after a no, and writes nothing", async () =>
   const result = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*\[y\]/s, "no"]], ms: MS });
   assert.equal(result.code, 1, result.stdout);
   await assert.rejects(Deno.stat(kept));
-  const off = await runPmlOnTerminal(ws, ["learn", "tiny"], {
+  const off = await runPmlOnTerminal(ws, ["learn", "tiny", "tiny:tell"], {
     typed: [[/Write this into .*\[y\]/s, "no"]],
     ms: MS,
   });
@@ -188,6 +196,139 @@ Deno.test("pml learn writes grants for a server of config.yaml into that file, a
   const denied = await read();
   assert.match(denied.stderr, /Requires read access/, denied.stdout);
 });
+
+Deno.test("pml learn without a call offers one to a tool that reads, and names it in the question", async () => {
+  const main = MAIN.replace(
+    '{ name: "tell",',
+    '{ name: "write" }, { name: "tell", annotations: { readOnlyHint: true },',
+  )
+    .replace(
+      '{ name: "write" }',
+      '{ name: "write", inputSchema: { type: "object", required: ["text"] } }',
+    );
+  await using at = await house({ main });
+  const before = await Deno.readTextFile(at.ws.file(".pml.json"));
+  const no = await runPmlOnTerminal(at.ws, ["learn", "tiny"], {
+    typed: [[/Try tiny:tell \{\} now\?/, "n"]],
+    ms: MS,
+  });
+  assert.equal(no.code, 0, no.stdout);
+  assert.match(no.stdout, /pml learn tiny tiny:write '\{"text":"example"\}'/);
+  const yes = await runPmlOnTerminal(at.ws, ["learn", "tiny"], {
+    typed: [
+      [/Try tiny:tell \{\} now\?/, "y"],
+      [
+        /works with: tiny:tell \{\}\r?\n[^]*pml learn tiny tiny:tell '\{\}' tiny:write[^]*Write this/,
+        "n",
+      ],
+    ],
+    ms: MS,
+  });
+  assert.equal(yes.code, 1, yes.stdout);
+  assert.equal(await Deno.readTextFile(at.ws.file(".pml.json")), before);
+});
+
+Deno.test("pml learn offers no call whose arguments are too long to show", async () => {
+  const schema =
+    `{ type: "object", required: ["text"], properties: { text: { default: "x".repeat(600) } } }`;
+  const main = MAIN.replace(
+    'inputSchema: { type: "object" }',
+    `annotations: { readOnlyHint: true }, inputSchema: ${schema}`,
+  );
+  await using at = await house({ main });
+  const result = await runPmlOnTerminal(at.ws, ["learn", "tiny"], { ms: MS });
+  assert.equal(result.code, 0, result.stdout);
+  assert.doesNotMatch(result.stdout, /now\?/);
+});
+
+Deno.test("pml learn offers the data of the user's home without which a server works", async () => {
+  await using at = await house();
+  const { ws } = at;
+  const notes = join(ws.env.HOME ?? "", "notes.db");
+  await writeFile(notes, "old data");
+  const call = ["tiny:tell", JSON.stringify({ without: notes })];
+  const json = JSON.parse(
+    (await runPml(ws, ["learn", "tiny", "--json", ...call], { ms: MS })).stdout,
+  );
+  assert.deepEqual(json.unseen, [await Deno.realPath(notes)]);
+  const result = await runPmlOnTerminal(ws, ["learn", "tiny", ...call], {
+    typed: [[/notes\.db[^]*did not see\?/, "y"], [/Write this into/, "y"]],
+    ms: MS,
+  });
+  assert.equal(result.code, 0, result.stdout);
+  const { grants } = JSON.parse(
+    (await Deno.readTextFile(ws.file(".pml.json"))).replace("// mine", ""),
+  );
+  assert.deepEqual(Object.keys(grants.tiny), ["read"]);
+  assert.match(grants.tiny.read[0], /notes\.db$/);
+});
+
+/** A server that appends to a file in its package, or to that of its variable. */
+const KEEPING = tinyServer(`(() => {
+  const { appendFileSync, readFileSync } = require("node:fs");
+  const file = process.env.MEMORY_FILE_PATH ?? require("node:path").join(__dirname, "memory.jsonl");
+  appendFileSync(file, params.arguments.text ?? "more");
+  return readFileSync(file, "utf8");
+})()`);
+
+Deno.test("pml learn names old data before a server gets a data folder, and copies it after a yes", async () => {
+  await using at = await house({ main: KEEPING });
+  const { ws } = at;
+  const textOf = (result: { readonly stdout: string }) => result.stdout.trim();
+  // The server kept data in its package before, and so did npx of a client.
+  const old = await runPml(ws, ["call", "tiny:tell", "text=old"], { ms: MS });
+  assert.equal(textOf(old), '"old"');
+  const npx = join(ws.env.HOME ?? "", ".npm/_npx/0a/node_modules/tiny");
+  await Deno.mkdir(npx, { recursive: true });
+  await writeFile(join(npx, "memory.jsonl"), "older");
+  await Deno.utime(join(npx, "memory.jsonl"), 1, 1);
+  const args = ["learn", "tiny", "tiny:tell"];
+  const retry = [/its own folder\?/, "y"] as const;
+  const copy =
+    /servers[^]*memory\.jsonl[^]*_npx[^]*memory\.jsonl[^]*Copy .*servers.*memory\.jsonl there first\?/;
+  const declined = await runPmlOnTerminal(ws, args, {
+    typed: [retry, [copy, "y"], [/Write this into/, "n"]],
+    ms: MS,
+  });
+  assert.equal(declined.code, 1, declined.stdout);
+  const data = async () => {
+    const files = await Array.fromAsync(walk(join(ws.home, "data")));
+    return files.filter((path) => path.endsWith("memory.jsonl"));
+  };
+  assert.deepEqual(await data(), [], "a copy stayed");
+  const written = await runPmlOnTerminal(ws, args, {
+    typed: [retry, [copy, "y"], [/Write this into/, "y"]],
+    ms: MS,
+  });
+  assert.equal(written.code, 0, written.stdout);
+  assert.match(written.stdout, /memory\.jsonl: copied/);
+  const called = await runPml(ws, ["call", "tiny:tell", "text=new"], { ms: MS });
+  assert.equal(textOf(called), '"oldmorenew"');
+});
+
+Deno.test("pml learn repeats the data that was not copied in its last question", async () => {
+  await using at = await house({ main: KEEPING });
+  const { ws } = at;
+  assert.equal((await runPml(ws, ["call", "tiny:tell", "text=old"], { ms: MS })).code, 0);
+  const result = await runPmlOnTerminal(ws, ["learn", "tiny", "tiny:tell"], {
+    typed: [
+      [/its own folder\?/, "y"],
+      [/there first\?/, "n"],
+      [/node_modules\/tiny\/memory\.jsonl \(3 bytes[^]*Write this into/, "y"],
+    ],
+    ms: MS,
+  });
+  assert.equal(result.code, 0, result.stdout);
+  const called = await runPml(ws, ["call", "tiny:tell", "text=new"], { ms: MS });
+  assert.equal(called.stdout.trim(), '"morenew"');
+});
+
+async function* walk(folder: string): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) yield* walk(join(folder, name));
+    else yield join(folder, name);
+  }
+}
 
 Deno.test("pml learn tries a data folder by its variable, and writes it after a yes", async () => {
   const main = tinyServer(`(() => {

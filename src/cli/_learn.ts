@@ -5,19 +5,21 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
-import { isObject, quoted, visible } from "../core/json.ts";
-import type { ListItem } from "../protocol/lists.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { defined, isObject, quoted, visible } from "../core/json.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { splitToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf, remoteOf } from "../servers/kinds.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
-import { type CommandContext, type Typed, unchanged } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
+import { DataCopies, dataLines } from "./_learn_data.ts";
 import { proposal } from "./_learn_file.ts";
+import { exampleCommand, readingCall, type TrialCall } from "./_learn_examples.ts";
 import { askUntrusted } from "./_trust.ts";
 import { resultText } from "./_result.ts";
 import { agrees, isTerminal } from "./_terminal.ts";
@@ -28,17 +30,17 @@ type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"][
 type Grants = Trial["grants"];
 type Lesson = ReturnType<Trial["lesson"]>;
 
-/** A call to try. */
-interface TrialCall {
-  readonly id: ToolId;
-  arguments: JsonObject;
-}
-
 /** The grants and variables that a server runs with. */
 interface TrialSettings {
   readonly grants: Grants;
   /** Variables that are set in addition to those of its definition. */
   readonly set: Lesson["env"];
+}
+
+/** The result of a trial: its last round, and the call to try if none was tried. */
+interface Trials {
+  readonly last: TrialRound;
+  readonly calls: readonly TrialCall[];
 }
 
 /** The result of one attempt to run the server. */
@@ -48,6 +50,8 @@ interface TrialRound extends Lesson, TrialSettings {
   /** The tools that worked, and the tools that were not called. */
   readonly tried: readonly string[];
   readonly untried: readonly string[];
+  /** The tools of the server. */
+  readonly tools: readonly ToolDefinition[];
   /** Whether all tools that worked are annotated as read-only. */
   readonly onlyRead: boolean;
 }
@@ -57,26 +61,104 @@ interface TrialRound extends Lesson, TrialSettings {
  * needs.
  */
 const ROUNDS = 20;
+/** The longest call that is offered, in characters. */
+const LONGEST_CALL = 500;
 
 /** Tries a server, and writes the grants that it needs if a user at a terminal agrees. */
 export async function learn(at: CommandContext, { words: [name = "", ...words], json }: Typed) {
   const calls = readCalls(words, { name, servers: at.app.servers });
   const server = await serverOf(name, at);
   const asks = !json && isTerminal();
-  const last = await tried(server, { at, calls, asks });
-  const failed = last.failures.length > 0;
-  const { grants, set } = last;
-  const planned = await proposal(at.app, { server, grants, set });
-  const value = { server: name, ...last, into: planned.path, diff: planned.diff };
-  const text = [describeRound(last), ...(failed ? [] : [planned.text])].join("\n");
-  if (failed) {
-    const note = `It does not work with these grants. Nothing was changed`;
-    return { value, text, note, code: 1 };
+  const copies = new DataCopies();
+  let isWritten = false;
+  try {
+    const trials = await triedWith(server, { at, calls, asks, copies });
+    const { output, question, write } = await resultOf(at.app, server, trials);
+    if (!asks || write === undefined) return output;
+    const facts = [output.text, ...copies.facts];
+    if (!await agrees(question, at, facts)) return unchanged(output.value);
+    await write();
+    isWritten = true;
+    const copied = copies.paths.map((path) => `${path}: copied`);
+    return { ...output, text: [`${output.value.into}: changed`, ...copied].join("\n"), note: "" };
+  } finally {
+    if (!isWritten) copies.undo();
   }
-  if (!asks || planned.write === undefined) return { value, text, note: "Nothing was changed" };
-  if (!await agrees(`\nWrite this into ${planned.path}?`, at, [text])) return unchanged(value);
-  await planned.write();
-  return { value, text: `${planned.path}: changed` };
+}
+
+/** The output of a trial, and the change that it proposes: only if a tool worked. */
+interface TrialResult {
+  readonly output: Shown & { readonly text: string; readonly value: { readonly into: string } };
+  readonly question: string;
+  readonly write: (() => Promise<void>) | undefined;
+}
+
+async function resultOf(
+  app: App,
+  server: ServerDefinition,
+  { last, calls }: Trials,
+): Promise<TrialResult> {
+  const { name } = server;
+  const { grants, set, tools, ...about } = last;
+  const isTried = tools.length === 0 || last.tried.length > 0;
+  const planned = await proposal(app, { server, grants, set });
+  const example = exampleCommand(app, { server: name, tools, calls });
+  const value = {
+    ...{ server: name, grants, set, ...about, into: planned.path },
+    diff: isTried ? planned.diff : "",
+    ...defined({ example }),
+  };
+  const described = [describeRound(last), ...dataLines(last.data)];
+  if (last.failures.length > 0) {
+    const note = "It does not work with these grants. Nothing was changed";
+    const output = { value, text: described.join("\n"), note, code: 1 };
+    return { output, question: "", write: undefined };
+  }
+  if (!isTried) {
+    const note = "Nothing is proposed, because no tool was tried";
+    const text = [
+      ...described,
+      ...example ? [`Try a call, such as:\n  ${visible(example, 2_000)}`] : [],
+    ];
+    return { output: { value, text: text.join("\n"), note }, question: "", write: undefined };
+  }
+  // The data folder belongs to one workspace, and the definition to all.
+  const isShared = Object.keys(set).length > 0 && planned.path === app.loaded().person.path;
+  const worked = calls.map(({ id, arguments: args }) => `${id} ${JSON.stringify(args)}`);
+  const question = [
+    ...worked.length === 0 ? [] : [`\nIt works with: ${visible(worked.join(", "), 1_000)}`],
+    ...example ? [`To try other tools, answer no:\n  ${visible(example, 2_000)}`] : [],
+    `Write this into ${planned.path}?`,
+  ].join("\n");
+  const shared = isShared ? ["Each workspace gets its own data folder"] : [];
+  const text = [...described, planned.text, ...shared].join("\n");
+  const output = { value, text, note: "Nothing was changed" };
+  return { output, question, write: planned.write };
+}
+
+/** Tries a server. If no call is named, it offers one to a tool that reads. */
+async function triedWith(
+  server: ServerDefinition,
+  { at, calls, asks, copies }: {
+    readonly at: CommandContext;
+    readonly calls: readonly TrialCall[];
+    readonly asks: boolean;
+    readonly copies: DataCopies;
+  },
+): Promise<Trials> {
+  const last = await tried(server, { at, calls, asks, copies });
+  const isOver = calls.length > 0 || last.failures.length > 0 || !asks;
+  const reading = isOver ? undefined : await readingCall(at.app, server.name, last.tools);
+  if (reading === undefined) return { last, calls };
+  const { id, arguments: args } = reading;
+  const call = visible(`${id} ${JSON.stringify(args)}`, Infinity);
+  // Its arguments come from the server, and the user must see all of them.
+  // guard: example-shown
+  if (call.length > LONGEST_CALL) return { last, calls };
+  const facts = [toldTried(last)];
+  if (!await agrees(`\nTry ${call} now? The tool only reads`, at, facts)) return { last, calls };
+  const all = [reading];
+  return { last: await tried(server, { at, calls: all, asks, copies }), calls: all };
 }
 
 /**
@@ -85,22 +167,29 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
  */
 async function tried(
   { name }: ServerDefinition,
-  { at, calls, asks }: {
+  { at, calls, asks, copies }: {
     readonly at: CommandContext;
     readonly calls: readonly TrialCall[];
     readonly asks: boolean;
+    readonly copies: DataCopies;
   },
 ): Promise<TrialRound> {
   let settings: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
-    const [round, more] = await oneRound(name, { at, calls, settings });
+    const [round, more, withUnseen] = await oneRound(name, { at, calls, settings });
+    const isWorking = round.failures.length === 0;
     const names = Object.keys({ ...round.missing, ...round.env });
-    const isOver = round.failures.length === 0 || names.length === 0;
+    const isUnseen: boolean = isWorking && calls.length > 0 && round.unseen.length > 0;
+    const isOver = isWorking ? !isUnseen : names.length === 0;
     if (isOver || !asks || rounds >= ROUNDS) return round;
     const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
-    const question = `\nTry again and also allow what it was denied${variables}?`;
-    if (!await agrees(question, at, [describeRound(round)])) return round;
-    settings = more;
+    const question = isUnseen
+      ? "\nTry again and also let it read the data that it did not see?"
+      : `\nTry again and also allow what it was denied${variables}?`;
+    const isMore = await agrees(question, at, [describeRound(round)]);
+    if (!isMore) return round;
+    settings = isUnseen ? withUnseen : more;
+    if (!isUnseen) await copies.offer(at, round.data);
   }
 }
 
@@ -111,7 +200,7 @@ async function oneRound(
     readonly calls: readonly TrialCall[];
     readonly settings: TrialSettings;
   },
-): Promise<readonly [TrialRound, more: TrialSettings]> {
+): Promise<readonly [TrialRound, more: TrialSettings, withUnseen: TrialSettings]> {
   const { app } = at;
   const { grants, set } = settings;
   const { machine } = await app.callPath();
@@ -119,7 +208,7 @@ async function oneRound(
   tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(settings)}`);
   const failures: string[] = [];
   const tried: string[] = [];
-  let tools: readonly ListItem[] = [];
+  let tools: readonly ToolDefinition[] = [];
   const attempt = async (what: string, work: () => Promise<string | undefined>) => {
     const failure = await work().catch((error) => failureOf(error, trial));
     if (failure !== undefined) {
@@ -128,7 +217,7 @@ async function oneRound(
     return failure === undefined;
   };
   await attempt("its start", async () => {
-    tools = await app.directory.at(name).list("tools");
+    tools = await app.directory.at(name).list("tools") as unknown as readonly ToolDefinition[];
     return undefined;
   });
   for (const call of failures.length === 0 ? calls : []) {
@@ -142,12 +231,17 @@ async function oneRound(
     if (isDone) tried.push(call.id);
   }
   const lesson = trial.lesson();
-  const idOf = (tool: ListItem) => `${name}:${String(tool.name)}`;
+  const idOf = (tool: ToolDefinition) => `${name}:${tool.name}`;
   const untried = tools.map(idOf).filter((id) => !calls.some((call) => call.id === id));
   const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
     .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
-  const round = { ...lesson, ...settings, failures, tried, untried, onlyRead };
-  return [round, { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } }];
+  const round = { ...lesson, ...settings, failures, tried, untried, onlyRead, tools };
+  const more = { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } };
+  const isUnseen = (path: string) => lesson.unseen.includes(resolve(app.config().workspace, path));
+  const { read = [], write = [] } = lesson.missing;
+  const unseen = { read: read.filter(isUnseen), write: write.filter(isUnseen) };
+  const lists = Object.entries(unseen).filter(([, list]) => list.length > 0);
+  return [round, more, { grants: trial.with(Object.fromEntries(lists)), set }];
 }
 
 /**
@@ -217,13 +311,17 @@ function linesOf(grants: Grants): readonly string[] {
 }
 
 function describeRound(round: TrialRound): string {
-  const { failures, missing, left, variables, env } = round;
+  const { failures, missing, left, variables, env, unseen } = round;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   const worked = failures.length === 0;
   return [
     ...(worked ? [toldTried(round)] : section("What failed:", failures)),
     ...section(worked ? "It worked without:" : "It was denied:", linesOf(missing)),
+    ...section(
+      "It did not see these, which exist. If they are its data, it begins without them:",
+      worked ? unseen.map((path) => visible(path, 400)) : [],
+    ),
     ...section("Left out:", left),
     ...section(
       'It read variables that are not set for it (set them under "env" of its definition):',

@@ -182,7 +182,7 @@ async function toolRows(app: App, tools: readonly CatalogTool[]): Promise<readon
 }
 
 /** Returns the effect of a tool. Names and arguments only narrow the hints of its server. */
-async function effectOf(
+export async function effectOf(
   app: App,
   { id, own }: Pick<CatalogTool, "id" | "own">,
 ): Promise<Effect> {

@@ -6,7 +6,17 @@
 
 import type { App } from "../app/app.ts";
 import { numberText } from "../core/exact_number.ts";
-import { inset, listOf, objectOf, textOf, visible } from "../core/json.ts";
+import {
+  inset,
+  isObject,
+  type Json,
+  type JsonObject,
+  listOf,
+  objectOf,
+  textOf,
+  visible,
+} from "../core/json.ts";
+import { infoAt, namesInFolder } from "../io/place.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
 
@@ -15,6 +25,7 @@ const TEXT_MAX = 2_000;
 const LINE_MAX = 400;
 const SIGNATURE_MAX = 100;
 const NAME_MAX = 40;
+const EXAMPLE_DEPTH = 4;
 /** The placeholders of values in an example call. */
 const PLACE = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
 
@@ -76,6 +87,67 @@ export function tokensLine(tokens: number): string {
 export async function callToTry(tool: ToolDefinition, id: string): Promise<string> {
   const needed = (await argumentsOf(tool)).filter(({ isNeeded }) => isNeeded);
   return `Try it: ${["pml call", id, ...needed.map(typed)].join(" ")}`;
+}
+
+/**
+ * Returns the arguments of an example call: those that are required. Paths name things that exist
+ * in `workspace`.
+ */
+export function exampleArguments(
+  { inputSchema }: Pick<ToolDefinition, "inputSchema">,
+  workspace: string,
+): JsonObject {
+  return objectOf(exampleValue("", { schema: objectOf(inputSchema), workspace, depth: 0 }));
+}
+
+function exampleValue(
+  name: string,
+  { schema, workspace, depth }: {
+    readonly schema: JsonObject;
+    readonly workspace: string;
+    readonly depth: number;
+  },
+): Json {
+  const values = [schema.const, schema.default, ...listOf(schema.enum), ...listOf(schema.examples)];
+  const value = values.find((value) => value !== undefined);
+  if (value !== undefined) return value;
+  const next = (name: string, schema: unknown) =>
+    exampleValue(name, { schema: objectOf(schema), workspace, depth: depth + 1 });
+  const [type] = listOf(schema.type).length > 0 ? listOf(schema.type) : [schema.type];
+  // A schema may refer to itself, so the depth is limited.
+  if (depth > EXAMPLE_DEPTH) return null;
+  switch (type ?? (isObject(schema.properties) ? "object" : "string")) {
+    case "object": {
+      const properties = objectOf(schema.properties);
+      const names = listOf(schema.required).map(textOf);
+      return Object.fromEntries(names.map((name) => [name, next(name, properties[name])]));
+    }
+    case "array":
+      return Number(schema.minItems) > 0 ? [next(name, schema.items)] : [];
+    case "boolean":
+      return true;
+    case "number":
+    case "integer":
+      return Math.max(1, Number(schema.minimum) || 0);
+    case "string":
+      return exampleText(name, workspace);
+    default:
+      return null;
+  }
+}
+
+/** Returns a text that fits the name of an argument. */
+function exampleText(name: string, workspace: string): string {
+  const word = name.toLowerCase();
+  if (/file/.test(word)) return `${workspace}/${firstFile(workspace) ?? ""}`;
+  if (/path|dir|folder/.test(word)) return workspace;
+  return /url|uri/.test(word) ? "https://example.com/" : "example";
+}
+
+/** Returns the name of a file at the top of a folder that does not begin with a dot. */
+function firstFile(folder: string): string | undefined {
+  return namesInFolder(folder).filter((name) => !name.startsWith(".")).sort()
+    .find((name) => infoAt(`${folder}/${name}`)?.isFile === true);
 }
 
 async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {

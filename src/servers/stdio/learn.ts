@@ -5,7 +5,7 @@
  * @module
  */
 
-import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isLiteral } from "../../core/address.ts";
 import { visible } from "../../core/json.ts";
 import { isSteering } from "../../core/steering.ts";
@@ -17,7 +17,7 @@ import { NO_COMMA } from "../../sandbox/net_flags.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
 import { canRunAnything } from "./_folder_code.ts";
-import { DATA_FOLDER } from "./data_folder.ts";
+import { DATA_FOLDER, dataFolder } from "./data_folder.ts";
 
 /** The options of a trial. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
@@ -42,6 +42,22 @@ export interface Lesson {
    * Variables that move the data that it writes into its package to its data folder, with values.
    */
   readonly env: Readonly<Record<string, string>>;
+  /** Data that the server has now, and that it would not see with these variables. */
+  readonly data: readonly PresentData[];
+  /**
+   * Files and folders of the user's home that it tried to read and that exist. A server that works
+   * without them may begin with empty data.
+   */
+  readonly unseen: readonly string[];
+}
+
+/** A file or folder with data of a server, and its place in the data folder. */
+export interface PresentData {
+  readonly from: string;
+  readonly to: string;
+  readonly bytes: number;
+  /** When it was changed last, in milliseconds. */
+  readonly changed: number;
 }
 
 type PathKind = "read" | "write";
@@ -54,6 +70,8 @@ const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 /** Variables that node reads when it starts. */
 const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
 const TEXTS = 200_000;
+/** How many folders of the cache of npx are searched for data. */
+const MOST_FOLDERS = 200;
 /** Names of variables that contain a path for data, and of those that contain a folder. */
 const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
 const SIMPLE = /^[\w.-]+$/;
@@ -159,8 +177,17 @@ export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
   const variables = requests.env.filter((name) =>
     !variableNames.includes(name) && !NOISE.test(name)
   );
-  const env = dataIn(requests, { variables, home: options.home });
-  return { missing: Object.fromEntries(lists), left: [...new Set(problems)], variables, env };
+  const { env, data } = dataIn(requests, { variables, options });
+  const unseen = (missing.read ?? []).map((path) => resolve(workspace, path))
+    .filter((path) => isInside(options.userHome, path) && infoAt(path) !== undefined);
+  return {
+    missing: Object.fromEntries(lists),
+    left: [...new Set(problems)],
+    variables,
+    env,
+    data,
+    unseen,
+  };
 }
 
 /**
@@ -193,24 +220,52 @@ function fitWrites(
 
 /**
  * Finds the variables that say where a server keeps the data that it wanted to write into its
- * package.
+ * package, and the data that is there.
  */
 function dataIn(
   { read, write }: AskedFor,
-  { variables, home }: { readonly variables: readonly string[]; readonly home: string },
-): Lesson["env"] {
+  { variables, options }: {
+    readonly variables: readonly string[];
+    readonly options: TrialOptions;
+  },
+): Pick<Lesson, "env" | "data"> {
+  const { home } = options;
   const path = write.find((one) => isInside(join(home, "servers"), one));
-  if (path === undefined) return {};
+  if (path === undefined) return { env: {}, data: [] };
   // A temporary file next to a file replaces that file later.
   const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
     path.replace(/\.te?mp$/, "");
   const places = variables.filter((name) => PLACE.test(name) && !isSteering(name));
   const title = SIMPLE.test(basename(file)) ? basename(file) : "data";
-  return Object.fromEntries(
+  const env = Object.fromEntries(
     places.map((
       name,
     ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
   );
+  if (places.length === 0) return { env, data: [] };
+  const to = join(dataFolder(options), title);
+  return { env, data: presentData(file, options).map((one) => ({ ...one, to })) };
+}
+
+/**
+ * Finds a data file of a package: where PML installed it, and where npx of a client did. The newest
+ * is the first.
+ */
+function presentData(
+  file: string,
+  { userHome }: Pick<TrialOptions, "userHome">,
+): readonly Omit<PresentData, "to">[] {
+  const [, inPackage] = /[\\/]node_modules[\\/](.+)$/.exec(file) ?? [];
+  const cache = join(userHome, ".npm", "_npx");
+  const folders = infoAt(cache)?.isDirectory ? namesInFolder(cache).slice(0, MOST_FOLDERS) : [];
+  const others = inPackage === undefined
+    ? []
+    : folders.map((name) => join(cache, name, "node_modules", inPackage));
+  return [file, ...others].flatMap((from) => {
+    const info = infoAt(from);
+    if (info === undefined || !info.isFile || info.size === 0) return [];
+    return [{ from, bytes: info.size, changed: info.mtime?.getTime() ?? 0 }];
+  }).sort((one, other) => other.changed - one.changed);
 }
 
 /** Returns why a path should not be granted; undefined if it can be. */

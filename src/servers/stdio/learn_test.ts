@@ -53,7 +53,7 @@ Deno.test("A trial's lesson holds nothing that the server may do already", () =>
     line("sys", "hostname"),
     "half a li",
   ];
-  const wanted = { missing: {}, left: [], variables: [], env: {} };
+  const wanted = { missing: {}, left: [], variables: [], env: {}, data: [], unseen: [] };
   assert.deepEqual(lesson(lines, 'Requires run access to "git"'), wanted);
 });
 
