@@ -178,7 +178,26 @@ Deno.test("pml add --replace offers to keep a new key in place of the stored one
     ACCEPT,
   ]);
   assert.equal(second.code, 0, second.stdout);
+  // The definition is the same, so nothing else of the server ends.
+  assert.doesNotMatch(second.stdout, /Remove the rules/);
   const keys = await Deno.readTextFile(join(ws.home, "keys.env"));
   assert.ok(keys.includes(now) && !keys.includes(old), keys);
   assert.doesNotMatch(await configOf(ws), /fc-/);
+});
+
+Deno.test("pml add offers to set the key that a header names, and starts the server with it", async () => {
+  await using far = new Scripted();
+  await using ws = await makeWorkspace();
+  const args = ["add", "far", "--url", new URL("/mcp", far.url).href, "--header", "Bearer ${TIX}"];
+  const result = await runPmlOnTerminal(ws, args, {
+    typed: [
+      ["start it?", "y"],
+      [/TIX is not set\. Type/, "y"],
+      ["The value of TIX", "tix-0a1b2c3d4e5f"],
+      ACCEPT,
+    ],
+  });
+  assert.equal(result.code, 0, result.stdout);
+  assert.doesNotMatch(result.stdout, /tix-0a1b/);
+  assert.match(await Deno.readTextFile(join(ws.home, "keys.env")), /TIX="tix-0a1b2c3d4e5f"/);
 });

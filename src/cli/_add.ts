@@ -25,9 +25,10 @@ import { stateSaid } from "./_find.ts";
 import { startFirst } from "./_first_start.ts";
 import { findTarget, findUndo, isReplacement } from "./_import_file.ts";
 import { keepValues, revert } from "./_import.ts";
+import { saveKey } from "./_key.ts";
 import { ruleRemovals } from "./_rules.ts";
 import { pruneUnused } from "./prune.ts";
-import { agrees, needPerson } from "./_terminal.ts";
+import { agrees, askSecret, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 const OF_NPM = "npm:";
@@ -85,6 +86,7 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   const kept = await keepValues(at, found.pick, { source: "as you typed it", replaces: true });
   const lines = [
     ...kept.values(),
+    ...await setKeys(at, found),
     ...edit.notes,
     ...present === undefined ? [] : await offerSignOut(at, { name, url }),
   ];
@@ -93,6 +95,24 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   const isPackage = program === "npx";
   const [undoing] = edit.notes;
   return await startFirst(at, { name, isNpm: isPackage, workspace, takeOut, undoing });
+}
+
+/** Offers to set the keys of a definition that are not set. Returns a line for each that is kept. */
+async function setKeys(
+  at: CommandContext,
+  { keys, pick }: Awaited<ReturnType<typeof definitionOf>>,
+): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (const { name } of keys.filter((key) => !key.set && !pick.values.has(key.name))) {
+    if (!await agrees(`${name} is not set. Type its value now, for PML to keep?`, at)) continue;
+    const value = await askSecret(`The value of ${name}`, at.signal);
+    if (!value) continue;
+    const { text = "" } = await saveKey(at, name, value);
+    lines.push(text);
+    at.app.keys.find(name);
+  }
+  if (lines.length > 0) await at.app.keys.looked();
+  return lines;
 }
 
 /** Reverts the last `pml add --replace`. */

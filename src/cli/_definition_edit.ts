@@ -89,8 +89,8 @@ export function removalOf({ section, title }: PresentEntry): readonly YamlSettin
   return [{ at: [section, title], entry: undefined }];
 }
 
-/** The options of `DefinitionEdit.of`. */
-interface DefinitionOptions {
+/** A definition to write, and its place. */
+interface NewDefinition {
   readonly name: string;
   readonly section: SectionName;
   readonly entry: object;
@@ -104,7 +104,7 @@ interface DefinitionOptions {
 /** A definition that is not written yet. */
 export class DefinitionEdit {
   readonly #at: CommandContext;
-  readonly #options: DefinitionOptions;
+  readonly #options: NewDefinition;
   readonly #target: TargetFile;
   readonly #settings: readonly YamlSetting[];
   /** The change, as the user is shown it. */
@@ -115,7 +115,7 @@ export class DefinitionEdit {
   private constructor(
     at: CommandContext,
     { options, target, settings, change }: {
-      readonly options: DefinitionOptions;
+      readonly options: NewDefinition;
       readonly target: TargetFile;
       readonly settings: readonly YamlSetting[];
       readonly change: FileChange;
@@ -129,7 +129,7 @@ export class DefinitionEdit {
   }
 
   /** Reads the file, and returns the edit. Throws if it is a workspace file without trust. */
-  static async of(at: CommandContext, options: DefinitionOptions): Promise<DefinitionEdit> {
+  static async of(at: CommandContext, options: NewDefinition): Promise<DefinitionEdit> {
     const { name, section, entry, workspace, present, more = [] } = options;
     const isMoved = present !== undefined &&
       (present.section !== section || present.title !== name);
@@ -146,9 +146,15 @@ export class DefinitionEdit {
     return new DefinitionEdit(at, { options, target, settings, change });
   }
 
+  /** Whether the file has this definition already, so that its rules and pins stay. */
+  get #isSame(): boolean {
+    return this.change.diff === "";
+  }
+
   /** Lines about a definition that is replaced: its settings that the new one does not have. */
   get facts(): readonly string[] {
     const { present, entry } = this.#options;
+    if (this.#isSame) return ["The definition stays as it is"];
     const lost = Object.keys(present?.entry ?? {}).filter((key) =>
       !["type", "command", "args", "url", "path", "headers", "env"].includes(key) &&
       !Object.hasOwn(entry, key)
@@ -170,7 +176,7 @@ export class DefinitionEdit {
    */
   async askRemovals(): Promise<void> {
     const { name, present } = this.#options;
-    if (present === undefined) return;
+    if (present === undefined || this.#isSame) return;
     const removals = await ruleRemovals(this.#at.app, name);
     if (removals.length === 0) return;
     if (await agreesToRemove(this.#at, name, removals)) this.#removals = removals;
@@ -180,6 +186,7 @@ export class DefinitionEdit {
   async write(): Promise<void> {
     const { app } = this.#at;
     const { name, section, workspace, present } = this.#options;
+    if (this.#isSame) return;
     if (present === undefined) {
       await this.change.write();
       return await app.policy.reload();
@@ -216,6 +223,7 @@ export class DefinitionEdit {
   async takeOut(): Promise<void> {
     const { app } = this.#at;
     const { name, section, workspace, present, more = [] } = this.#options;
+    if (this.#isSame) return;
     if (present !== undefined) {
       await (await findUndo(app, await findTarget(app, workspace))).run();
     } else {

@@ -18,7 +18,7 @@ import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { DataCopies, dataLines } from "./_learn_data.ts";
-import { proposal } from "./_learn_file.ts";
+import { type Proposal, proposal } from "./_learn_file.ts";
 import { exampleCommand, readingCall, type TrialCall } from "./_learn_examples.ts";
 import { askUntrusted } from "./_trust.ts";
 import { resultText } from "./_result.ts";
@@ -73,11 +73,11 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   let isWritten = false;
   try {
     const trials = await triedWith(server, { at, calls, asks, copies });
-    const { output, question, write } = await resultOf(at.app, server, trials);
-    if (!asks || write === undefined) return output;
+    const { output, question, change } = await resultOf(at.app, server, trials);
+    if (!asks || change?.write === undefined) return output;
     const facts = [output.text, ...copies.facts];
     if (!await agrees(question, at, facts)) return unchanged(output.value);
-    await write();
+    await change.write();
     isWritten = true;
     const copied = copies.paths.map((path) => `${path}: copied`);
     return { ...output, text: [`${output.value.into}: changed`, ...copied].join("\n"), note: "" };
@@ -90,7 +90,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
 interface TrialResult {
   readonly output: Shown & { readonly text: string; readonly value: { readonly into: string } };
   readonly question: string;
-  readonly write: (() => Promise<void>) | undefined;
+  readonly change?: Proposal;
 }
 
 async function resultOf(
@@ -112,7 +112,7 @@ async function resultOf(
   if (last.failures.length > 0) {
     const note = "It does not work with these grants. Nothing was changed";
     const output = { value, text: described.join("\n"), note, code: 1 };
-    return { output, question: "", write: undefined };
+    return { output, question: "" };
   }
   if (!isTried) {
     const note = "Nothing is proposed, because no tool was tried";
@@ -120,7 +120,7 @@ async function resultOf(
       ...described,
       ...example ? [`Try a call, such as:\n  ${visible(example, 2_000)}`] : [],
     ];
-    return { output: { value, text: text.join("\n"), note }, question: "", write: undefined };
+    return { output: { value, text: text.join("\n"), note }, question: "" };
   }
   // The data folder belongs to one workspace, and the definition to all.
   const isShared = Object.keys(set).length > 0 && planned.path === app.loaded().person.path;
@@ -133,7 +133,7 @@ async function resultOf(
   const shared = isShared ? ["Each workspace gets its own data folder"] : [];
   const text = [...described, planned.text, ...shared].join("\n");
   const output = { value, text, note: "Nothing was changed" };
-  return { output, question, write: planned.write };
+  return { output, question, change: planned };
 }
 
 /** Tries a server. If no call is named, it offers one to a tool that reads. */

@@ -14,7 +14,7 @@ type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
 /** A change of a file that the user has not agreed to yet. */
-interface Proposal {
+export interface Proposal {
   readonly path: string;
   readonly diff: string;
   /** The change as text, or the text for the user to write by hand. */
