@@ -89,6 +89,15 @@ Deno.test("pml add of a module asks for trust in a workspace file first, and kee
   assert.equal(await Deno.readTextFile(ws.file(".pml.json")), pml);
 });
 
+Deno.test("pml add of a module removes the workspace file that it made if its table is declined", async () => {
+  await using ws = await makeWorkspace({ files: { "weather.ts": WEATHER } });
+  const declined = await runPmlOnTerminal(ws, ["add", "weather.ts"], {
+    typed: [["Grant it all", "n"], TRUST, ["[N] decline", "n"]],
+  });
+  assert.equal(declined.code, 1, declined.stdout);
+  await assert.rejects(Deno.stat(ws.file(".pml.json")), Deno.errors.NotFound);
+});
+
 Deno.test("pml add refuses a module outside the workspace, also behind a link, and names the line to write", async () => {
   await using ws = await makeWorkspace();
   const path = join(ws.root, "weather.ts");

@@ -9,8 +9,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { assertError } from "./cli_greeter.ts";
+import { AuthorizationServer } from "./kit/authorization_server.ts";
+import { connect } from "./kit/client.ts";
 import { denoCommand } from "./kit/pml_command.ts";
+import { ProtectedHttp } from "./kit/protected_http.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { signIn } from "./kit/sign_in.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const [COMMAND = "", ...ARGS] = denoCommand("tests/kit/echo_server.ts");
@@ -200,4 +204,53 @@ Deno.test("pml add offers to set the key that a header names, and starts the ser
   assert.equal(result.code, 0, result.stdout);
   assert.doesNotMatch(result.stdout, /tix-0a1b/);
   assert.match(await Deno.readTextFile(join(ws.home, "keys.env")), /TIX="tix-0a1b2c3d4e5f"/);
+});
+
+Deno.test("pml add --replace with another address offers to sign out at the earlier one, and sends its token nowhere", async () => {
+  await using server = new AuthorizationServer({ scopes: ["read"] });
+  await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
+  await using far = new Scripted();
+  await using ws = await makeWorkspace();
+  const config = `mcpServers:\n  far: { url: "${mcp.url}" }\n`;
+  await writeFile(join(ws.home, "config.yaml"), config);
+  const signedIn = await signIn(ws, "far");
+  assert.equal(signedIn.code, 0, signedIn.stderr);
+  const args = ["add", "far", "--replace", "--url", new URL("/mcp", far.url).href];
+  const replaced = await runPmlOnTerminal(ws, args, {
+    typed: [["Replace far", "y"], [/Sign out there\?/, "y"], ACCEPT],
+  });
+  assert.equal(replaced.code, 0, replaced.stdout);
+  assert.ok(replaced.stdout.includes(`Signed out at ${mcp.url}`), replaced.stdout);
+  assert.ok(far.came.length > 0);
+  assert.ok(far.came.every(({ headers }) => !headers.has("authorization")));
+  const again = await runPml(ws, ["logout", "far"]);
+  assert.match(again.stdout, /not signed in/);
+});
+
+Deno.test("a client that is connected while its server is replaced never runs the new one by the old rules", async () => {
+  await using ws = await withEcho();
+  await using connection = await connect(ws);
+  const { client } = connection;
+  const call = async () => {
+    const args = { tool: "echo:echo", arguments: { text: "hi" } };
+    return JSON.stringify(await client.callTool({ name: "call", arguments: args }));
+  };
+  assert.doesNotMatch(await call(), /APPROVAL/);
+  let isReplaced = false;
+  const answers: string[] = [];
+  const calling = (async () => {
+    while (!isReplaced) answers.push(await call());
+    answers.push(await call());
+  })();
+  const args = ["add", "echo", "--replace", ...ENV, "--env", "NEW=1", "--", COMMAND, ...ARGS];
+  const replaced = await runPmlOnTerminal(ws, args, {
+    typed: [["Replace echo", "y"], [/grants of echo/, "y"], ACCEPT],
+  });
+  isReplaced = true;
+  await calling;
+  assert.equal(replaced.code, 0, replaced.stdout);
+  assert.match(answers.at(-1) ?? "", /APPROVAL_REQUIRED/);
+  // Once a call asked, no later one ran.
+  const first = answers.findIndex((answer) => answer.includes("APPROVAL_"));
+  assert.ok(answers.slice(first).every((answer) => answer.includes("APPROVAL_")));
 });

@@ -7,6 +7,7 @@
 
 import type { App } from "../app/app.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
+import { sha256 } from "../core/hash.ts";
 import { type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import type { CommandContext, Typed } from "./_command_context.ts";
@@ -226,6 +227,11 @@ export class DefinitionEdit {
     if (this.#isSame) return;
     if (present !== undefined) {
       await (await findUndo(app, await findTarget(app, workspace))).run();
+    } else if (this.#target.found === undefined && await this.#isAlone()) {
+      // The file was made for the definition.
+      const { path, text } = this.change;
+      await app.policy.store.move(path, { from: sha256(text), to: [] });
+      await Deno.remove(path);
     } else {
       const settings = [
         { at: [section, name], entry: undefined } as const,
@@ -234,6 +240,12 @@ export class DefinitionEdit {
       await (await changeOf(app, { workspace, settings })).write();
     }
     await app.policy.reload();
+  }
+
+  /** Returns whether the file has nothing but the definition. */
+  async #isAlone(): Promise<boolean> {
+    const { found } = await findTarget(this.#at.app, this.#options.workspace);
+    return found?.text === this.change.text;
   }
 }
 
@@ -258,7 +270,8 @@ export async function offerSignOut(
 ): Promise<readonly string[]> {
   const { logins, machine } = await at.app.callPath();
   const all = await (await machine.signIns()).all();
-  const old = all.filter((one) => one.server === name && one.url !== url);
+  const own = url === undefined ? undefined : URL.parse(url)?.href;
+  const old = all.filter((one) => one.server === name && URL.parse(one.url)?.href !== own);
   if (old.length === 0) return [];
   const places = old.map((one) => visible(one.url, 300)).join(", ");
   if (!await agrees(`You are signed in at ${places}. Sign out there?`, at)) return [];
