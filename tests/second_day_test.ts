@@ -13,6 +13,7 @@ import { answerOf } from "./attacks/questions.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { runPml } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const ALLOWED = { permissions: { allow: ["filesystem:*"] } };
@@ -148,4 +149,34 @@ Deno.test("mistyped words get the next step: commands, clients, presets, servers
   assert.deepEqual([other.code, other.stdout], [1, ""], "--json belongs to the program");
   const { stderr } = await runPml(ws, ["call", "git:log", "--args", "-"], { stdin: "{bad\n" });
   assert.doesNotMatch(stderr, /bad/);
+});
+
+Deno.test("errors of a broken server, a disabled tool and a lost workspace name the action that helps", async () => {
+  const files = { "memo.mjs": tinyServer('"fine"') };
+  await using ws = await makeWorkspace({ files, pml: ALLOWED });
+  const script = 'console.error("Error: Cannot find config"); process.exit(3);';
+  const yaml = {
+    mcpServers: {
+      broken: { command: "node", args: ["-e", script] },
+      memo: {
+        command: "node",
+        args: [ws.file("memo.mjs")],
+        tools: { tell: { disabled: true } },
+      },
+    },
+    permissions: { deny: ["git:log"] },
+  };
+  await writeFile(join(ws.home, "config.yaml"), JSON.stringify(yaml));
+  const texts = [];
+  for (const line of ["tools broken", "tools broken:x", "tools memo:tell", "call memo:tell"]) {
+    const { stdout, stderr } = await runPml(ws, line.split(" "));
+    texts.push(`$ pml ${line}\n${stdout}${stderr}`.replaceAll(ws.root, "<ROOT>"));
+  }
+  assertGolden("errors/broken and disabled", texts.join(""));
+  const denied = await runPml(ws, ["tools", "git:log"]);
+  assert.doesNotMatch(denied.stdout, /pml call/);
+  const lost = { PML_WORKSPACE: join(ws.root, "nope") };
+  const { findings } = JSON.parse((await runPml(ws, ["doctor", "--json"], { env: lost })).stdout);
+  assert.deepEqual([findings[0].name, findings[0].ok], ["workspace", false]);
+  assert.match((await runPml(ws, [], { env: lost })).stdout, /workspace .*"PML_WORKSPACE"/);
 });

@@ -35,18 +35,20 @@ import { unmetRules } from "./_unmet_rules.ts";
 export async function doctor(at: CommandContext): Promise<Shown> {
   const { app } = at;
   const { home, workspace, problem, warnings } = app.config();
-  const { found, file } = app.loaded().workspace;
+  const { lost, workspace: { found, file } } = app.loaded();
   const because = found === "cwd"
     ? "the current folder"
     : found === "default"
     ? "PML's own folder"
     : `because of ${found}`;
   const read = () => {
-    if (problem !== undefined) throw problem;
+    if (problem !== undefined && problem !== lost) throw problem;
   };
   const usable = await runCheck("home", home, () => mustBeUsable(home, problem));
   const findings = [
-    well("workspace", `${workspace}, ${because}`),
+    await runCheck("workspace", `${workspace}, ${because}`, () => {
+      if (lost !== undefined) throw lost;
+    }),
     usable.ok ? await runCheck("home", home, () => mustBePrivate(home, "700")) : usable,
     ...(usable.ok && Deno.build.os === "windows" ? await sharedHome(app) : []),
     await runCheck("configuration", file ?? "no workspace file, so the default rules apply", read),

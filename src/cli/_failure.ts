@@ -24,13 +24,15 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: ownHint, detail } = asPmlError(error);
   const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
-  // Errors of capabilities have their own hints.
-  const hint = (args[0] === "capability" ? ownHint : HINTS[code] ?? ownHint)?.replace(
+  // Errors of capabilities and of disabled tools have their own hints.
+  const hasOwn = args[0] === "capability" || typeof detail?.file === "string";
+  const hint = (hasOwn ? ownHint : HINTS[code] ?? ownHint)?.replace(
     "SERVER:TOOL",
     tool,
   );
   const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
-  const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
+  const isShown = message.includes(wrote);
+  const more = [hint, !isShown && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
   try {
     if (isJson(args)) printJson({ error: { code, message, hint, detail } });

@@ -9,6 +9,7 @@ import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, inset, type JsonObject, memberOf, quoted, visible } from "../core/json.ts";
 import { matches, narrowness, PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
@@ -52,7 +53,7 @@ export async function toolsCommand(
   const offered = server === undefined ? [] : await (await app.finder()).offered(server);
   if (name?.includes(":")) return await showTool(at, { id: parseId(name, app.servers), offered });
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
-  await prepare(at, name, { isWhole: refresh });
+  await prepareShown(at, name, refresh);
   const servers = app.servers.states()
     .filter((state) => name === undefined || state.name === name)
     .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
@@ -65,6 +66,31 @@ export async function toolsCommand(
     paint: paintVerdicts,
     note: slow(servers),
   };
+}
+
+/** Loads the tools of one server or of all, for a user who looks at them. */
+async function prepareShown(
+  at: CommandContext,
+  server: string | undefined,
+  isWhole = false,
+): Promise<void> {
+  await prepare(at, server, { isWhole }).catch((cause) => {
+    const error = asPmlError(cause);
+    throw error.code === "UPSTREAM_DOWN" && server !== undefined
+      ? withAction(error, server)
+      : cause;
+  });
+}
+
+/** Returns the error of a server that does not start, with the actions of the user. */
+function withAction({ code, message, hint, detail, cause }: PmlError, name: string): PmlError {
+  const actions = `See \`pml logs ${name}\`; correct its definition, or \`pml remove ${name}\``;
+  const own = hint?.startsWith("Nothing was") === true ? [actions] : [hint, actions];
+  return new PmlError(code, message, {
+    hint: own.filter(Boolean).join(". "),
+    cause,
+    ...defined({ detail }),
+  });
 }
 
 function listText(head: string, tools: readonly Parameters<typeof lineOf>[0][]): string {
@@ -337,7 +363,7 @@ async function showTool(
       text: await toolPage(app, offer.tool, { ...facts, rule }),
     };
   }
-  await prepare(at, splitToolId(id).server);
+  await prepareShown(at, splitToolId(id).server);
   const definition = await app.servers.shownDefinition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);

@@ -12,10 +12,13 @@ import { clientStates } from "./_client_setup.ts";
 import type { CommandContext, Shown } from "./_command_context.ts";
 import { trustState } from "./_trust.ts";
 
+/** How a warning about a variable begins that does not count. */
+const IGNORED = "Ignored ";
+
 /** Shows the workspace, the servers, the clients and waiting approvals, and names the next step. */
 export async function status({ app }: CommandContext): Promise<Shown> {
-  const { problem } = app.config();
-  const { workspace: { root, found, file } } = app.loaded();
+  const { problem, warnings } = app.config();
+  const { lost, workspace: { root, found, file } } = app.loaded();
   const clients = await clientStates(app);
   const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   const trust = problem === undefined ? await trustState(app) : undefined;
@@ -27,12 +30,17 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     startsPml && others.some((name) => !servers.has(name))
   )?.client;
   const rules = file === undefined ? "default rules" : trust?.text ?? "not read";
+  // The other warnings are about parts that a user looks at with their own commands.
+  const ignored = warnings.find((one) => one.startsWith(IGNORED))?.slice(IGNORED.length);
   const lines = {
-    workspace: found === "default"
+    workspace: lost !== undefined
+      ? `none: ${lost.message}`
+      : found === "default"
       ? `${root} (no project found in the current folder)`
       : `${root}, ${rules}`,
     servers: problem === undefined ? serversText(app) : "the configuration is broken",
     clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),
+    ...ignored !== undefined && { ignored },
     waiting: waiting === 0 ? "nothing" : counted(waiting, "call"),
   };
   const next = problem !== undefined

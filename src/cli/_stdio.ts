@@ -19,10 +19,12 @@ import { commandProcess, logWriter } from "./command_process.ts";
 
 const WATCH_AFTER_MS = 250;
 /**
- * How long servers may take to finish their lists, and to take the client's notifications, after the
- * client has left, in milliseconds.
+ * How long servers may take to take the client's notifications after the client has left, in
+ * milliseconds.
  */
 const LAST_MS = 10_000;
+/** How long a server may take for its lists if the client disconnects meanwhile, in milliseconds. */
+const LISTS_MS = 5_000;
 
 /**
  * Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). A
@@ -115,13 +117,13 @@ async function finishWork(app: App, signal: AbortSignal): Promise<void> {
   const passedOn = app.openGateway?.passedOn() ?? Promise.resolve();
   await Promise.all([
     soon(Promise.race([passedOn, aborted(signal)]), LAST_MS),
-    finishLists(app.servers.lists, { ms: LAST_MS, signal }),
+    finishLists(app.servers.lists, { ms: LISTS_MS, signal }),
   ]);
 }
 
 /**
- * Waits until no server is being asked for a list, `ms` have passed or the signal aborts. Lists are
- * cached in files: without this, no short session would have the lists of a slow server.
+ * Waits until no server is being asked for a list, all were asked `ms` ago or the signal aborts. Lists
+ * are cached in files: without this, no short session would have the lists of a slow server.
  */
 export async function finishLists(
   lists: Pick<Lists, "allLoaded">,
@@ -129,7 +131,7 @@ export async function finishLists(
 ): Promise<void> {
   // A request that came last begins to ask servers in this turn.
   await yieldTurn();
-  await soon(Promise.race([lists.allLoaded(), aborted(signal)]), ms);
+  await soon(Promise.race([lists.allLoaded(ms), aborted(signal)]), ms);
 }
 
 /** The client of `pml stdio`. */

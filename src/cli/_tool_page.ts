@@ -74,7 +74,7 @@ export async function toolPage(
     ...permissions,
     ...(await outputLines(app, tool, id)),
     tokensLine(tokens),
-    await callToTry(tool, id),
+    ...verdict === "denied" ? [] : [await callToTry(tool, id)],
   ].join("\n");
 }
 

@@ -103,6 +103,7 @@ function whereInside(path: string, theirs: OthersFolders): string | undefined {
 }
 
 function liesIn(path: string, folder: string): string {
+  if (path === folder) return `${quoted(path, 200)} is a folder that others may have written`;
   return `${quoted(path, 200)} lies in ${quoted(folder, 200)}, which others may have written`;
 }
 

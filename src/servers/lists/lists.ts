@@ -8,6 +8,7 @@
 import type { OtherMembers } from "../../protocol/call.ts";
 import { asPmlError } from "../../core/errors.ts";
 import { type JsonObject, sorted } from "../../core/json.ts";
+import { soon } from "../../io/waiting.ts";
 import {
   externalTools,
   instructionsIn,
@@ -67,6 +68,14 @@ interface Loaded {
   readonly request?: number;
 }
 
+/** A list that is being loaded. */
+interface PendingLoad {
+  readonly list: ListName;
+  readonly entry: ListedServer;
+  /** When its server was asked. */
+  readonly since: number;
+}
+
 /** A list to take, and the one that it replaces. */
 interface Replacement extends Loaded {
   readonly before: readonly ListItem[] | undefined;
@@ -77,7 +86,7 @@ export class Lists implements Disposable {
   readonly #options: ListsOptions;
   readonly #changes: ListChanges;
   /** The lists that are being loaded. */
-  readonly #loading = new Map<Promise<unknown>, { list: ListName; entry: ListedServer }>();
+  readonly #loading = new Map<Promise<unknown>, PendingLoad>();
   /** In the order of their names. */
   #entries = new Map<string, ListedServer>();
   /** Counts the sets of capabilities that clients declared. A list is as old as its set. */
@@ -220,11 +229,20 @@ export class Lists implements Disposable {
     return [...new Set(names)].sort();
   }
 
-  /** Resolves when no server is being asked for a list that is cached in a file. */
-  async allLoaded(): Promise<void> {
+  /**
+   * Resolves when no server is being asked for a list that is cached in a file. A server that hangs is
+   * left out `ms` milliseconds after it was asked.
+   */
+  async allLoaded(ms: number): Promise<void> {
     const loads = () =>
-      [...this.#loading].flatMap(([load, one]) => one.entry.source.tells ? [load] : []);
-    for (let all = loads(); all.length > 0; all = loads()) await Promise.allSettled(all);
+      [...this.#loading].flatMap(([load, { entry, since }]) => {
+        const left = since + ms - performance.now();
+        return entry.source.tells && left > 0 ? [{ load, left }] : [];
+      });
+    for (let all = loads(); all.length > 0; all = loads()) {
+      const longest = Math.max(...all.map(({ left }) => left));
+      await soon(Promise.allSettled(all.map(({ load }) => load)), longest);
+    }
   }
 
   /**
@@ -328,7 +346,7 @@ export class Lists implements Disposable {
 
   async #load(entry: ListedServer, list: ListName): Promise<boolean> {
     const load = this.#read(entry, list);
-    this.#loading.set(load, { list, entry });
+    this.#loading.set(load, { list, entry, since: performance.now() });
     try {
       return await load;
     } finally {

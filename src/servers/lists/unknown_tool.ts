@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../../core/errors.ts";
-import { quoted } from "../../core/json.ts";
+import { quoted, visible } from "../../core/json.ts";
 import { isForModel } from "../../protocol/apps.ts";
 import { nearName } from "../../core/near_name.ts";
 import { isToolName, type ToolId, toolId } from "../../core/tool_id.ts";
@@ -31,7 +31,8 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
   }
   const { settings } = source ?? {};
   if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
-    return disabled(name, { what: "the tool", file: settings.file });
+    const key = `tools.${tool}.disabled`;
+    return disabled(name, { what: "the tool", file: settings.file, key });
   }
   const rejection = rejected.find((one) => one.name === tool);
   const isOfPages = rejection === undefined && isForPagesAlone();
@@ -114,8 +115,16 @@ export function nearServer(
 
 function disabled(
   name: string,
-  { what, file }: { readonly what: string; readonly file: string },
+  { what, file, key = "disabled" }: {
+    readonly what: string;
+    readonly file: string;
+    /** The setting of the server's entry. */
+    readonly key?: string;
+  },
 ): PmlError {
   const message = `Cannot use ${quoted(name)}: ${what} is disabled in ${quoted(file, 400)}`;
-  return new PmlError("UNKNOWN_TOOL", message, { hint: "Remove `disabled` from its entry there" });
+  return new PmlError("UNKNOWN_TOOL", message, {
+    hint: `Remove \`${visible(key)}\` from its entry there`,
+    detail: { file },
+  });
 }

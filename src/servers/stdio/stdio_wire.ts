@@ -112,7 +112,11 @@ export class StdioWire implements Wire {
   down(why: string, mayHaveRun: boolean): PmlError {
     const [stderr, denial] = [this.#output, this.denial("")];
     const what = denial?.why ?? `${why}${causeIn(stderr)}`;
-    const again = ["Nothing was sent twice; the next call starts it again", this.#launched.hint()];
+    const next = "the next call starts it again";
+    const again = [
+      mayHaveRun ? `Nothing was sent twice; ${next}` : `Nothing was run; ${next}`,
+      this.#launched.hint(),
+    ];
     return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
       hint: denial?.hint ?? again.filter(Boolean).join(". "),
       detail: { may_have_run: mayHaveRun, stderr: errorFirst(stderr, TAIL) },
