@@ -203,7 +203,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("the journal contains what was read and selected, without literal values", async () => {
+Deno.test("the journal contains each read and selected part, without literal values", async () => {
   await using at = await clientOf(await workspaceOf(), "2026-07-28");
   const tool = keptIn(await at.get("items"));
   await at.ask({ tool, select: "[?name=='geheim'] | [0]" });

@@ -11,15 +11,15 @@ import { isExactNumber } from "./exact_number.ts";
  * looks at no more of the value than it has to.
  */
 export function isLonger(value: unknown, max: number): boolean {
-  let left = max;
+  let remaining = max;
   const stack = [value];
-  while (stack.length > 0 && left >= 0) {
+  while (stack.length > 0 && remaining >= 0) {
     const part = stack.pop();
-    left -= ownLength(part);
+    remaining -= ownLength(part);
     // Elements of an array have at least a comma each, so a long one ends the loop.
-    if (left >= 0) pushMembers(stack, part);
+    if (remaining >= 0) pushMembers(stack, part);
   }
-  return left < 0;
+  return remaining < 0;
 }
 
 /** Returns the length of a value without its members. */

@@ -53,8 +53,8 @@ export async function readStoredOutput(
   signal: AbortSignal,
   host: Pick<GatewayHost, "workflow" | "settings">,
 ): Promise<JsonObject> {
-  const { kept } = await host.workflow();
-  const { text, mimeType } = await kept.read({ uri, actor: host.settings().actor, signal });
+  const { largeResults } = await host.workflow();
+  const { text, mimeType } = await largeResults.read({ uri, actor: host.settings().actor, signal });
   return { contents: [{ uri, mimeType, text }] };
 }
 

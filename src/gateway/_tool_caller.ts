@@ -99,8 +99,8 @@ export class ToolCaller {
     const { actor, inlineBytes, ...settings } = this.#host.settings();
     const reader = readerFor({ inlineBytes, ...settings }, via);
     if (reader === undefined || !isLarge(result, inlineBytes)) return result;
-    const { kept } = await this.#host.workflow();
-    const stored = await kept.keep(keptOutput(result), { actor, reader, source });
+    const { largeResults } = await this.#host.workflow();
+    const stored = await largeResults.keep(keptOutput(result), { actor, reader, source });
     return stored === undefined ? result : { ...result, ...replaced(result, stored) };
   }
 

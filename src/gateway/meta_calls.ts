@@ -319,21 +319,21 @@ export class MetaCalls {
     const { tool: uri, arguments: more, select } = sent as unknown as CallRequest;
     const { actor } = this.#host.settings();
     const { signal } = scope.cancellation;
-    const { kept } = await this.#host.workflow();
-    const { text } = await kept.read({ uri, more, select, actor, signal });
+    const { largeResults } = await this.#host.workflow();
+    const { text } = await largeResults.read({ uri, more, select, actor, signal });
     const result = textResult(text);
-    // Pages and lines have a limit of their own.
+    // Pages and lines have their own limit.
     if (select === undefined) return { kind: "result", result };
-    const source = kept.sourceOf(uri, actor);
+    const source = largeResults.sourceOf(uri, actor);
     return { kind: "result", result: await this.#caller.fitted(result, { via: "call", source }) };
   }
 
   /** Calls a tool, and returns the selected part of its result. */
   async #callAndSelect(call: Call, select: string): Promise<Outcome> {
     const { cancellation: { signal } } = call;
-    const { kept } = await this.#host.workflow();
+    const { largeResults } = await this.#host.workflow();
     // An expression that cannot be parsed fails before the tool runs.
-    await kept.assertSelects(select, signal);
+    await largeResults.assertSelects(select, signal);
     const outcome = await this.#caller.runWhole(call);
     if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
@@ -341,7 +341,7 @@ export class MetaCalls {
     if (result.isError === true) {
       return { ...outcome, result: await this.#caller.fitted(result, fit) };
     }
-    const text = await kept.selectFrom(outputOf(result), { select, call });
+    const text = await largeResults.selectFrom(outputOf(result), { select, call });
     const remarks = result.content.filter(isRemark);
     const { _meta } = result;
     const selected = { content: [...textResult(text).content, ...remarks], ...defined({ _meta }) };

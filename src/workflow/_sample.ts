@@ -1,5 +1,5 @@
 /**
- * Writes the beginning of a JSON value in few characters, so that a reader sees what it contains.
+ * Writes the beginning of a JSON value in few characters, so that a reader sees its parts.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const [CUT_MAX, MANY] = [3, 12];
 
 /**
  * Returns the beginning of a value as JSON, in about `max` characters. Shapes of values, and counts
- * of elements, replace what does not fit.
+ * of elements, replace the rest.
  */
 export function sampleOf(value: Json, max: number): string {
   return sample(value, max, 0);
@@ -48,13 +48,13 @@ function cutText(text: string, max: number): string {
 
 function sampleList(list: readonly Json[], max: number, depth: number): string {
   const parts: string[] = [];
-  let left = max;
+  let remaining = max;
   for (const one of list) {
     // The first element may be cut, and others are shown if they fit whole.
-    if (parts.length > 0 && isLonger(one, left)) break;
-    const part = sample(one, parts.length > 0 ? left : Math.floor(left / 2), depth + 1);
+    if (parts.length > 0 && isLonger(one, remaining)) break;
+    const part = sample(one, parts.length > 0 ? remaining : Math.floor(remaining / 2), depth + 1);
     parts.push(part);
-    left -= part.length + 1;
+    remaining -= part.length + 1;
   }
   const more = list.length - parts.length;
   return `[${[...parts, ...more > 0 ? [`… ${more} more`] : []].join(",")}]`;
@@ -63,18 +63,18 @@ function sampleList(list: readonly Json[], max: number, depth: number): string {
 function sampleObject(value: JsonObject, max: number, depth: number): string {
   const names = Object.keys(value);
   const parts: string[] = [];
-  let left = max;
+  let remaining = max;
   let cut = 0;
   for (const [at, name] of names.entries()) {
     const key = JSON.stringify(name.length > SHAPE_MAX ? `${name.slice(0, SHAPE_MAX)}…` : name);
-    left -= key.length + 2;
-    if (left < PART_MIN && parts.length > 0) break;
-    const share = Math.max(Math.floor(left / Math.min(names.length - at, 8)), PART_MIN);
+    remaining -= key.length + 2;
+    if (remaining < PART_MIN && parts.length > 0) break;
+    const share = Math.max(Math.floor(remaining / Math.min(names.length - at, 8)), PART_MIN);
     const one = value[name] ?? null;
     if (isLonger(one, Math.max(share, TEXT_MIN)) && names.length > MANY && ++cut > CUT_MAX) break;
     const part = sample(one, share, depth + 1);
     parts.push(`${key}:${part}`);
-    left -= part.length;
+    remaining -= part.length;
   }
   const more = names.length - parts.length;
   return `{${[...parts, ...more > 0 ? [`… ${more} more`] : []].join(",")}}`;

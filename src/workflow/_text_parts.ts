@@ -71,13 +71,13 @@ export async function linesOf(text: string, { from, to = Infinity }: LineRange):
   const last = Math.min(to, total);
   if (first > total) throw bad(`it has ${total} lines`);
   const lines: string[] = [];
-  let left = LINES_MAX;
+  let remaining = LINES_MAX;
   await eachLine(text, ({ number, start, end }) => {
     if (number < first) return true;
     // A single line may be longer than an answer.
     const line = cut(text.slice(start, Math.min(end, start + LINES_MAX)), end - start, LINES_MAX);
-    if (number > last || line.length > left && lines.length > 0) return false;
-    left -= line.length + 1;
+    if (number > last || line.length > remaining && lines.length > 0) return false;
+    remaining -= line.length + 1;
     lines.push(line);
     return true;
   });
@@ -105,24 +105,24 @@ export async function grepText(
   { needle, offset }: { readonly needle: string; readonly offset: number },
 ): Promise<string> {
   const has = matcher(needle);
-  const found: Line[] = [];
+  const matches: Line[] = [];
   let count = 0;
   let total = 0;
   await eachLine(text, (line) => {
     total++;
     if (!has(text.slice(line.start, line.end))) return true;
-    if (count >= offset && found.length < MATCHES_MAX) found.push(line);
+    if (count >= offset && matches.length < MATCHES_MAX) matches.push(line);
     count++;
     return true;
   });
   const head = `${count} of ${total} lines contain ${quoted(needle)}`;
-  if (found.length === 0) return head;
+  if (matches.length === 0) return head;
   for (const around of AROUND) {
-    const shown = withAround(text, { found, around, has });
+    const shown = withAround(text, { matches, around, has });
     const all = shown.join("\n");
-    if (all.length <= AROUND_MAX && found.length + offset === count) return `${head}\n${all}`;
+    if (all.length <= AROUND_MAX && matches.length + offset === count) return `${head}\n${all}`;
   }
-  const shown = fitting(withAround(text, { found, around: 0, has }), FOUND_MAX);
+  const shown = fitting(withAround(text, { matches, around: 0, has }), FOUND_MAX);
   return `${head}${nextHint(offset + shown.length, count)}\n${shown.join("\n")}`;
 }
 
@@ -132,7 +132,7 @@ export async function grepValue(
   { needle, offset }: { readonly needle: string; readonly offset: number },
 ): Promise<string> {
   const has = matcher(needle);
-  const found: Node[] = [];
+  const matches: Node[] = [];
   let count = 0;
   let seen = 0;
   const stack: Node[] = [{ value: root }];
@@ -142,16 +142,18 @@ export async function grepValue(
     const isInner = typeof value === "object" && value !== null && !isExactNumber(value);
     const isNamed = typeof key === "string" && has(key);
     if (isNamed || !isInner && has(typeof value === "string" ? value : JSON.stringify(value))) {
-      if (count >= offset && found.length < MATCHES_MAX) found.push(node);
+      if (count >= offset && matches.length < MATCHES_MAX) matches.push(node);
       count++;
     }
     if (isInner) { for (const child of childrenOf(node)) stack.push(child); }
   }
   const head = `${count} values or names contain ${quoted(needle)}`;
-  const isAll = found.length + offset === count;
-  const whole = [...new Set(found.map(smallParent))].map((node) => nodeLine(node, PARENT_MAX, has));
+  const isAll = matches.length + offset === count;
+  const whole = [...new Set(matches.map(smallParent))].map((node) =>
+    nodeLine(node, PARENT_MAX, has)
+  );
   if (isAll && whole.join("\n").length <= FOUND_MAX) return [head, ...whole].join("\n");
-  const shown = fitting(found.map((node) => nodeLine(node, LINE_MAX, has)), FOUND_MAX);
+  const shown = fitting(matches.map((node) => nodeLine(node, LINE_MAX, has)), FOUND_MAX);
   return [`${head}${nextHint(offset + shown.length, count)}`, ...shown].join("\n");
 }
 
@@ -216,15 +218,15 @@ function matcher(needle: string): (text: string) => boolean {
 /** Returns lines with their numbers, and some lines around each. */
 function withAround(
   text: string,
-  { found, around, has }: {
-    readonly found: readonly Line[];
+  { matches, around, has }: {
+    readonly matches: readonly Line[];
     readonly around: number;
     readonly has: (text: string) => boolean;
   },
 ): readonly string[] {
   const lines = new Map<number, string>();
   let size = 0;
-  for (const one of found) {
+  for (const one of matches) {
     for (const { number, start, end } of neighbours(text, one, around)) {
       if (lines.has(number)) continue;
       const line = text.slice(start, end);
@@ -270,12 +272,12 @@ async function eachLine(text: string, visit: (line: Line) => boolean): Promise<v
 /** Returns the first lines that fit, but at least one; long ones are cut. */
 function fitting(lines: readonly string[], max: number): readonly string[] {
   const shown: string[] = [];
-  let left = max;
+  let remaining = max;
   for (const line of lines) {
     const part = cut(line, line.length, Math.min(LINE_MAX, max));
-    if (part.length > left && shown.length > 0) break;
+    if (part.length > remaining && shown.length > 0) break;
     shown.push(part);
-    left -= part.length + 1;
+    remaining -= part.length + 1;
   }
   return shown;
 }

@@ -86,10 +86,10 @@ export class KeptResults {
     const uri = this.#put(output, actor, source);
     if (uri === undefined) return undefined;
     const { keptMs } = this.#policy.config.limits;
-    const kept = `kept for ${durationText(keptMs)} as ${uri}`;
+    const place = `kept for ${durationText(keptMs)} as ${uri}`;
     const lines = typeof output === "string"
-      ? await aboutText(output, { kept, how: readHint(uri, reader) })
-      : aboutJson(output, { kept, how: readHint(uri, reader) });
+      ? await aboutText(output, { place, how: readHint(uri, reader) })
+      : aboutJson(output, { place, how: readHint(uri, reader) });
     return { uri, text: lines.join("\n") };
   }
 
@@ -209,19 +209,19 @@ function firstPointer(output: Json): string {
   return `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
-/** What an answer says about a kept output: where it is, and how to read a part of it. */
+/** The place of a kept output in an answer, and a function that writes requests to read it. */
 interface About {
-  readonly kept: string;
+  readonly place: string;
   readonly how: (parameters: JsonObject, ...others: readonly JsonObject[]) => string;
 }
 
-async function aboutText(text: string, { kept, how }: About): Promise<readonly string[]> {
+async function aboutText(text: string, { place, how }: About): Promise<readonly string[]> {
   const total = await countLines(text);
   const { first, last } = endsOf(text, { head: HEAD_MAX, tail: TAIL_MAX });
   const next = Math.min(first.length + 1, total);
   const lines = `${next}-${Math.min(next + LINES_HINT, total)}`;
   return [
-    `Result: text of ${text.length} characters in ${total} lines, ${kept}`,
+    `Result: text of ${text.length} characters in ${total} lines, ${place}`,
     `Read on: ${how({ lines }, { grep: "TEXT" })}`,
     "--- first lines ---",
     ...first,
@@ -230,11 +230,11 @@ async function aboutText(text: string, { kept, how }: About): Promise<readonly s
   ];
 }
 
-function aboutJson(output: Json, { kept, how }: About): readonly string[] {
+function aboutJson(output: Json, { place, how }: About): readonly string[] {
   const pointer = Array.isArray(output) ? undefined : visible(firstPointer(output), POINTER_MAX);
   const page = defined({ pointer, offset: 0, limit: 20 });
   return [
-    `Result: JSON of ${jsonSize(output)} characters, ${kept}`,
+    `Result: JSON of ${jsonSize(output)} characters, ${place}`,
     `Shape: ${shapeLine(output)}`,
     `Read on: ${how({ grep: "TEXT" }, page)}`,
     "--- beginning ---",

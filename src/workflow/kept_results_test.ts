@@ -20,30 +20,30 @@ function scene() {
   const events: JsonObject[] = [];
   const journal = { record: (event: string, of: object) => void events.push({ event, ...of }) };
   const state = { kind: "allow" as "allow" | "deny" };
-  const results = new Results(policy, Date.now, () => state.kind === "deny");
-  const kept = new KeptResults(results, { selector, journal, policy });
+  const store = new Results(policy, Date.now, () => state.kind === "deny");
+  const results = new KeptResults(store, { selector, journal, policy });
   const source = { id: toolId("a", "b"), arguments: { path: "c" } };
   const keep = async (output: Json) =>
-    await kept.keep(output, { actor: "local", reader: "call", source });
+    await results.keep(output, { actor: "local", reader: "call", source });
   const read = async (output: Json, more: JsonObject) => {
     const { uri = "" } = await keep(output) ?? {};
-    return (await kept.read({ uri, more, actor: "local", signal })).text;
+    return (await results.read({ uri, more, actor: "local", signal })).text;
   };
-  return { kept, keep, read, events, state };
+  return { results, keep, read, events, state };
 }
 
 Deno.test("a kept result exists for its identity alone", async () => {
-  const { kept, keep } = scene();
+  const { results, keep } = scene();
   const { uri = "" } = await keep("a\nb") ?? {};
-  const read = (actor: string) => kept.read({ uri, more: { lines: "2" }, actor, signal });
+  const read = (actor: string) => results.read({ uri, more: { lines: "2" }, actor, signal });
   assert.equal((await read("local")).text, "lines 2 to 2 of 2\nb");
   await assert.rejects(read("other"), { code: "BAD_ARGUMENTS" });
 });
 
 Deno.test("a kept result cannot be read after a rule denies its call", async () => {
-  const { kept, keep, state } = scene();
+  const { results, keep, state } = scene();
   const { uri = "" } = await keep({ a: ["b"] }) ?? {};
-  const read = (more: JsonObject) => kept.read({ uri, more, actor: "local", signal });
+  const read = (more: JsonObject) => results.read({ uri, more, actor: "local", signal });
   assert.equal((await read({ pointer: "/a/0" })).text, '{"value":"b","total":1}');
   state.kind = "deny";
   const all: readonly JsonObject[] = [{}, { grep: "b" }, { pointer: "/a" }];
@@ -96,14 +96,14 @@ Deno.test("grep in JSON shows the small object around a match, and the pointer",
   );
   assert.ok((await read(rows, { grep: "name" })).includes("next: offset="));
   const long = { text: `${"x\n".repeat(5_000)}here it is\n${"y".repeat(5_000)}` };
-  const found = await read([long, "z".repeat(9_000)], { grep: "here" });
-  assert.ok(found.includes("/0/text: …") && found.includes("here it is"), found);
+  const shown = await read([long, "z".repeat(9_000)], { grep: "here" });
+  assert.ok(shown.includes("/0/text: …") && shown.includes("here it is"), shown);
 });
 
-Deno.test("select returns what the selector returns, and no match is an error with the shape", async () => {
-  const { kept, keep, events } = scene();
+Deno.test("select returns the value of the selector, and no match is an error with the shape", async () => {
+  const { results, keep, events } = scene();
   const { uri = "" } = await keep({ a: [1] }) ?? {};
-  const read = (select: string) => kept.read({ uri, select, actor: "local", signal });
+  const read = (select: string) => results.read({ uri, select, actor: "local", signal });
   assert.equal((await read("yes")).text, "yes");
   assert.equal((await read("/a/0")).text, "1");
   for (const select of ["no", "/b"]) {
@@ -122,7 +122,7 @@ Deno.test("select returns what the selector returns, and no match is an error wi
 });
 
 Deno.test("the answers for large results and the errors of select have their text", async () => {
-  const { kept, keep, read } = scene();
+  const { results, keep, read } = scene();
   const log = Array.from({ length: 60 }, (_, at) => `line ${at + 1} of a log with many words`).join(
     "\n",
   );
@@ -134,7 +134,7 @@ Deno.test("the answers for large results and the errors of select have their tex
   for (const output of [log, rows, rows.rows]) {
     for (const reader of ["call", "execute_workflow"] as const) {
       const { text = "" } =
-        await kept.keep(output, { actor: "local", reader, source: undefined }) ?? {};
+        await results.keep(output, { actor: "local", reader, source: undefined }) ?? {};
       texts.push(text);
     }
   }
@@ -143,11 +143,11 @@ Deno.test("the answers for large results and the errors of select have their tex
   const cancellation = Cancellation.of(signal);
   const call = { id: toolId("a", "b"), arguments: {}, callId: "1", actor: "local", cancellation };
   for (const [output, select] of [[rows, "no"], [log, "/a"]] as const) {
-    const selecting = kept.selectFrom(output, { select, call });
+    const selecting = results.selectFrom(output, { select, call });
     texts.push(await selecting.catch(({ message, hint }) => `${message}\n${hint}`));
   }
   const { uri = "" } = await keep(rows) ?? {};
-  const lines = kept.read({ uri, more: { lines: "1" }, actor: "local", signal });
+  const lines = results.read({ uri, more: { lines: "1" }, actor: "local", signal });
   texts.push(String(await lines.catch(({ message, hint }) => `${message}\n${hint}`)));
   assertGolden(
     "results/kept and read",

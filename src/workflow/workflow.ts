@@ -43,7 +43,7 @@ export class Workflow implements CapabilityRuns {
   /** The outputs that answers do not include. */
   readonly results: Results;
   /** Reads these outputs, and keeps large results. */
-  readonly kept: KeptResults;
+  readonly largeResults: KeptResults;
   /** Runs plans. */
   readonly plans: Plans;
   readonly #parts: WorkflowParts & PlansParts;
@@ -53,7 +53,7 @@ export class Workflow implements CapabilityRuns {
     const { policy, judge } = parts;
     const isDenied = ({ id, arguments: args }: KeptSource) => judge(id, args).kind === "deny";
     this.results = new Results(policy, Date.now, isDenied);
-    this.kept = new KeptResults(this.results, parts);
+    this.largeResults = new KeptResults(this.results, parts);
     this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };
     this.plans = new Plans(this.#parts);
   }
@@ -107,7 +107,7 @@ export class Workflow implements CapabilityRuns {
   async plan(request: WorkflowRequest): Promise<Outcome> {
     const { arguments: { plan, resume, read, intent }, actor, signal } = request;
     if (typeof read === "string") {
-      const { text } = await this.kept.read({ uri: read, actor, signal });
+      const { text } = await this.largeResults.read({ uri: read, actor, signal });
       return { kind: "result", result: textResult(text) };
     }
     if (typeof intent === "string") {
