@@ -236,11 +236,11 @@ export class Lists implements Disposable {
   async allLoaded(ms: number): Promise<void> {
     const loads = () =>
       [...this.#loading].flatMap(([load, { entry, since }]) => {
-        const left = since + ms - performance.now();
-        return entry.source.tells && left > 0 ? [{ load, left }] : [];
+        const remaining = since + ms - performance.now();
+        return entry.source.tells && remaining > 0 ? [{ load, remaining }] : [];
       });
     for (let all = loads(); all.length > 0; all = loads()) {
-      const longest = Math.max(...all.map(({ left }) => left));
+      const longest = Math.max(...all.map(({ remaining }) => remaining));
       await soon(Promise.allSettled(all.map(({ load }) => load)), longest);
     }
   }
