@@ -213,7 +213,7 @@ Deno.test("pml learn without a call offers one to a tool that reads, and names i
     ms: MS,
   });
   assert.equal(no.code, 0, no.stdout);
-  assert.match(no.stdout, /pml learn tiny tiny:write '\{"text":"example"\}'/);
+  assert.match(no.stdout, /^ {2}pml learn tiny tiny:tell '\{\}'/m);
   const yes = await runPmlOnTerminal(at.ws, ["learn", "tiny"], {
     typed: [
       [/Try tiny:tell \{\} now\?/, "y"],
@@ -239,6 +239,22 @@ Deno.test("pml learn offers no call whose arguments are too long to show", async
   const result = await runPmlOnTerminal(at.ws, ["learn", "tiny"], { ms: MS });
   assert.equal(result.code, 0, result.stdout);
   assert.doesNotMatch(result.stdout, /now\?/);
+});
+
+Deno.test("pml learn names no tool that destroys in its example, and no file that exists for one that writes", async () => {
+  const path =
+    `inputSchema: { type: "object", required: ["path"], properties: { path: { type: "string" } } }`;
+  const main = MAIN.replace(
+    '{ name: "tell",',
+    `{ name: "erase", ${path} }, { name: "save_file", ${path} }, { name: "tell",`,
+  );
+  await using at = await house({ main });
+  await writeFile(at.ws.file("own.txt"), "mine");
+  const { example } = JSON.parse(
+    (await runPml(at.ws, ["learn", "tiny", "--json", "tiny:tell"], { ms: MS })).stdout,
+  );
+  assert.doesNotMatch(example, /erase|own\.txt/);
+  assert.match(example, /tiny:save_file '\{"path":"[^"]*\/example\.txt"\}'$/);
 });
 
 Deno.test("pml learn offers the data of the user's home without which a server works", async () => {

@@ -102,7 +102,7 @@ async function resultOf(
   const { grants, set, tools, ...about } = last;
   const isTried = tools.length === 0 || last.tried.length > 0;
   const planned = await proposal(app, { server, grants, set });
-  const example = exampleCommand(app, { server: name, tools, calls });
+  const example = await exampleCommand(app, { server: name, tools, calls });
   const value = {
     ...{ server: name, grants, set, ...about, into: planned.path },
     diff: isTried ? planned.diff : "",

@@ -18,39 +18,68 @@ export interface TrialCall {
   arguments: JsonObject;
 }
 
+/** A tool with its effect, by its definition. */
+interface JudgedTool {
+  readonly own: ToolDefinition;
+  readonly id: ToolId;
+  readonly reads: boolean;
+  readonly effect: string;
+}
+
 /** Returns an example call of the tool that reads and needs the fewest arguments. */
 export async function readingCall(
   app: App,
   server: string,
   tools: readonly ToolDefinition[],
 ): Promise<TrialCall | undefined> {
-  const { workspace } = app.config();
-  const all = await Promise.all(tools.map(async (own) => {
-    const id = toolId(server, own.name);
-    const { reads } = await effectOf(app, { id, own });
-    return reads ? [{ id, arguments: exampleArguments(own, workspace) }] : [];
-  }));
+  const calls = (await judged(app, server, tools)).filter(({ reads }) => reads)
+    .map((tool) => callOf(app, tool));
   const sizeOf = (call: TrialCall) => Object.keys(call.arguments).length;
-  return all.flat().sort((one, other) => sizeOf(one) - sizeOf(other))[0];
+  return calls.sort((one, other) => sizeOf(one) - sizeOf(other))[0];
 }
 
 /**
  * Returns the command that makes these calls and one of a tool that was not tried, with arguments
- * that fit it; undefined if all were tried.
+ * that fit it: first of a tool that reads, then of others that destroy nothing. Undefined if no
+ * such tool is left.
  */
-export function exampleCommand(
+export async function exampleCommand(
   app: App,
   { server, tools, calls }: {
     readonly server: string;
     readonly tools: readonly ToolDefinition[];
     readonly calls: readonly TrialCall[];
   },
-): string | undefined {
-  const next = tools.find(({ name }) => calls.every(({ id }) => id !== toolId(server, name)));
+): Promise<string | undefined> {
+  const untried = tools.filter(({ name }) => calls.every(({ id }) => id !== toolId(server, name)));
+  const harmless = (await judged(app, server, untried)).filter(isHarmless);
+  // After a tool that reads, one that writes is more likely to need a grant.
+  const next = harmless.find(({ reads }) => reads === (calls.length === 0)) ?? harmless[0];
   if (next === undefined) return undefined;
-  const args = exampleArguments(next, app.config().workspace);
-  const words = [...calls, { id: toolId(server, next.name), arguments: args }]
+  const words = [...calls, callOf(app, next)]
     .flatMap((call) => [call.id, JSON.stringify(call.arguments)]);
   return ["pml learn", server, ...words].map((word, at) => at === 0 ? word : shellWord(word))
     .join(" ");
+}
+
+/** Returns whether an example may name a tool: users run examples without a second look. */
+function isHarmless({ effect }: JudgedTool): boolean {
+  // guard: example-harmless
+  return effect !== "destroys";
+}
+
+async function judged(
+  app: App,
+  server: string,
+  tools: readonly ToolDefinition[],
+): Promise<readonly JudgedTool[]> {
+  return await Promise.all(tools.map(async (own) => {
+    const id = toolId(server, own.name);
+    return { own, id, ...await effectOf(app, { id, own }) };
+  }));
+}
+
+function callOf(app: App, { own, id, reads }: JudgedTool): TrialCall {
+  const { workspace } = app.config();
+  return { id, arguments: exampleArguments(own, { workspace, isNew: !reads }) };
 }

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { exampleArguments } from "./_tool_page.ts";
 
+const NONE = { workspace: "/none", isNew: false };
+
 Deno.test("exampleArguments() returns the required arguments, with paths that exist", () => {
   const workspace = Deno.makeTempDirSync();
   Deno.writeTextFileSync(`${workspace}/b.txt`, "");
@@ -26,7 +28,7 @@ Deno.test("exampleArguments() returns the required arguments, with paths that ex
       optional: { type: "string" },
     },
   };
-  assert.deepEqual(exampleArguments({ inputSchema }, workspace), {
+  assert.deepEqual(exampleArguments({ name: "t", inputSchema }, { workspace, isNew: false }), {
     path: workspace,
     file_name: `${workspace}/b.txt`,
     url: "https://example.com/",
@@ -37,13 +39,26 @@ Deno.test("exampleArguments() returns the required arguments, with paths that ex
     filter: { key: "example" },
     title: "mine",
   });
+  const path = {
+    type: "object",
+    required: ["path"],
+    properties: { path: { type: "string" } },
+  } as const;
+  const pathFor = (name: string, isNew = false) =>
+    exampleArguments({ name, inputSchema: path }, { workspace, isNew }).path;
+  assert.equal(pathFor("read_file"), `${workspace}/b.txt`);
+  assert.equal(pathFor("list_directory"), workspace);
+  assert.equal(pathFor("search_files"), workspace);
+  // A tool that may write gets the path of nothing that exists.
+  assert.equal(pathFor("write_file", true), `${workspace}/example.txt`);
+  assert.equal(pathFor("create_directory", true), `${workspace}/example`);
   Deno.removeSync(workspace, { recursive: true });
 });
 
 Deno.test("exampleArguments() returns no arguments for a schema without any, and ends in a schema of itself", () => {
-  assert.deepEqual(exampleArguments({ inputSchema: { type: "object" } }, "/none"), {});
+  assert.deepEqual(exampleArguments({ name: "t", inputSchema: { type: "object" } }, NONE), {});
   const deep: Record<string, unknown> = { type: "object", required: ["next"] };
   deep.properties = { next: deep };
   const inputSchema = deep as ToolDefinition["inputSchema"];
-  assert.ok(JSON.stringify(exampleArguments({ inputSchema }, "/none")).length < 200);
+  assert.ok(JSON.stringify(exampleArguments({ name: "t", inputSchema }, NONE)).length < 200);
 });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { numberText } from "../core/exact_number.ts";
 import {
@@ -26,6 +27,8 @@ const LINE_MAX = 400;
 const SIGNATURE_MAX = 100;
 const NAME_MAX = 40;
 const EXAMPLE_DEPTH = 4;
+/** How many folders of a workspace are searched for a file. */
+const MOST_FOLDERS = 20;
 /** The placeholders of values in an example call. */
 const PLACE = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
 
@@ -89,22 +92,31 @@ export async function callToTry(tool: ToolDefinition, id: string): Promise<strin
   return `Try it: ${["pml call", id, ...needed.map(typed)].join(" ")}`;
 }
 
+/** The place of examples. */
+interface ExamplePlace {
+  readonly workspace: string;
+  /** Whether paths must name nothing that exists, because the tool may write there. */
+  readonly isNew: boolean;
+}
+
 /**
  * Returns the arguments of an example call: those that are required. Paths name things that exist
- * in `workspace`.
+ * in the workspace, or new ones.
  */
 export function exampleArguments(
-  { inputSchema }: Pick<ToolDefinition, "inputSchema">,
-  workspace: string,
+  { name, inputSchema }: Pick<ToolDefinition, "name" | "inputSchema">,
+  place: ExamplePlace,
 ): JsonObject {
-  return objectOf(exampleValue("", { schema: objectOf(inputSchema), workspace, depth: 0 }));
+  return objectOf(
+    exampleValue("", { schema: objectOf(inputSchema), tool: name, depth: 0, ...place }),
+  );
 }
 
 function exampleValue(
   name: string,
-  { schema, workspace, depth }: {
+  { schema, depth, ...place }: ExamplePlace & {
     readonly schema: JsonObject;
-    readonly workspace: string;
+    readonly tool: string;
     readonly depth: number;
   },
 ): Json {
@@ -112,7 +124,7 @@ function exampleValue(
   const value = values.find((value) => value !== undefined);
   if (value !== undefined) return value;
   const next = (name: string, schema: unknown) =>
-    exampleValue(name, { schema: objectOf(schema), workspace, depth: depth + 1 });
+    exampleValue(name, { schema: objectOf(schema), depth: depth + 1, ...place });
   const [type] = listOf(schema.type).length > 0 ? listOf(schema.type) : [schema.type];
   // A schema may refer to itself, so the depth is limited.
   if (depth > EXAMPLE_DEPTH) return null;
@@ -130,24 +142,33 @@ function exampleValue(
     case "integer":
       return Math.max(1, Number(schema.minimum) || 0);
     case "string":
-      return exampleText(name, workspace);
+      return exampleText(name, place);
     default:
       return null;
   }
 }
 
 /** Returns a text that fits the name of an argument. */
-function exampleText(name: string, workspace: string): string {
-  const word = name.toLowerCase();
-  if (/file/.test(word)) return `${workspace}/${firstFile(workspace) ?? ""}`;
-  if (/path|dir|folder/.test(word)) return workspace;
+function exampleText(
+  name: string,
+  { tool, workspace, isNew }: ExamplePlace & { readonly tool: string },
+): string {
+  const [word, of] = [name.toLowerCase(), tool.toLowerCase()];
+  const isPath = /path|dir|folder|file/.test(word);
+  const isFile = /file/.test(word) || /file|image|media/.test(of) && !/search|list|find/.test(of);
+  if (isPath && isNew) return join(workspace, isFile ? "example.txt" : "example");
+  if (isPath) return isFile ? firstFile(workspace) ?? workspace : workspace;
   return /url|uri/.test(word) ? "https://example.com/" : "example";
 }
 
-/** Returns the name of a file at the top of a folder that does not begin with a dot. */
-function firstFile(folder: string): string | undefined {
-  return namesInFolder(folder).filter((name) => !name.startsWith(".")).sort()
-    .find((name) => infoAt(`${folder}/${name}`)?.isFile === true);
+/** Returns a file of a folder or of the folders in it; none whose name begins with a dot. */
+function firstFile(folder: string, isDeep = true): string | undefined {
+  const paths = namesInFolder(folder).filter((name) => !name.startsWith(".")).sort()
+    .map((name) => join(folder, name));
+  const file = paths.find((path) => infoAt(path)?.isFile === true);
+  if (file !== undefined || !isDeep) return file;
+  return paths.filter((path) => infoAt(path)?.isDirectory === true).slice(0, MOST_FOLDERS)
+    .map((path) => firstFile(path, false)).find((path) => path !== undefined);
 }
 
 async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
