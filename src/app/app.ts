@@ -5,25 +5,26 @@
  * @module
  */
 
+import { join } from "node:path";
 import { Log } from "../audit/log.ts";
 import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
 import type { LoadedConfig } from "../config/config.ts";
 import type { Config } from "../config/current_config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { Keys, type KeysOptions } from "../config/keys.ts";
+import { Keys, type KeysHost } from "../config/keys.ts";
 import type { OsLayer } from "../config/os_layer.ts";
 import { ending, messageOf } from "../core/errors.ts";
 import { listedMetaTools } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { INSTRUCTIONS, LIST_NAMES } from "../protocol/lists.ts";
-import { toolId } from "../core/tool_id.ts";
+import { type ToolId, toolId } from "../core/tool_id.ts";
 import type { ServerIdentity } from "../policy/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { helloOf } from "../gateway/hello.ts";
 import type { Hello } from "../protocol/connection.ts";
 import type { Schemas } from "../calls/schemas.ts";
-import { Servers } from "../servers/lists/servers.ts";
+import { Servers, type ServersHost } from "../servers/lists/servers.ts";
 import { Backlog } from "../io/backlog.ts";
 import { stampAt } from "../io/place.ts";
 import { privateFolder } from "../io/private_files.ts";
@@ -41,7 +42,7 @@ import type { GroupsOpener } from "../sandbox/reaper.ts";
 import type { Machine } from "../servers/machine.ts";
 import type { ServerOpener } from "../servers/server_opener.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
-import { Catalog } from "../search/catalog.ts";
+import { Catalog, type CatalogEntry } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { PassedCapabilities } from "../servers/passed_capabilities.ts";
@@ -99,19 +100,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   });
   const { homePath } = policy.now.loaded.environment;
   if (isNewHome && homePath === environment.home) await restrictHome(policy.now);
-  const own: KeysOptions = {
-    environment: () => policy.now.loaded.environment,
-    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
-    folders: () => policy.folders,
-    register: (value) => void redactor.register(value),
-    warn: (message) => log.warn(message),
-  };
-  const { identity } = options;
-  const keys = new Keys(
-    identity === undefined
-      ? own
-      : (await import("../policy/identity_keys.ts")).keysFor(policy, own),
-  );
+  const keys = new Keys(new PolicyKeysHost(policy, redactor, log));
   policy.useKeys(keys);
   const app = new App({ ...options, policy, log, redactor, files, keys });
   keys.useOutside(async () => await (await import("../oauth/looked_up_keys.ts")).lookUpKeys(app));
@@ -129,12 +118,86 @@ export async function openApp(options: AppOptions): Promise<App> {
   return app;
 }
 
+const NO_KEYS = { get: () => undefined, apiKey: undefined };
+
+/** The sources of keys under a policy: none for an identity that may not use the user's keys. */
+class PolicyKeysHost implements KeysHost {
+  readonly #policy: Policy;
+  readonly #redactor: Redactor;
+  readonly #log: Log;
+
+  constructor(policy: Policy, redactor: Redactor, log: Log) {
+    this.#policy = policy;
+    this.#redactor = redactor;
+    this.#log = log;
+  }
+
+  isWithheld(): boolean {
+    return this.#policy.now.config.narrowing?.identity?.keys === false;
+  }
+
+  environment(): ReturnType<KeysHost["environment"]> {
+    const { environment } = this.#policy.now.loaded;
+    if (!this.isWithheld()) return environment;
+    return { ...NO_KEYS, home: join(environment.home, "no keys") };
+  }
+
+  trusted(): string | undefined {
+    const { config, loaded } = this.#policy.now;
+    return config.trusted && !this.isWithheld() ? loaded.workspace.root : undefined;
+  }
+
+  folders(): Policy["folders"] {
+    return this.#policy.folders;
+  }
+
+  register(value: string): void {
+    this.#redactor.register(value);
+  }
+
+  warn(message: string): void {
+    this.#log.warn(message);
+  }
+}
+
 /** Makes a new home on Windows, with an access list where it does not inherit one. */
 async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
   if (config.problem !== undefined) return; // the home may be refused
   const { AccessLists } = await import("../policy/access_list.ts");
   privateFolder(config.home);
   await AccessLists.of(loaded.environment).restrict(config.home);
+}
+
+/** The running PML for its servers and their lists. */
+class AppServersHost implements ServersHost {
+  readonly policy: Policy;
+  readonly keys: Keys;
+  readonly catalog: Catalog;
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.policy = app.policy;
+    this.keys = app.keys;
+    this.catalog = app.catalog;
+    this.#app = app;
+  }
+
+  waitMs(): number {
+    return this.#app.config().limits.firstListMs;
+  }
+
+  onChange(...change: Parameters<ServersHost["onChange"]>): void {
+    this.#app.openGateway?.clients.listChanged(...change);
+  }
+
+  onUnknown(name: string): void {
+    this.#app.callPath().then(unknownIn(name), () => {}); // the call reports errors
+  }
+
+  offered(id: ToolId): CatalogEntry | undefined {
+    const { registryServers } = this.#app;
+    return registryServers?.offers.catalog?.get(id) ?? this.#app.cloudTools()?.get(id);
+  }
 }
 
 /** A running PML, as transports and commands use it. */
@@ -206,15 +269,7 @@ export class App
     this.keys = keys;
     this.policy = policy;
     this.log = log;
-    this.servers = new Servers({
-      policy,
-      keys,
-      catalog: this.catalog,
-      waitMs: () => this.config().limits.firstListMs,
-      onChange: (...change) => this.openGateway?.clients.listChanged(...change),
-      onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // the call reports errors
-      offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
-    });
+    this.servers = new Servers(new AppServersHost(this));
     this.directory = new Directory(this, parts.redactor);
     policy.useReaders(this.directory);
     this.servers.lists.replace(this.directory.all());

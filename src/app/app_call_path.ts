@@ -14,7 +14,8 @@ import type { UpstreamClients } from "../servers/client/upstream_clients.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import type { App } from "./app.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
-import { CallPath, type CallPathOptions } from "./call_path.ts";
+import type { CallUse, UseNotes } from "../calls/pipeline.ts";
+import { CallPath } from "./call_path.ts";
 
 /** Opens the call path; nothing is started yet. */
 export async function callPathOf(app: App): Promise<CallPath> {
@@ -30,7 +31,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     clientRoots,
     directory,
     parts: app,
-    onUse: rememberedBy(app),
+    uses: new RememberedUses(app),
     spares: app,
     clients: new AppClients(app),
   });
@@ -70,17 +71,23 @@ function recordChanges({ policy }: App, path: CallPath): void {
   });
 }
 
-/** Returns the function that remembers calls. The memory is loaded after the first call. */
-function rememberedBy(app: App): CallPathOptions["onUse"] {
-  let memory: UseMemory | undefined;
-  return (used) => {
-    if (memory !== undefined) return memory.note(used);
-    if (!app.config().memory) return;
-    app.memory().then(
-      (opened) => (memory = opened).note(used),
-      (error) => app.log.debug(`Cannot load the memory of tools: ${messageOf(error)}`),
+/** Remembers calls. The memory is loaded after the first call. */
+class RememberedUses implements UseNotes {
+  readonly #app: App;
+  #memory: UseMemory | undefined;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  note(use: CallUse): void {
+    if (this.#memory !== undefined) return this.#memory.note(use);
+    if (!this.#app.config().memory) return;
+    this.#app.memory().then(
+      (opened) => (this.#memory = opened).note(use),
+      (error) => this.#app.log.debug(`Cannot load the memory of tools: ${messageOf(error)}`),
     );
-  };
+  }
 }
 
 /** Adds sampling with tools: the same object for the same capabilities, which are compared often. */

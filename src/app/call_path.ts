@@ -14,7 +14,7 @@ import { Capacity } from "../calls/capacity.ts";
 import { CHECKS } from "../calls/checks.ts";
 import type { CallContext, CallServices } from "../calls/context.ts";
 import { Deadlines } from "../calls/deadline.ts";
-import { CallPipeline } from "../calls/pipeline.ts";
+import { CallPipeline, type UseNotes } from "../calls/pipeline.ts";
 import type { Config } from "../config/current_config.ts";
 import type { Call, CallClient, CallTool, Question } from "../protocol/call.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
@@ -32,12 +32,12 @@ import { approvalRequired } from "../calls/approval_required.ts";
 import { SessionAnswers } from "../calls/session_answers.ts";
 import { callableTool } from "../calls/page_tools.ts";
 import { AlwaysRules } from "../policy/always_rule.ts";
-import type { UsedTool } from "../workflow/use_memory.ts";
 import { errorForIdentity } from "../gateway/hidden_tools.ts";
 import { Ahead, type PreflightPath } from "../gateway/preflight.ts";
 import { ServerResolver } from "../calls/server_resolver.ts";
 import { ServerRunner } from "../calls/server_runner.ts";
-import { ServerOpener, type ServerOpenerOptions } from "../servers/server_opener.ts";
+import { ServerOpener } from "../servers/server_opener.ts";
+import type { ServiceParts } from "../servers/server_services.ts";
 import type { Logins } from "../oauth/logins.ts";
 import type { Machine } from "../servers/machine.ts";
 import type { Sampler, SamplingPath } from "../sampling/sampler.ts";
@@ -46,11 +46,11 @@ import type { RunJournal } from "../workflow/run_scope.ts";
 import { samplingClient } from "../sampling/sampling_client.ts";
 
 /** The options of `CallPath`. */
-export interface CallPathOptions extends ServerOpenerOptions {
+export interface CallPathOptions extends ServiceParts {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
-  /** Is called for each call that reached its server. */
-  readonly onUse?: (used: UsedTool) => void;
+  /** Gets each call that reached its server. */
+  readonly uses?: UseNotes;
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
@@ -109,7 +109,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
     });
     this.#pipeline = new CallPipeline({
       capacity: this.#capacity,
-      resolver: new ServerResolver({ ...options, draft: () => this.draft }),
+      resolver: new ServerResolver({ ...options, path: this }),
       records: this.#records,
       checks: CHECKS.map((checkOf) =>
         checkOf({ policy, schemas, asking, multiTool: this.always.multiTool })
@@ -117,7 +117,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
       deadlines: this.#deadlines,
       runner: new ServerRunner(
         { logins: this.logins, schemas, lists: options.servers.lists },
-        options.onUse,
+        options.uses,
       ),
       services: this.#services(),
       redactor: options.redactor,

@@ -5,16 +5,14 @@
  * @module
  */
 
-import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta, type Permissions } from "../protocol/tool.ts";
 import { textOfUtf8 } from "../core/utf8.ts";
-import { isInside } from "../io/place.ts";
 import { BUNDLE, findImports, type Imports } from "../servers/module/imports.ts";
 import type { Inspection } from "../servers/module/loader.ts";
 import { type ModuleCode, ModuleFiles, unloadable } from "../servers/module/module_files.ts";
-import { accessOf } from "../policy/grants.ts";
+import { accessOf, permissionsBeyond } from "../policy/grants.ts";
 import { permissionLines } from "../policy/permission_lines.ts";
 import { findDenied } from "./_denied.ts";
 import type { Finding, Say } from "./_finding.ts";
@@ -201,14 +199,7 @@ class ModuleCheck {
     const { workspace } = this.#options;
     const permissions = askedBy(this.tools);
     const access = accessOf(permissions, { workspace, grants: undefined });
-    const outside = (paths: readonly string[]) =>
-      paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
-    const lists = {
-      ...permissions,
-      read: outside(permissions.read),
-      write: outside(permissions.write),
-    };
-    const beyond = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
+    const beyond = permissionsBeyond(permissions, workspace);
     const lines = permissionLines(permissions, access, workspace).join("; ");
     if (Object.keys(beyond).length === 0) return say("ok", lines);
     const grants = JSON.stringify({ [server]: beyond });

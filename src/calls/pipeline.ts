@@ -37,6 +37,11 @@ export interface CallUse {
   readonly outcome: Outcome | undefined;
 }
 
+/** Takes notes of calls. */
+export interface UseNotes {
+  note(use: CallUse): void;
+}
+
 /** Runs checked calls. */
 export interface CallRunner {
   /** Passes a call to its server, or a request of a server to the client. */
@@ -45,8 +50,8 @@ export interface CallRunner {
   signIn(call: CallContext, error: unknown): Promise<boolean>;
   /** Returns a result as clients can use it. Throws OUTPUT_INVALID for one that is not valid. */
   fit(call: CallContext, outcome: Outcome): Outcome;
-  /** Is called for each call that its server got, after the answer. */
-  readonly onUse?: ((use: CallUse) => void) | undefined;
+  /** Notes a call that its server got, after the answer. */
+  noteUse?(use: CallUse): void;
 }
 
 /** The collaborators of the pipeline. */
@@ -225,7 +230,7 @@ export class CallPipeline {
   #reportUse(call: CallContext): void {
     const { sentAt: since, answeredAt: ended, loadedDefinition: definition, outcome } = call;
     if (since > 0) {
-      this.#options.runner.onUse?.({ call, definition, since, ended, outcome });
+      this.#options.runner.noteUse?.({ call, definition, since, ended, outcome });
     }
   }
 }

@@ -28,11 +28,10 @@ export interface ResolverOptions {
   readonly directory: Directory;
   readonly servers: Servers;
   readonly pins: Pins;
-  /**
-   * Returns the module that its author is writing, if there is one. It has no grants, or it asks once
-   * for those of its file.
-   */
-  readonly draft: () => Server | undefined;
+  readonly path: {
+    /** The module that its author is writing, if there is one. Nothing is granted to it. */
+    readonly draft: Server | undefined;
+  };
 }
 
 /** Resolves calls with the current configuration. */
@@ -54,7 +53,7 @@ export class ServerResolver implements CallResolver {
   #resolveServer(call: CallContext): Promise<void> | undefined {
     const { policy: { now: { version, judge } }, directory } = this.#options;
     const { server: name, tool } = call.names;
-    const draft = this.#options.draft();
+    const { draft } = this.#options.path;
     const server = draft?.name === name ? draft : directory.at(name);
     const own = server === draft ? allowingUnruled(judge) : judge;
     const isBlocked = server.settings !== undefined && server.blocked() !== undefined;

@@ -5,7 +5,7 @@
  */
 
 import type { CallContext } from "./context.ts";
-import type { CallRunner, CallUse } from "./pipeline.ts";
+import type { CallRunner, CallUse, UseNotes } from "./pipeline.ts";
 import type { Outcome } from "../protocol/call.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Logins } from "../oauth/logins.ts";
@@ -15,24 +15,29 @@ import { mismatchOf, notOfSkill } from "./skill_results.ts";
 
 /** Runs calls at their servers. */
 export class ServerRunner implements CallRunner {
-  readonly onUse: ((use: CallUse) => void) | undefined;
+  readonly #uses: UseNotes | undefined;
   readonly #logins: Logins;
   readonly #schemas: Schemas;
   readonly #lists: Pick<Lists, "expire">;
 
-  /** Takes the collaborators. `onUse` is called for each call of a tool that its server got. */
+  /** Takes the collaborators. `uses` gets each call of a tool that its server got. */
   constructor(
     { logins, schemas, lists }: {
       readonly logins: Logins;
       readonly schemas: Schemas;
       readonly lists: Pick<Lists, "expire">;
     },
-    onUse?: (use: CallUse) => void,
+    uses?: UseNotes,
   ) {
     this.#logins = logins;
     this.#schemas = schemas;
     this.#lists = lists;
-    this.onUse = onUse;
+    this.#uses = uses;
+  }
+
+  /** Notes a call that its server got. */
+  noteUse(use: CallUse): void {
+    this.#uses?.note(use);
   }
 
   /** Passes a call on. */

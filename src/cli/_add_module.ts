@@ -5,7 +5,7 @@
  * @module
  */
 
-import { basename, dirname, extname, relative, resolve } from "node:path";
+import { basename, dirname, extname, relative } from "node:path";
 import type { Authors } from "../authoring/authors.ts";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { serverText } from "../config/shown.ts";
@@ -13,7 +13,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, textOf, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { followedInfo, isInside, realPathIfAny } from "../io/place.ts";
-import { accessOf } from "../policy/grants.ts";
+import { accessOf, permissionsBeyond } from "../policy/grants.ts";
 import { permissionLines } from "../policy/permission_lines.ts";
 import type { ModuleMeta, Permissions } from "../protocol/tool.ts";
 import { MODULE } from "../servers/module/kind.ts";
@@ -213,18 +213,6 @@ async function trustFirst({ app, signal }: CommandContext): Promise<void> {
   throw new PmlError("WORKSPACE_UNTRUSTED", "Cannot add: the workspace file is not trusted", {
     hint: "Look at it with `pml trust`",
   });
-}
-
-/** Returns the permissions that a module has only with a grant. */
-function permissionsBeyond(permissions: Permissions, workspace: string): Partial<Permissions> {
-  const outside = (paths: readonly string[]) =>
-    paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
-  const lists = {
-    ...permissions,
-    read: outside(permissions.read),
-    write: outside(permissions.write),
-  };
-  return Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
 }
 
 /** Asks whether a module gets the permissions that need a grant. Returns its grants. */

@@ -54,14 +54,6 @@ interface Refusal {
   readonly why: string;
 }
 
-/** How a client is asked about. */
-interface AllowOptions {
-  /** Whether the user named `--ask-once`: the step then has the reason if nothing changes. */
-  readonly isWanted: boolean;
-  /** Whether the user is asked if they did not name it: in the run that connects the client. */
-  readonly isOffered: boolean;
-}
-
 /**
  * Has a client allow PML's tools, after showing the change and asking where required. Returns
  * undefined if there is nothing to report.
@@ -69,7 +61,12 @@ interface AllowOptions {
 export async function allowTools(
   setup: ClientSetup,
   at: SetupContext,
-  { isWanted, isOffered }: AllowOptions,
+  { isWanted, isOffered }: {
+    /** Whether the user named `--ask-once`: the step then has the reason if nothing changes. */
+    readonly isWanted: boolean;
+    /** Whether the user is asked if they did not name it: in the run that connects the client. */
+    readonly isOffered: boolean;
+  },
 ): Promise<SetupStep | undefined> {
   const { client } = setup;
   const allowance = await allowanceOf(at.app, setup);

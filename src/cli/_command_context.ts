@@ -112,21 +112,18 @@ export function unchanged(value: unknown = {}): Shown {
   return { value, text: "Nothing was changed", code: 1 };
 }
 
-/** The options of `inContext`. */
-interface ContextOptions {
-  /** Whether the command also runs with a broken configuration. */
-  readonly broken?: boolean;
-  /** Whether the command itself reports untrusted files. */
-  readonly tellsTrust?: boolean;
-}
-
 /**
  * Returns a function that runs a command with PML open and returns the exit code. A signal that ended
  * the command has its own exit code.
  */
 export function inContext(
   command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
-  { broken = false, tellsTrust = false }: ContextOptions = {},
+  { broken = false, tellsTrust = false }: {
+    /** Whether the command also runs with a broken configuration. */
+    readonly broken?: boolean;
+    /** Whether the command itself reports untrusted files. */
+    readonly tellsTrust?: boolean;
+  } = {},
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
     using signals = new Signals();

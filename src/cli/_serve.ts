@@ -82,7 +82,7 @@ export async function serve(typed: Typed): Promise<number> {
           "Stop it first, or give another --port (0 takes a free one)",
         );
       });
-    await using windows = await openWindows({ app, endpoint: await endpoints.owner });
+    await using windows = await openWindows(app, await endpoints.owner);
     app.watch();
     logStart(app, listener.url);
     using _cost = followCost(app);

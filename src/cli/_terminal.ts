@@ -61,21 +61,18 @@ const KEYS: Readonly<Record<OfferedAnswer["reply"], readonly [key: string, name:
   Never: ["d", "never"],
 };
 
-/** The options of `askReply`. */
-interface ReplyOptions {
-  /** The offered answers; yes and no by default. */
-  readonly answers?: readonly OfferedAnswer[];
-  /** Whether a yes applies once only, which the question then shows. */
-  readonly once?: boolean;
-  /** The text after the valid keys, for an invalid key. */
-  readonly pending?: string;
-  readonly signal: AbortSignal;
-}
-
 /** Asks for y, n, or the key of another offered answer, as `askKey` does. Enter is no. */
 export async function askReply(
   message: string,
-  { answers = YES_OR_NO, once = false, ...options }: ReplyOptions,
+  { answers = YES_OR_NO, once = false, ...options }: {
+    /** The offered answers; yes and no by default. */
+    readonly answers?: readonly OfferedAnswer[];
+    /** Whether a yes applies once only, which the question then shows. */
+    readonly once?: boolean;
+    /** The text after the valid keys, for an invalid key. */
+    readonly pending?: string;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ApprovalReply> {
   const keys = answers.map((answer) => {
     const [key, name] = KEYS[answer.reply];

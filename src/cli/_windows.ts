@@ -28,13 +28,6 @@ import { pause, soon } from "../io/waiting.ts";
 import { logError } from "./_serving.ts";
 import { commandProcess } from "./command_process.ts";
 
-/** The options of `openWindows`. */
-export interface WindowsOptions {
-  readonly app: App;
-  /** The endpoint of the owner over HTTP. */
-  readonly endpoint: HttpEndpoint;
-}
-
 /** The windows that are attached. */
 export interface OpenWindows extends AsyncDisposable {
   /** Takes no more windows and requests, and waits until calls have ended, but not longer. */
@@ -42,10 +35,12 @@ export interface OpenWindows extends AsyncDisposable {
 }
 
 /** Lets windows attach until it is disposed. Undefined if another process serves them. */
-export async function openWindows(options: WindowsOptions): Promise<OpenWindows | undefined> {
-  const { app } = options;
+export async function openWindows(
+  app: App,
+  endpoint: HttpEndpoint,
+): Promise<OpenWindows | undefined> {
   const { home, workspace } = app.config();
-  const windows = new Windows(options, await app.gateway());
+  const windows = new Windows(app, endpoint, await app.gateway());
   const server = await listenAt(socketOf(home, workspace), (socket) => windows.take(socket));
   if (server === undefined) app.log.debug("Windows cannot attach here");
   else app.log.debug("Windows may attach");
@@ -114,7 +109,10 @@ class AttachedWindow implements StdioHost, Disposable {
 }
 
 class Windows {
-  readonly #options: WindowsOptions;
+  /** The PML of the owner. */
+  readonly app: App;
+  /** The endpoint of the owner over HTTP. */
+  readonly endpoint: HttpEndpoint;
   readonly #gateway: Gateway;
   readonly #process = commandProcess();
   readonly #environment = readEnvironment(this.#process.variables, this.#process.cwd);
@@ -125,30 +123,21 @@ class Windows {
   /** The variables that were compared with each window. */
   readonly #agreed = new Map<Duplex, ReadonlySet<string>>();
 
-  constructor(options: WindowsOptions, gateway: Gateway) {
-    this.#options = options;
+  constructor(app: App, endpoint: HttpEndpoint, gateway: Gateway) {
+    this.app = app;
+    this.endpoint = endpoint;
     this.#gateway = gateway;
     // The value of a variable that is named only now may be another one in the window.
-    options.app.policy.onChange(() => {
+    app.policy.onChange(() => {
       for (const [socket, compared] of this.#agreed) {
         if (!this.#hasAll(compared)) socket.destroy();
       }
     });
   }
 
-  /** The PML of the owner. */
-  get app(): App {
-    return this.#options.app;
-  }
-
-  /** The endpoint of the owner over HTTP. */
-  get endpoint(): HttpEndpoint {
-    return this.#options.endpoint;
-  }
-
   /** Serves a connection until it ends. */
   take(socket: Duplex): void {
-    const { app } = this.#options;
+    const { app } = this;
     socket.on("error", () => {}); // the end event follows
     const isFull = this.#open.size >= app.config().limits.connections;
     if (isFull || this.#closing.signal.aborted) return void socket.destroy();
@@ -181,7 +170,7 @@ class Windows {
   }
 
   async #serve(socket: Duplex): Promise<void> {
-    const { app } = this.#options;
+    const { app } = this;
     const exchange = new LineExchange(socket);
     const names = new Set(this.#names());
     const no = await this.#refused(exchange, [...names]) ??
@@ -226,7 +215,7 @@ class Windows {
 
   /** Returns the names of the variables that must be equal, besides PML's own. */
   #names(): readonly string[] {
-    const { app } = this.#options;
+    const { app } = this;
     const config = app.config();
     return [
       ...REACHING,
@@ -243,7 +232,7 @@ class Windows {
 
   /** Returns why a window may not attach. */
   async #refused(exchange: LineExchange, names: readonly string[]): Promise<string | undefined> {
-    const { app } = this.#options;
+    const { app } = this;
     const config = app.config();
     const hello = objectOf(await exchange.next());
     if (hello.version !== VERSION) return "it has another version";

@@ -12,15 +12,6 @@ export interface LeftOut {
   readonly why: string;
 }
 
-/** The options of `leftOf`. */
-interface LeftOptions {
-  readonly isProgram: boolean;
-  /** The keys of the sign-in that PML does not know. */
-  readonly signIn: readonly string[];
-  /** Whether the entry has a time limit that PML can use. */
-  readonly hasTimeout: boolean;
-}
-
 /** Keys that are converted, and keys that change nothing for PML. */
 const KNOWN =
   "type command args env cwd envFile url serverUrl httpUrl headers http_headers env_http_headers \
@@ -43,7 +34,13 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 /** Returns the keys of an entry that a conversion leaves out, with the reasons. */
 export function leftOf(
   fields: Readonly<Record<string, unknown>>,
-  { isProgram, signIn, hasTimeout }: LeftOptions,
+  { isProgram, signIn, hasTimeout }: {
+    readonly isProgram: boolean;
+    /** The keys of the sign-in that PML does not know. */
+    readonly signIn: readonly string[];
+    /** Whether the entry has a time limit that PML can use. */
+    readonly hasTimeout: boolean;
+  },
 ): readonly LeftOut[] {
   const useless = isProgram ? OF_ADDRESS : OF_PROGRAM;
   const kind = isProgram ? "only servers over HTTP get it" : "only programs get it";

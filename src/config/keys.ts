@@ -28,18 +28,18 @@ export interface Key {
   readonly from: "the environment" | "the keyring" | "a command" | "the key file" | ".env";
 }
 
-/** The options of `Keys`. The functions are called at each look-up. */
-export interface KeysOptions {
-  readonly environment: () => Pick<Environment, "get" | "apiKey" | "home">;
+/** The PML whose keys are looked up. Its methods are called at each look-up. */
+export interface KeysHost {
+  environment(): Pick<Environment, "get" | "apiKey" | "home">;
   /** Returns the root of the workspace, if its file is trusted. */
-  readonly trusted: () => string | undefined;
+  trusted(): string | undefined;
   /** Returns the values of the folder variables. */
-  readonly folders?: () => Folders;
+  folders?(): Folders;
   /** Returns whether keys are withheld, because PML works for an identity that may not use them. */
-  readonly isWithheld?: () => boolean;
+  isWithheld?(): boolean;
   /** Registers a secret value. From then on it is removed from every text. */
-  readonly register: (value: string) => void;
-  readonly warn: (message: string) => void;
+  register(value: string): void;
+  warn(message: string): void;
 }
 
 /** The name of the file with the user's key, in the PML home. */
@@ -79,7 +79,7 @@ interface FilledValues {
 
 /** Looks up the values of variables. */
 export class Keys {
-  readonly #options: KeysOptions;
+  readonly #host: KeysHost;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
   /** The `envFile` of each server. A file with the same path that is read as `.env` has no checks. */
@@ -89,9 +89,9 @@ export class Keys {
   #lookOutside: (() => Promise<OutsideKeys>) | undefined;
   #looking: Promise<void> | undefined;
 
-  /** Takes the options; reads nothing yet. */
-  constructor(options: KeysOptions) {
-    this.#options = options;
+  /** Takes the host; reads nothing yet. */
+  constructor(host: KeysHost) {
+    this.#host = host;
   }
 
   /**
@@ -102,11 +102,11 @@ export class Keys {
     const filledValues = this.#filled(definition);
     // Keys of the environment need no file.
     const now = filledValues.files && this.#sources();
-    const isWithheld = this.#options.isWithheld?.() === true;
+    const isWithheld = this.#host.isWithheld?.() === true;
     const isSame = filledValues.isWithheld === isWithheld &&
       (filledValues.files?.every((one, at) => one === now?.[at]) ?? true);
     if (filledValues.values !== undefined && isSame) return filledValues.values as T; // the values of this object, so of its type
-    const folders = this.#options.folders?.();
+    const folders = this.#host.folders?.();
     const values = expanded(definition, { get: (name) => this.get(name), server, folders });
     const isPlain = referencesIn(definition).every(({ name }) =>
       this.find(name)?.from === "the environment"
@@ -155,7 +155,11 @@ export class Keys {
     of: Pick<FixedOptions, "server" | "isOfUser">,
   ): Promise<FixedValues> {
     const { fixedArguments } = await import("./fixed_arguments.ts");
-    return fixedArguments(written, { ...of, keys: this, register: this.#options.register });
+    return fixedArguments(written, {
+      ...of,
+      keys: this,
+      register: (value) => this.#host.register(value),
+    });
   }
 
   /** Returns the value of a variable that a server's definition names. */
@@ -172,7 +176,7 @@ export class Keys {
       (isOwnVariable(name) || isSteering(name)
         ? undefined
         : keyOf(this.#dotenv().get(name), ".env"));
-    if (key !== undefined) this.#options.register(key.value);
+    if (key !== undefined) this.#host.register(key.value);
     return key;
   }
 
@@ -188,7 +192,7 @@ export class Keys {
   #lookUp(name: string): Key | undefined {
     if (isOwnVariable(name)) return undefined;
     const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
-    return keyOf(this.#options.environment().get(name), "the environment") ??
+    return keyOf(this.#host.environment().get(name), "the environment") ??
       (isSteering(name)
         ? undefined
         : keyOf(value, from) ?? keyOf(this.storedValues().get(name), "the key file"));
@@ -196,7 +200,7 @@ export class Keys {
 
   /** The folder with the files of keys. */
   get home(): string {
-    return this.#options.environment().home;
+    return this.#host.environment().home;
   }
 
   /** Takes the function that looks up keys outside of PML. */
@@ -232,7 +236,7 @@ export class Keys {
 
   /** Returns the key of the user's cloud account. Throws CONFIG_INVALID if it is not one word. */
   cloud(): Key | undefined {
-    const { apiKey, home } = this.#options.environment();
+    const { apiKey, home } = this.#host.environment();
     const path = join(home, KEY_FILE);
     const key = this.#keyOf(apiKey, "the environment") ??
       this.#keyOf(readPlain(path)?.trim(), "the key file");
@@ -248,13 +252,13 @@ export class Keys {
    * without a path.
    */
   variablesOf(path: string | undefined, server: string): FileVariables {
-    if (path === undefined || this.#options.isWithheld?.()) return NO_VARIABLES;
+    if (path === undefined || this.#host.isWithheld?.()) return NO_VARIABLES;
     const stamp = stampAt(path);
     const file = this.#envFiles.get(path);
     if (file !== undefined && stamp !== undefined && stamp === file.stamp) return file.values;
     const { values, odd } = readEnvFile(path, server);
     this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
-    for (const value of values.values()) this.#options.register(value);
+    for (const value of values.values()) this.#host.register(value);
     this.#envFiles.set(path, { stamp, values });
     return values;
   }
@@ -264,7 +268,7 @@ export class Keys {
   }
 
   #dotenv(): Values {
-    const root = this.#options.trusted();
+    const root = this.#host.trusted();
     return root === undefined ? NO_FILE.values : this.#valuesIn(join(root, ".env"));
   }
 
@@ -288,12 +292,12 @@ export class Keys {
 
   #warnOf(places: readonly string[], why: string): void {
     const list = places.slice(0, 5).map((place) => quoted(place, 200));
-    if (list.length > 0) this.#options.warn(`Cannot read ${list.join(", ")}: ${why}`);
+    if (list.length > 0) this.#host.warn(`Cannot read ${list.join(", ")}: ${why}`);
   }
 
   #keyOf(value: string | undefined, from: Key["from"]): Key | undefined {
     const key = keyOf(value, from);
-    if (key !== undefined) this.#options.register(key.value);
+    if (key !== undefined) this.#host.register(key.value);
     return key;
   }
 }

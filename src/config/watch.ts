@@ -11,20 +11,15 @@ import type { LoadedConfig } from "./config.ts";
 import { linksOn } from "./ruling_files.ts";
 import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
-/** The options of `watchConfig()`. */
-export interface WatchOptions {
-  /** Returns the paths of all files that matter now. */
-  readonly paths: () => readonly string[];
-  /** Reads the files again. */
-  readonly reread: () => Promise<void>;
-  readonly signal: AbortSignal;
-}
-
 /**
- * Reads the files again after each change, until the signal aborts. Rejects if the system cannot
+ * Reads the files again after each change of one of them, until the signal aborts. Rejects if the system cannot
  * watch files, or if reading rejects.
  */
-export async function watchConfig({ paths, reread, signal }: WatchOptions): Promise<void> {
+export async function watchConfig(
+  paths: () => readonly string[],
+  reread: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     // If a path is a link, the real file is the one that changes.
     const watched = paths().flatMap((path) => [path, realPathOf(path), ...linksOn(path)]);

@@ -20,7 +20,7 @@ class Watched implements AsyncDisposable {
       this.#wake();
     };
     const paths = () => rulingPaths(known);
-    this.#done = watchConfig({ paths, reread, signal: this.#stop.signal });
+    this.#done = watchConfig(paths, reread, this.#stop.signal);
   }
 
   /** Waits for a change that passes a test. */
@@ -114,7 +114,7 @@ Deno.test("watchConfig() ends at once when its signal aborts", async () => {
   using scratch = new Scratch();
   const loaded = await scratch.load();
   const reread = () => assert.fail("nothing changed");
-  await watchConfig({ paths: () => [], reread, signal: AbortSignal.abort() });
+  await watchConfig(() => [], reread, AbortSignal.abort());
   const watched = new Watched(loaded);
   await watched[Symbol.asyncDispose]();
 });

@@ -32,18 +32,6 @@ export interface Steps {
   left: number;
 }
 
-/** The options of one match. */
-export interface MatchOptions {
-  readonly steps: Steps;
-  /** Whether the text also counts as a folder: then `src` matches as `src/`, too. */
-  readonly within?: boolean;
-  /**
-   * Whether the text is itself a pattern, with `*`, `**`, `?` and `[...]` as shells have them. Then
-   * the globs are returned that match something which the pattern matches.
-   */
-  readonly isPattern?: boolean;
-}
-
 /** All globs as one row of places. Each place has the token that it matches. */
 interface GlobMachine {
   readonly tokens: readonly Token[];
@@ -83,7 +71,16 @@ export class GlobSet {
   /** Returns the globs that match a text; undefined if there are not enough steps left. */
   covering(
     text: string,
-    { steps, within = false, isPattern = false }: MatchOptions,
+    { steps, within = false, isPattern = false }: {
+      readonly steps: Steps;
+      /** Whether the text also counts as a folder: then `src` matches as `src/`, too. */
+      readonly within?: boolean;
+      /**
+       * Whether the text is itself a pattern, with `*`, `**`, `?` and `[...]` as shells have them. Then
+       * the globs are returned that match something which the pattern matches.
+       */
+      readonly isPattern?: boolean;
+    },
   ): ReadonlySet<string> | undefined {
     const machine = this.#machine ??= machineOf(this.#globs, this.#written);
     let places = machine.starts;

@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { Config } from "../config/current_config.ts";
 import type { Servers } from "../servers/lists/servers.ts";
+import type { AskClient } from "../protocol/server.ts";
 import type { Gateway } from "./gateway.ts";
 
 /** The PML whose only client is asked. */
@@ -21,20 +22,6 @@ export interface QuestionsHost {
   config(): Config;
 }
 
-/**
- * Sends a request to the client. Returns undefined if the client refuses or does not support it.
- */
-export type AskOutside = (
-  method: string,
-  options: {
-    readonly params: JsonObject;
-    readonly members?: JsonObject | undefined;
-    readonly onProgress?: ServerRequest["onProgress"];
-    readonly ms: number;
-    readonly signal: AbortSignal;
-  },
-) => Promise<JsonObject | undefined>;
-
 /** The maximum number of requests of one server that reach the client in a minute. */
 const PER_MINUTE = 5;
 const MINUTE_MS = 60_000;
@@ -43,7 +30,7 @@ const MINUTE_MS = 60_000;
 export class ClientQuestions {
   readonly #host: QuestionsHost;
   readonly #times = new Map<string, number[]>();
-  #ask: AskOutside | undefined;
+  #ask: AskClient | undefined;
 
   /** Takes the host. Sends nothing yet. */
   constructor(host: QuestionsHost) {
@@ -51,7 +38,7 @@ export class ClientQuestions {
   }
 
   /** Takes the function that asks the client. */
-  connect(ask: AskOutside): void {
+  connect(ask: AskClient): void {
     this.#ask = ask;
   }
 
@@ -61,7 +48,7 @@ export class ClientQuestions {
     return ask && ((request) => this.#pass(request, ask));
   }
 
-  async #pass(request: ServerRequest, ask: AskOutside): Promise<JsonObject> {
+  async #pass(request: ServerRequest, ask: AskClient): Promise<JsonObject> {
     this.#count(request.server);
     const { onAsk } = await (await this.#host.gateway()).inputFrom({
       capabilities: this.#host.servers.lists.able,

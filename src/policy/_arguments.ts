@@ -50,15 +50,6 @@ const OWN_SYSTEM: PathSystem = {
   isLink,
 };
 
-/** The options of `SeenArguments`. */
-export interface SeenOptions {
-  /** The folder that paths are relative to. Without it, the meaning of no path is certain. */
-  readonly workspace?: string | undefined;
-  /** The variables of a server that may expand paths; without them, paths are literal. */
-  readonly variables?: PathVariables | undefined;
-  readonly system?: PathSystem | undefined;
-}
-
 /** The globs of a list that may match an argument; `every` if this cannot be decided. */
 export type Covering = ReadonlySet<string> | "every";
 
@@ -96,7 +87,13 @@ export class SeenArguments {
   #rounded: string | undefined | null = null;
 
   /** Takes the arguments as the client sent them. */
-  constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: SeenOptions) {
+  constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: {
+    /** The folder that paths are relative to. Without it, the meaning of no path is certain. */
+    readonly workspace?: string | undefined;
+    /** The variables of a server that may expand paths; without them, paths are literal. */
+    readonly variables?: PathVariables | undefined;
+    readonly system?: PathSystem | undefined;
+  }) {
     this.#args = args;
     this.#workspace = workspace;
     this.#variables = variables;

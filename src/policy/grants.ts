@@ -141,3 +141,18 @@ export function grantsOf(
   if (!kindOf(manifest).isSandboxed || manifest.envRequired.length === 0) return grants;
   return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
 }
+
+/** Returns the permissions that a module has only with a grant. */
+export function permissionsBeyond(
+  permissions: Permissions,
+  workspace: string,
+): Partial<Permissions> {
+  const outside = (paths: readonly string[]) =>
+    paths.filter((path) => !isInside(workspace, resolve(workspace, path)));
+  const lists = {
+    ...permissions,
+    read: outside(permissions.read),
+    write: outside(permissions.write),
+  };
+  return Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
+}

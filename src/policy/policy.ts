@@ -231,7 +231,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
         this.#parts.log.warn(`Cannot apply the change: ${messageOf(error)}`)
       );
     };
-    await watchConfig({ paths, reread, signal });
+    await watchConfig(paths, reread, signal);
   }
 
   async #reread(): Promise<void> {

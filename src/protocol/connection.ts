@@ -91,7 +91,11 @@ export interface RequestContext {
 
 /** The options of a request to the client. */
 export interface ClientRequestOptions {
-  readonly signal: AbortSignal;
+  readonly params?: JsonObject;
+  /** Cancels the request. */
+  readonly signal?: AbortSignal | undefined;
+  /** The id, as JSON, of the client's request that it belongs to. */
+  readonly related?: string;
   /** How long the client may take, in milliseconds. */
   readonly ms: number;
   /** Receives the progress that the client reports. */

@@ -22,22 +22,19 @@ import { messageMembers } from "./message_members.ts";
 import { errorMembers, type ResultTexts } from "./result_texts.ts";
 import type { IncomingRequest } from "./rpc_peer.ts";
 
-/** The options of `OpenRequest`. */
-export interface OpenRequestOptions {
+/** The connection that a request came on. */
+export interface RequestHost {
   readonly texts: ResultTexts;
   /** Returns the connection of the client. Opens it if it is not open. */
-  readonly connection: (revisionKind: RevisionKind) => Maybe<Connection>;
+  connection(revisionKind: RevisionKind): Maybe<Connection>;
   /** Sends the answer to a request. `members` is the text of its members; the id is JSON. */
-  readonly answer: (id: string, members: string) => void;
+  answer(id: string, members: string): void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
-  readonly notify: (notification: SentNotification, related: string) => Promise<void>;
+  notify(notification: SentNotification, related: string): Promise<void>;
   /** Sends a request to the client, and returns its result. */
-  readonly ask: (
-    method: string,
-    options: ClientRequestOptions & { readonly params: JsonObject; readonly related: string },
-  ) => Promise<JsonObject>;
+  ask(method: string, options: ClientRequestOptions): Promise<JsonObject>;
   /** Returns whether the client has sent, and so takes, members that JSON-RPC does not define. */
-  readonly takesMembers: () => boolean;
+  takesMembers(): boolean;
   /** The headers that came over HTTP. */
   readonly headers?: Pick<Headers, "get">;
 }
@@ -53,21 +50,21 @@ export class OpenRequest implements IncomingRequest, RequestContext {
   readonly revisionKind: RevisionKind;
   readonly members: JsonObject | undefined;
   readonly #lifted: Lifted;
-  readonly #options: OpenRequestOptions;
+  readonly #host: RequestHost;
   #answerMembers: JsonObject | undefined;
 
-  /** Takes a request, and how it is served. */
+  /** Takes a request, and the connection that it came on. */
   constructor(
     { id, message }: RequestMessage,
     revisionKind: RevisionKind,
-    options: OpenRequestOptions,
+    host: RequestHost,
   ) {
     this.idText = id;
     this.method = textOf(message.method);
     this.revisionKind = revisionKind;
     this.members = messageMembers(message);
     this.#lifted = lift(objectOf(message.params));
-    this.#options = options;
+    this.#host = host;
   }
 
   /** The id. */
@@ -103,7 +100,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** The headers that came with it over HTTP. */
   get headers(): RequestContext["headers"] {
-    return this.#options.headers;
+    return this.#host.headers;
   }
 
   /** Cancels it. Its client no longer waits for an answer. */
@@ -113,7 +110,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Returns the result. Opens the connection of the client if it is not open. */
   serve(): Promise<JsonObject> {
-    const connection = this.#options.connection(this.revisionKind);
+    const connection = this.#host.connection(this.revisionKind);
     return connection instanceof Promise
       ? connection.then((opened) => this.#serveOn(opened))
       : this.#serveOn(connection);
@@ -126,17 +123,17 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Answers with a result. */
   answer(result: JsonObject): void {
-    const { texts, answer } = this.#options;
-    const text = texts.membersOf(result, this);
+    const text = this.#host.texts.membersOf(result, this);
     const others = this.#answerMembers;
     // If the result could not be written, `text` is an error, which has no other members.
     const isAlone = others === undefined || !text.startsWith(RESULT);
-    answer(this.idText, isAlone ? text : `${text},${JSON.stringify(others).slice(1, -1)}`);
+    const members = isAlone ? text : `${text},${JSON.stringify(others).slice(1, -1)}`;
+    this.#host.answer(this.idText, members);
   }
 
   /** Whether the client takes members that JSON-RPC does not define. */
   get takesMembers(): boolean {
-    return this.#options.takesMembers();
+    return this.#host.takesMembers();
   }
 
   /** Adds members to the answer with the result. */
@@ -146,7 +143,7 @@ export class OpenRequest implements IncomingRequest, RequestContext {
 
   /** Answers with an error. */
   refuse(error: unknown): void {
-    this.#options.answer(this.idText, errorMembers(rpcErrorOf(error)));
+    this.#host.answer(this.idText, errorMembers(rpcErrorOf(error)));
   }
 
   /** Sends a request to the client while this one waits, and returns its result. */
@@ -155,11 +152,11 @@ export class OpenRequest implements IncomingRequest, RequestContext {
     params: JsonObject,
     options: ClientRequestOptions,
   ): Promise<JsonObject> {
-    return await this.#options.ask(method, { ...options, params, related: this.idText });
+    return await this.#host.ask(method, { ...options, params, related: this.idText });
   }
 
   /** Sends a notification to the client. */
   notify(notification: SentNotification): Promise<void> {
-    return this.#options.notify(notification, this.idText);
+    return this.#host.notify(notification, this.idText);
   }
 }

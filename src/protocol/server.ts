@@ -7,12 +7,20 @@
  * @module
  */
 
-import { type CallClient, NO_CLIENT } from "./call.ts";
+import { NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { durationText } from "../core/amounts.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
-import type { ClientPeer, Connection, ConnectionFactory, Hello } from "./connection.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type {
+  ClientPeer,
+  ClientRequestOptions,
+  Connection,
+  ConnectionFactory,
+  Hello,
+  SentNotification,
+} from "./connection.ts";
 import {
   envelopeError,
   hasEnvelope,
@@ -25,7 +33,7 @@ import { greet, type Handshake, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
 import { messageWith } from "./message_members.ts";
 import { ResultTexts } from "./result_texts.ts";
-import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
+import { OpenRequest, type RequestHost } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
 import {
   isDefined,
@@ -66,25 +74,10 @@ export interface ProtocolServerOptions {
   readonly isTask: (id: string) => boolean;
 }
 
-/** The options of a request to the client. */
-export interface ClientAskOptions {
-  readonly params?: JsonObject;
-  /** How long the client may take to answer, in milliseconds. */
-  readonly ms: number;
-  /** Cancels the request. */
-  readonly signal?: AbortSignal | undefined;
-  /** The id, as JSON, of the client's request that it belongs to. */
-  readonly related?: string;
-  /** Members next to `method` and `params`, which the client gets if it takes them. */
-  readonly members?: JsonObject | undefined;
-  /** Receives the progress that the client reports. */
-  readonly onProgress?: CallClient["onProgress"];
-}
-
 /** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
 export type AskClient = (
   method: string,
-  options: ClientAskOptions,
+  options: ClientRequestOptions,
 ) => Promise<JsonObject | undefined>;
 
 /** Receives the roots of a client. */
@@ -109,14 +102,14 @@ const BAD_INITIALIZE =
   "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";
 
 /** Serves one connection. */
-export class ProtocolServer implements PeerHost, AsyncDisposable {
+export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
   readonly #connections: Promise<ConnectionFactory>;
   readonly #options: ProtocolServerOptions;
   readonly #transport: ClientTransport;
   readonly #peer: RpcPeer;
-  readonly #requestOptions: OpenRequestOptions;
   readonly #subscriptions: ListenRequests;
-  readonly #texts: ResultTexts;
+  /** Writes the results. */
+  readonly texts: ResultTexts;
   #revisionKind: RevisionKind | undefined;
   #greeted: Handshake | undefined;
   /** The members of its `initialize`. */
@@ -134,19 +127,11 @@ export class ProtocolServer implements PeerHost, AsyncDisposable {
     this.#connections = connections;
     this.#options = options;
     this.#transport = options.transport;
-    this.#texts = new ResultTexts(options.hello);
+    this.texts = new ResultTexts(options.hello);
     this.#peer = new RpcPeer(this);
     this.#subscriptions = new ListenRequests(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
     options.questions?.connect((method, how) => this.#ask(method, how));
-    this.#requestOptions = {
-      texts: this.#texts,
-      connection: (kind) => this.#connection ?? (this.#connecting ??= this.#connect(kind)),
-      answer: (id, members) => this.#transport.answer(id, members),
-      notify: (one, related) => this.#send(one, related),
-      ask: (method, askOptions) => this.#request(method, askOptions),
-      takesMembers: () => this.#peer.takesMembers === true,
-    };
   }
 
   /** Takes an `initialize` that was answered. */
@@ -186,6 +171,26 @@ export class ProtocolServer implements PeerHost, AsyncDisposable {
     void this.#transport.send({ jsonrpc: "2.0", ...message }, related);
   }
 
+  /** Returns the connection. Opens it if it is not open. */
+  connection(revisionKind: RevisionKind): Maybe<Connection> {
+    return this.#connection ?? (this.#connecting ??= this.#connect(revisionKind));
+  }
+
+  /** Sends the answer to a request. */
+  answer(id: string, members: string): void {
+    this.#transport.answer(id, members);
+  }
+
+  /** Sends a notification that belongs to a request. */
+  notify(notification: SentNotification, related: string): Promise<void> {
+    return this.#send(notification, related);
+  }
+
+  /** Returns whether the client has sent, and so takes, members that JSON-RPC does not define. */
+  takesMembers(): boolean {
+    return this.#peer.takesMembers === true;
+  }
+
   /** Serves a request. */
   onRequest(request: RequestMessage): void {
     const { message, id } = request;
@@ -203,13 +208,13 @@ export class ProtocolServer implements PeerHost, AsyncDisposable {
     // A client that asks for the revisions may choose the other kind afterwards.
     const part = revisionKind === "stateless" ? statelessPart(method) : undefined;
     if (part === "discover" && invalid === undefined) {
-      return this.#answer(id, this.#texts.discovered());
+      return this.#answer(id, this.texts.discovered());
     }
     this.#revisionKind = revisionKind;
     const error = isOfOtherKind(method, revisionKind) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
     if (part === "listen") return this.#listen(id, params);
-    const open = new OpenRequest(request, revisionKind, this.#requestOptions);
+    const open = new OpenRequest(request, revisionKind, this);
     if (open.members !== undefined) this.#peer.takesMembers = true;
     void this.#peer.serve(open);
   }
@@ -262,19 +267,19 @@ export class ProtocolServer implements PeerHost, AsyncDisposable {
     connection.note({ method, params, members, envelope });
   }
 
-  async #ask(method: string, options: ClientAskOptions): Promise<JsonObject | undefined> {
+  async #ask(method: string, options: ClientRequestOptions): Promise<JsonObject | undefined> {
     // In the stateless revision, a client can be asked only within a call.
     if (this.#revisionKind !== "handshake") return undefined;
-    return await this.#request(method, options).catch(() => undefined);
+    return await this.ask(method, options).catch(() => undefined);
   }
 
   /**
    * Sends a request to the client and returns its result. Rejects with the error of the client, with
    * -32001 if it takes too long, and with the reason of the signal.
    */
-  async #request(
+  async ask(
     method: string,
-    { params, ms, signal, related, members, onProgress }: ClientAskOptions,
+    { params, ms, signal, related, members, onProgress }: ClientRequestOptions,
   ): Promise<JsonObject> {
     using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
     const late = () => {

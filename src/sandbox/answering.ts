@@ -9,17 +9,18 @@ import type { Groups } from "./_options.ts";
 import { killGroup, type Process, residentBytes, startProcess } from "./process.ts";
 import type { Program } from "./program.ts";
 
-/** Options of `AnsweringProcess`. */
-export interface AnsweringOptions {
-  /** Records the process group, so that it ends with PML, also if PML is killed. */
-  readonly groups: Pick<Groups, "add" | "remove">;
+/** The owner of a process, which reads its output. */
+export interface ProcessOwner {
   /** Reads the answers from stdout. If it throws, the process is ended. */
-  readonly read: (stdout: ReadableStream<Uint8Array>) => Promise<void>;
+  read(stdout: ReadableStream<Uint8Array>): Promise<void>;
   /** Reads the other output from stderr. */
-  readonly hear: (stderr: ReadableStream<Uint8Array>) => Promise<void>;
+  hear(stderr: ReadableStream<Uint8Array>): Promise<void>;
   /** Creates the error for a process that ended by itself. */
-  readonly ended: (how: string) => Error;
+  ended(how: string): Error;
 }
+
+/** Records the process group, so that it ends with PML, also if PML is killed. */
+type ProcessGroups = Pick<Groups, "add" | "remove">;
 
 /** A running process. */
 export class AnsweringProcess {
@@ -32,11 +33,11 @@ export class AnsweringProcess {
   #hasEnded = false;
 
   /** Starts the process. */
-  constructor(program: Program, options: AnsweringOptions) {
+  constructor(program: Program, groups: ProcessGroups, owner: ProcessOwner) {
     this.#process = startProcess(program);
-    options.groups.add(this.#process.pid);
+    groups.add(this.#process.pid);
     this.#stdin = this.#process.stdin.getWriter();
-    this.#ended = this.#follow(options);
+    this.#ended = this.#follow(groups, owner);
   }
 
   /** Whether it no longer accepts requests. */
@@ -89,16 +90,18 @@ export class AnsweringProcess {
     await this.#ended;
   }
 
-  async #follow({ groups, read, hear, ended }: AnsweringOptions): Promise<void> {
+  async #follow(groups: ProcessGroups, owner: ProcessOwner): Promise<void> {
     const { stdout, stderr, status, pid } = this.#process;
-    const output = Promise.all([read(stdout), hear(stderr)]).catch((error) => this.end(error));
+    const output = Promise.all([owner.read(stdout), owner.hear(stderr)]).catch((error) =>
+      this.end(error)
+    );
     const { code, signal } = await status;
     // Processes that it started may keep its output open.
     killGroup(pid);
     this.#hasEnded = true;
     groups.remove(pid);
     await output;
-    this.end(ended(signal ?? `exit code ${code}`));
+    this.end(owner.ended(signal ?? `exit code ${code}`));
     await this.#stdin.close().catch(() => {}); // the pipe is broken after the end
   }
 }

@@ -9,8 +9,8 @@ Deno.test({
   fn: async () => {
     const running = new AnsweringProcess(
       { file: "/bin/sh", args: ["-c", "exit 3"], cwd: "/", env: {} },
+      { add() {}, remove() {} },
       {
-        groups: { add() {}, remove() {} },
         read: (stdout) => stdout.pipeTo(new WritableStream()),
         hear: (stderr) => stderr.pipeTo(new WritableStream()),
         ended: (how) => new Error(how),

@@ -26,18 +26,12 @@ import type {
 import { NameApproval, NamespaceApproval } from "./sources/name_approval.ts";
 import { NothingToApprove } from "./sources/nothing_to_approve.ts";
 import { DefinitionValues } from "./definition_values.ts";
-import type { Directory } from "./directory.ts";
 import { Logins } from "../oauth/logins.ts";
 import { Machine } from "./machine.ts";
 import { NamespaceServer } from "./namespace_server.ts";
 import { ServerServices, type ServiceParts } from "./server_services.ts";
 import { SignInServers } from "./sign_in_servers.ts";
 import { UnknownServer } from "./unknown_server.ts";
-
-/** The options of `ServerOpener`. */
-export interface ServerOpenerOptions extends ServiceParts {
-  readonly directory: Directory;
-}
 
 /** The kinds of servers that connections lead to: programs, addresses and the cloud. */
 const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name }) => name);
@@ -52,7 +46,7 @@ export class ServerOpener implements ServerOpening {
   /** Signs the user in at servers. */
   readonly logins: Logins;
   readonly #services: ServerServices;
-  readonly #options: ServerOpenerOptions;
+  readonly #options: ServiceParts;
   readonly #find: FindTool;
   readonly #servers = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
@@ -61,7 +55,7 @@ export class ServerOpener implements ServerOpening {
   readonly #loading = new Map<ServerSource, Promise<void>>();
 
   /** Takes the options. Opens nothing. */
-  constructor(options: ServerOpenerOptions) {
+  constructor(options: ServiceParts) {
     const { policy, servers } = options;
     this.#options = options;
     this.#values = new DefinitionValues(options);

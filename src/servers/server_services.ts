@@ -8,6 +8,7 @@ import type { Logins } from "../oauth/logins.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { CapabilityRunner } from "./capability/capability_server.ts";
+import type { Directory } from "./directory.ts";
 import { DefinitionValues } from "./definition_values.ts";
 import type { DefinitionFiller, ServerHost } from "./host.ts";
 import type { Servers } from "./lists/servers.ts";
@@ -18,6 +19,7 @@ import type { LateParts, RegistryNames, SourceServices } from "./source.ts";
 /** The parts of a running PML that its services use. */
 export interface ServiceParts extends Omit<MachineOptions, "opener" | "values"> {
   readonly servers: Servers;
+  readonly directory: Directory;
   readonly parts: LateParts;
 }
 

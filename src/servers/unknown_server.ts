@@ -38,7 +38,7 @@ export class UnknownServer extends KnownServer {
       return { ...unapproved, facts: [suggestion, ...unapproved.facts] };
     } catch (error) {
       // To an identity, a name that cannot be looked up is as unknown as a denied one.
-      const { identity } = this.#servers.around.policy?.now.config.narrowing ?? {};
+      const { identity } = this.#servers.around.host.policy?.now.config.narrowing ?? {};
       const isUnknown = near !== undefined || identity !== undefined;
       throw error instanceof UnreachedName && isUnknown
         ? unknownTool(call.id, this.#servers)

@@ -12,7 +12,7 @@ import { boundedJson } from "../core/json_bounds.ts";
 import { keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
-import { AnsweringProcess } from "../sandbox/answering.ts";
+import { AnsweringProcess, type ProcessOwner } from "../sandbox/answering.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 
@@ -45,7 +45,7 @@ const LIBRARIES = [
 const NOWHERE = "http://127.0.0.1:1/";
 
 /** A running language server. */
-export class LanguageServer implements AsyncDisposable {
+export class LanguageServer implements ProcessOwner, AsyncDisposable {
   readonly #process: AnsweringProcess;
   readonly #folder: string;
   readonly #ready: Promise<unknown>;
@@ -66,12 +66,7 @@ export class LanguageServer implements AsyncDisposable {
       cwd: folder,
       env: environmentIn(folder, groups.mark),
     };
-    this.#process = new AnsweringProcess(program, {
-      groups,
-      read: (stdout) => this.#read(stdout),
-      hear: (stderr) => stderr.pipeTo(new WritableStream()), // its log is not needed
-      ended: (how) => new Error(`it ended with ${how}`),
-    });
+    this.#process = new AnsweringProcess(program, groups, this);
     this.#ready = this.#begin();
     this.#ready.catch(() => {}); // the first check reports it
   }
@@ -166,7 +161,18 @@ export class LanguageServer implements AsyncDisposable {
     this.#process.write(joined([head, body]));
   }
 
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+  /** Drops its log, which is not needed. */
+  hear(stderr: ReadableStream<Uint8Array>): Promise<void> {
+    return stderr.pipeTo(new WritableStream());
+  }
+
+  /** Returns the error for a process that ended by itself. */
+  ended(how: string): Error {
+    return new Error(`it ended with ${how}`);
+  }
+
+  /** Reads its messages. */
+  async read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const frames = new Frames();
     for await (const piece of stream) {
       for (const frame of frames.push(piece)) this.#take(boundedJson(frame));

@@ -58,16 +58,6 @@ export interface PlanProblem {
   readonly error: PmlError;
 }
 
-/** The options of `parsePlan`. */
-export interface PlanOptions {
-  /** The maximum number of tasks of a plan. */
-  readonly most: number;
-  /** The values of `$params` in a saved plan. */
-  readonly params?: JsonObject | undefined;
-  /** Whether `judgePlan` reports the problems, together with those that it finds. */
-  readonly isJudged?: boolean;
-}
-
 /** The values of references. Undefined means that a value is not known yet. */
 export interface ReferenceValues {
   /** The maximum number of calls of one task. */
@@ -98,7 +88,14 @@ interface GivenTask {
 }
 
 /** Parses a plan that matches its schema. Throws BAD_ARGUMENTS with all problems. */
-export function parsePlan(json: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
+export function parsePlan(json: JsonObject, { most, params, isJudged }: {
+  /** The maximum number of tasks of a plan. */
+  readonly most: number;
+  /** The values of `$params` in a saved plan. */
+  readonly params?: JsonObject | undefined;
+  /** Whether `judgePlan` reports the problems, together with those that it finds. */
+  readonly isJudged?: boolean;
+}): Plan {
   // The schema was checked.
   const { tasks } = json as unknown as { readonly tasks: readonly GivenTask[] };
   if (tasks.length > most) throw planError([{ error: tooManyTasks(tasks.length, most) }]);

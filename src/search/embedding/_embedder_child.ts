@@ -15,7 +15,7 @@ import { boundedJson } from "../../core/json_bounds.ts";
 import { errorFirst } from "../../core/program_output.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
 import { after } from "../../io/waiting.ts";
-import { AnsweringProcess } from "../../sandbox/answering.ts";
+import { AnsweringProcess, type ProcessOwner } from "../../sandbox/answering.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";
 import { embedderCode } from "../../sandbox/embedder_program.ts";
 import type { EmbedderRequest, EmbedderStart } from "../../sandbox/boot/embedder.ts";
@@ -53,7 +53,7 @@ const TAIL = 2_000;
 const RUNTIME = "ort.wasm.bundle.min.mjs";
 
 /** A running child. */
-export class EmbedderChild implements AsyncDisposable {
+export class EmbedderChild implements ProcessOwner, AsyncDisposable {
   readonly #options: EmbedderChildOptions;
   readonly #process: AnsweringProcess;
   #next = 0;
@@ -64,12 +64,7 @@ export class EmbedderChild implements AsyncDisposable {
   constructor(options: EmbedderChildOptions) {
     const { groups, library, model } = options;
     this.#options = options;
-    this.#process = new AnsweringProcess(programOf(options), {
-      groups,
-      read: (stdout) => this.#read(stdout).catch(() => {}), // the end of the process reports why
-      hear: (stderr) => this.#hear(stderr).catch(() => {}),
-      ended: (how) => down(`its process ended with ${how}`, { said: this.#stderr }),
-    });
+    this.#process = new AnsweringProcess(programOf(options), groups, this);
     const start: EmbedderStart = {
       library: addressOf(library, "transformers.web.min.js"),
       wasm: addressOf(library, "ort-wasm-simd-threaded.wasm"),
@@ -130,6 +125,21 @@ export class EmbedderChild implements AsyncDisposable {
     const most = spareBytes + MODEL_TIMES * model.bytes;
     const now = this.#process.bytes();
     if (now > most) this.#fail(`it used ${now >> 20} MB of memory, more than ${most >> 20} MB`);
+  }
+
+  /** Reads the answers. The end of the process reports why that fails. */
+  async read(stdout: ReadableStream<Uint8Array>): Promise<void> {
+    await this.#read(stdout).catch(() => {});
+  }
+
+  /** Reads the other output. */
+  async hear(stderr: ReadableStream<Uint8Array>): Promise<void> {
+    await this.#hear(stderr).catch(() => {});
+  }
+
+  /** Returns the error for a process that ended by itself. */
+  ended(how: string): Error {
+    return down(`its process ended with ${how}`, { said: this.#stderr });
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {

@@ -57,15 +57,6 @@ export interface SavedNamespaces {
   readonly namespaces: ReadonlyMap<string, CapabilityNamespace>;
 }
 
-/** The options of a namespace's server. */
-export interface CapabilityServerOptions extends KnownServerOptions {
-  readonly capabilities: CapabilityRunner;
-  readonly namespace: CapabilityNamespace;
-  readonly outside?: RegistryCapability | undefined;
-  /** Returns why a value does not match a schema of another author. */
-  readonly wrong: CheckValue;
-}
-
 /** Checks a value against a schema of another author. */
 export type CheckValue = (
   schema: JsonObject,
@@ -84,12 +75,18 @@ export class CapabilityServer extends KnownServer {
   #tools: readonly ListItem[] | undefined;
 
   /** Reads nothing yet. */
-  constructor(options: CapabilityServerOptions) {
+  constructor(options: KnownServerOptions, { capabilities, namespace, outside, wrong }: {
+    readonly capabilities: CapabilityRunner;
+    readonly namespace: CapabilityNamespace;
+    readonly outside?: RegistryCapability | undefined;
+    /** Returns why a value does not match a schema of another author. */
+    readonly wrong: CheckValue;
+  }) {
     super(options);
-    this.#capabilities = options.capabilities;
-    this.#namespace = options.namespace;
-    this.#outside = options.outside;
-    this.#wrong = options.wrong;
+    this.#capabilities = capabilities;
+    this.#namespace = namespace;
+    this.#outside = outside;
+    this.#wrong = wrong;
   }
 
   /**

@@ -27,13 +27,13 @@ export const load: LoadRuntime = async (host) => {
       if (code === undefined || module === undefined) {
         // The directory took it from there.
         const namespace = options.listing.definition as CapabilityNamespace;
-        return new CapabilityServer({ ...options, capabilities, namespace, wrong });
+        return new CapabilityServer(options, { capabilities, namespace, wrong });
       }
       const { fqdn, integrity: hash } = code;
       const id = fqdn as ToolId; // only a name with an action has such a manifest
       const namespace = { name: options.listing.name, hashes: new Map([[id, hash]]) };
       const outside = { id, hash, path: module.path, calls: callsOf(code) ?? [], fetched };
-      return new CapabilityServer({ ...options, capabilities, namespace, outside, wrong });
+      return new CapabilityServer(options, { capabilities, namespace, outside, wrong });
     },
   };
 };

@@ -37,28 +37,26 @@ const RAN: Partial<Record<ErrorCode, string>> = {
 /** The results that PML made of error responses. Their `pml/error` is PML's own. */
 const ofErrors = new WeakSet<object>();
 
-/** The options of `resultOf`. */
-export interface ResultOptions extends ReadableOptions {
-  /** The name of the server. */
-  readonly name: string;
-}
-
 /**
  * Returns the result of a server as every client can read it, without the fields that only PML may
  * set: with them it could look like an approval request of PML. Throws `UPSTREAM_PROTOCOL` if it is
  * not a result, and `RESULT_TOO_LARGE`.
  */
-export function resultOf(received: unknown, options: ResultOptions): ToolResult {
+export function resultOf(
+  received: unknown,
+  name: string,
+  options: ReadableOptions,
+): ToolResult {
   if (isObject(received) && ofErrors.has(received)) return received as unknown as ToolResult;
   try {
-    return ownResult(received, options);
+    return ownResult(received, name, options);
   } catch (error) {
     throw options.method === "tools/call" ? afterSent(error) : error;
   }
 }
 
-function ownResult(received: unknown, options: ResultOptions): ToolResult {
-  const { name, method } = options;
+function ownResult(received: unknown, name: string, options: ReadableOptions): ToolResult {
+  const { method } = options;
   const isTool = method === "tools/call";
   const answer = isObject(received) ? cleaned(received) : received;
   // Names of servers have no character that would have to be escaped.

@@ -26,13 +26,6 @@ import type { ServerConnection } from "./connection.ts";
 import type { UpstreamServer } from "./upstream_server.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** The list of one server, on one of its connections. */
-interface ReadOptions {
-  readonly connection: ServerConnection;
-  readonly owner: ListKey;
-  readonly list: ListName;
-}
-
 /** How often a call asks for a list that its server keeps changing. */
 const LISTS_MAX = 3;
 /** The longest time that a list from a server over HTTP counts as current, in milliseconds. */
@@ -175,11 +168,14 @@ export class ConnectionLists {
   /** Reads a list on a connection, in the time for a start. */
   async #read(
     { name, tools: only }: UpstreamServer,
-    { connection, owner, list }: ReadOptions,
+    { connection, owner, list }: {
+      readonly connection: ServerConnection;
+      readonly owner: ListKey;
+      readonly list: ListName;
+    },
   ): Promise<readonly ListItem[]> {
     const host = this.#host;
-    const { startMs: ms } = host.limits;
-    using late = startTimer(name, { ms, home: host.home, closing: this.#closing });
+    using late = startTimer(name, host, this.#closing);
     const at = performance.now();
     const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
       throw error instanceof RpcError ? listRefused(name, list, error) : error;

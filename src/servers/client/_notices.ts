@@ -87,7 +87,7 @@ export class Notices {
     if (state === undefined) return;
     this.#tasks.update(server, state);
     try {
-      const result = resultOf(params, { name: server, method: "tasks/get", extensions: () => [] });
+      const result = resultOf(params, server, { method: "tasks/get", extensions: () => [] });
       this.#host.clients.task(server, result as unknown as JsonObject); // plain JSON
     } catch (error) {
       this.#host.logServer(server, "debug", `A notification was dropped: ${messageOf(error)}`);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { UpstreamsHost } from "./upstreams_host.ts";
 import { join } from "node:path";
 import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
@@ -13,24 +14,23 @@ import { after } from "../../io/waiting.ts";
 /** The longest start that `limits.start_ms` allows. */
 const LONGEST_MS = 600_000;
 
-/** The options of `startTimer`. */
-export interface StartTimerOptions {
-  readonly ms: number;
-  /** The PML home, where the limit can be raised. */
-  readonly home: string;
-  /** Aborts when the start is cancelled. */
-  readonly closing: AbortSignal;
-}
-
 /** A limit that counts until it is disposed. */
 export interface StartTimer extends Disposable {
   /** Aborts with `TIMED_OUT`, or with the reason of `closing`. */
   readonly signal: AbortSignal;
 }
 
-/** Limits the time until a server answers for the first time. */
-export function startTimer(name: string, { ms, home, closing }: StartTimerOptions): StartTimer {
-  const file = quoted(join(home, "config.yaml"), 400);
+/**
+ * Limits the time until a server answers for the first time. `closing` aborts when the start is
+ * cancelled.
+ */
+export function startTimer(
+  name: string,
+  host: Pick<UpstreamsHost, "home" | "limits">,
+  closing: AbortSignal,
+): StartTimer {
+  const ms = host.limits.startMs;
+  const file = quoted(join(host.home, "config.yaml"), 400);
   const why = `no answer within ${durationText(ms)}`;
   const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: ${why}`, {
     hint: `Run its command in a terminal, or check its address. If it only needs more time, ` +

@@ -186,8 +186,8 @@ export class ServerConnection
     parts: ConnectionParts,
   ): Promise<ServerConnection> {
     const { name } = server;
-    const { host: { home, limits: { startMs: ms } }, closing } = parts.owner;
-    using late = startTimer(name, { ms, home, closing });
+    const { host, closing } = parts.owner;
+    using late = startTimer(name, host, closing);
     const connection = new ServerConnection(server, open, parts);
     try {
       await connection.#shakeHands(late.signal);

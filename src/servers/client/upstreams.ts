@@ -265,7 +265,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     if (task !== undefined) this.#tasks.note(name, task, connection);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
     const extensions = () => Object.keys(objectOf(call.client.able?.extensions));
-    const checked = resultOf(result, { name, method, uri, isStateless, extensions });
+    const checked = resultOf(result, name, { method, uri, isStateless, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
     const others = besideResult(result, this.host);

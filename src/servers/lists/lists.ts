@@ -35,17 +35,17 @@ export interface Listed {
   readonly items: readonly ListItem[];
 }
 
-/** The options of `Lists`. */
-export interface ListsOptions {
+/** The PML that lists belong to. */
+export interface ListsHost {
   /** Gets the tools. */
   readonly catalog: Catalog;
   /** Returns how long a list waits for servers that were never asked, in milliseconds. */
-  readonly waitMs: () => number;
+  waitMs(): number;
   /**
    * Is called when a list has really changed, or when a server reported a change with members that
    * PML does not know.
    */
-  readonly onChange: (list: ListName, members?: OtherMembers) => void;
+  onChange(list: ListName, members?: OtherMembers): void;
 }
 
 /** The options of `Lists.prepare()`. */
@@ -83,7 +83,7 @@ interface Replacement extends Loaded {
 
 /** The lists of all servers. Fills the catalog with their tools. */
 export class Lists implements Disposable {
-  readonly #options: ListsOptions;
+  readonly #host: ListsHost;
   readonly #changes: ListChanges;
   /** The lists that are being loaded. */
   readonly #loading = new Map<Promise<unknown>, PendingLoad>();
@@ -96,11 +96,11 @@ export class Lists implements Disposable {
   #able: JsonObject = {};
 
   /** Creates empty lists. There is no server yet. */
-  constructor(options: ListsOptions) {
-    this.#options = options;
+  constructor(host: ListsHost) {
+    this.#host = host;
     this.#changes = new ListChanges(
       (server, list) => this.#reload(server, list),
-      options.onChange,
+      (list, members) => host.onChange(list, members),
     );
   }
 
@@ -122,7 +122,7 @@ export class Lists implements Disposable {
       }),
     );
     for (const [name, entry] of before) {
-      if (this.#entries.get(name) !== entry) this.#options.catalog.remove(name);
+      if (this.#entries.get(name) !== entry) this.#host.catalog.remove(name);
     }
   }
 
@@ -196,7 +196,7 @@ export class Lists implements Disposable {
       const wasAsked = isAsked(entry, list);
       // A failure is kept in the entry and shown by `states()`.
       const load = this.#load(entry, list).then((isNew) => {
-        if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
+        if (isNew && (isOver || wasAsked)) this.#host.onChange(list);
       }, () => {});
       if (atOnce && !await hasList(entry.source, list)) return;
       const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
@@ -211,7 +211,7 @@ export class Lists implements Disposable {
 
   async #inTime(load: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#options.waitMs());
+    const timer = setTimeout(resolve, this.#host.waitMs());
     await Promise.race([load, promise]);
     clearTimeout(timer);
   }
@@ -305,8 +305,8 @@ export class Lists implements Disposable {
   /** Compares the tools of a server with the approved ones again: an approval came, or a change. */
   async review(server: string): Promise<void> {
     const entry = this.#entries.get(server);
-    if (entry !== undefined && await this.#review(entry)) this.#options.onChange("tools");
-    if (entry !== undefined && await this.#reviewSkills(entry)) this.#options.onChange("skills");
+    if (entry !== undefined && await this.#review(entry)) this.#host.onChange("tools");
+    if (entry !== undefined && await this.#reviewSkills(entry)) this.#host.onChange("skills");
   }
 
   /** Does so for the servers with changed tools: another process may have approved them. */
@@ -330,7 +330,7 @@ export class Lists implements Disposable {
     const why = entry.source.blocked();
     if (why === undefined) {
       const wasAsked = isAsked(entry, "tools");
-      if (await this.#load(entry, "tools") && wasAsked) this.#options.onChange("tools");
+      if (await this.#load(entry, "tools") && wasAsked) this.#host.onChange("tools");
       return;
     }
     throw unreadable("tools", { server: entry.source.name, why });
@@ -450,7 +450,7 @@ export class Lists implements Disposable {
       ...[...changes].map(([tool, change]) => [ownOf(tool), change] as const),
       ...unusable,
     ]);
-    const { catalog } = this.#options;
+    const { catalog } = this.#host;
     entry.rejected = catalog.set(catalogServerOf(source), ownTools.map(ownOf), {
       changes: all,
       unapproved,

@@ -18,24 +18,25 @@ import { settingOf } from "../../core/tool_settings.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { type CatalogEntry, type CatalogTool, WHOLE_SERVER } from "../../search/catalog.ts";
 import { type ListedServer, type ServerState, stateOf, type Trouble, troubleOf } from "./_entry.ts";
-import { Lists, type ListsOptions } from "./lists.ts";
+import { Lists, type ListsHost } from "./lists.ts";
 
 export type { ServerState, Trouble } from "./_entry.ts";
 
-/** The options of `Servers`. */
-export interface ServersOptions extends ListsOptions {
-  /** Called with the name of an unknown tool that a client used. */
-  readonly onUnknown?: (name: string) => void;
-  /** Returns a tool that a registry or the cloud offers. */
-  readonly offered?: (id: ToolId) => Pick<CatalogEntry, "tool" | "server"> | undefined;
+/** The PML that servers belong to. */
+export interface ServersHost extends ListsHost {
   /** The policy, which knows disabled servers and denied tools. */
   readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
+  /** Is called with the name of an unknown tool that a client used. */
+  onUnknown?(name: string): void;
+  /** Returns a tool that a registry or the cloud offers. */
+  offered?(id: ToolId): Pick<CatalogEntry, "tool" | "server"> | undefined;
 }
 
 /** The present servers, and the policy for them. */
-interface Around extends Pick<ServersOptions, "catalog" | "policy" | "onUnknown"> {
+interface Around {
+  readonly host: ServersHost;
   readonly entries: ReadonlyMap<string, ListedServer>;
 }
 
@@ -50,12 +51,12 @@ interface About {
 export class Servers implements Disposable {
   /** Their lists. */
   readonly lists: Lists;
-  readonly #options: ServersOptions;
+  readonly #host: ServersHost;
 
-  /** Takes the options. There is no server yet. */
-  constructor(options: ServersOptions) {
-    this.#options = options;
-    this.lists = new Lists(options);
+  /** Takes the host. There is no server yet. */
+  constructor(host: ServersHost) {
+    this.#host = host;
+    this.lists = new Lists(host);
   }
 
   /** Returns the ids of the extensions of each server that may be asked, as far as they are known. */
@@ -85,7 +86,7 @@ export class Servers implements Disposable {
    * id contains the name at its server, as in rules.
    */
   idOf(name: string): ToolId | undefined {
-    const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
+    const id = this.#host.catalog.byWireName(name) ?? parseToolId(name);
     if (id === undefined) return undefined;
     const { server, tool } = splitToolId(id);
     const settings = this.#sourceOf(id)?.settings;
@@ -110,9 +111,9 @@ export class Servers implements Disposable {
     // guard: tool-disabled
     if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
-      await this.#options.keys?.fixed(setting.arguments, {
+      await this.#host.keys?.fixed(setting.arguments, {
         server,
-        isOfUser: settings.file !== this.#options.policy?.now.loaded.file?.realPath,
+        isOfUser: settings.file !== this.#host.policy?.now.loaded.file?.realPath,
       });
     if (filled === undefined) return request;
     const { withFixed } = await import("./_tool_settings.ts");
@@ -129,7 +130,7 @@ export class Servers implements Disposable {
    */
   definition(id: ToolId): Maybe<ToolDefinition> {
     const { server } = splitToolId(id);
-    const loaded = this.lists.isLoaded(server) ? this.#options.catalog.get(id) : undefined;
+    const loaded = this.lists.isLoaded(server) ? this.#host.catalog.get(id) : undefined;
     return loaded?.own ?? this.#loadDefinition(id, server);
   }
 
@@ -140,7 +141,7 @@ export class Servers implements Disposable {
 
   async #knownTool(id: ToolId): Promise<CatalogTool> {
     await this.lists.load(splitToolId(id).server);
-    const tool = this.#options.catalog.get(id);
+    const tool = this.#host.catalog.get(id);
     if (tool !== undefined) return tool;
     throw await unknown(id, this);
   }
@@ -161,7 +162,7 @@ export class Servers implements Disposable {
 
   /** Returns whether the rules deny a whole server, or each of its tools. No client sees it then. */
   #isDenied(server: string): boolean {
-    const { policy, catalog } = this.#options;
+    const { policy, catalog } = this.#host;
     const isDenied = (id: ToolId) => policy?.now.judge(id).kind === "deny";
     const tools = this.lists.entries.get(server)?.lists.has("tools") === true
       ? catalog.toolsOf(server)
@@ -205,19 +206,19 @@ export class Servers implements Disposable {
    * Returns whether a registry offers a tool, so that its first use asks the user under any rules.
    */
   asksFirst(id: ToolId): boolean {
-    return this.#options.offered?.(id)?.server.asksFirst === true;
+    return this.#host.offered?.(id)?.server.asksFirst === true;
   }
 
   /** Returns a tool's definition as it is shown, also for a server that is not approved yet. */
   async shownDefinition(id: ToolId): Promise<ToolDefinition> {
     await this.lists.reviewAll();
-    const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
+    const offered = this.has(splitToolId(id).server) ? undefined : this.#host.offered?.(id);
     return offered?.tool ?? (await this.#knownTool(id)).tool;
   }
 
   /** The facts for the error of an unknown tool. */
   get around(): Around {
-    return { entries: this.lists.entries, ...this.#options };
+    return { entries: this.lists.entries, host: this.#host };
   }
 
   /** Returns the state of every server, by name. */

@@ -21,8 +21,9 @@ const NAMED_MAX = 20;
  * server. It names nothing that is denied.
  */
 export function unknownTool(name: string, { around }: Pick<Servers, "around">): PmlError {
-  const { entries, catalog, policy, onUnknown } = around;
-  onUnknown?.(name);
+  const { entries, host } = around;
+  const { catalog, policy } = host;
+  host.onUnknown?.(name);
   const [server = "", tool = ""] = name.split(/:|__/, 2);
   const { rejected = [], source } = entries.get(server) ?? {};
   const off = source === undefined ? policy?.disabledIn(server) : undefined;
@@ -78,7 +79,7 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
 export function severalTools(
   name: string,
   ids: readonly ToolId[],
-  { around: { policy } }: Pick<Servers, "around">,
+  { around: { host: { policy } } }: Pick<Servers, "around">,
 ): PmlError {
   const names = ids.filter((id) => policy?.now.judge(id).kind !== "deny").map((id) => quoted(id));
   const list = names.slice(0, NAMED_MAX).join(", ");
@@ -104,7 +105,7 @@ export function unknownServer(server: string, servers: Pick<Servers, "around">):
 /** Returns the server with the nearest name to that in a tool id, if it may run such a tool. */
 export function nearServer(
   name: string,
-  { around: { entries, policy } }: Pick<Servers, "around">,
+  { around: { entries, host: { policy } } }: Pick<Servers, "around">,
 ): string | undefined {
   const [server = "", tool = ""] = name.split(/:|__/, 2);
   const names = [...entries.keys()].filter((one) =>

@@ -33,20 +33,17 @@ export interface RegistryServer {
   readonly definition: ServerDefinition | undefined;
 }
 
-/** Options of `registryServer()`. */
-export interface RegistryServerOptions {
-  readonly config: Config;
-  readonly environment: Environment;
-  /** Every name that the user may know here, to find similar ones. */
-  readonly names: readonly string[];
-  /** Returns the path of a module's code. */
-  readonly codePath: Parameters<typeof definitionOf>[1];
-}
-
 /** Creates a server from an entry that a registry returned. */
 export function registryServer(
   entry: FoundEntry,
-  { config, environment, names, codePath }: RegistryServerOptions,
+  { config, environment, names, codePath }: {
+    readonly config: Config;
+    readonly environment: Environment;
+    /** Every name that the user may know here, to find similar ones. */
+    readonly names: readonly string[];
+    /** Returns the path of a module's code. */
+    readonly codePath: Parameters<typeof definitionOf>[1];
+  },
 ): RegistryServer {
   const { manifest } = entry;
   const { name, fqdn } = manifest;

@@ -12,14 +12,10 @@ import type { CatalogItem, Registries } from "../../registry/registries.ts";
 import type { Catalog } from "../../search/catalog.ts";
 import { offeredCatalog } from "../../search/offered.ts";
 
-/** The options of `RegistryOffers`. */
-export interface RegistryOffersOptions {
-  /** Returns the present registries. */
-  readonly registries: () => Registries;
-  /**
-   * Returns whether an item is hidden: its name is the user's own, or a policy forbids the server.
-   */
-  readonly isOther: (item: CatalogItem) => boolean;
+/** The lookup of registries. `RegistryLookup` implements it. */
+interface OfferLookup {
+  /** The present registries. */
+  readonly now: Registries;
   readonly closing: AbortSignal;
 }
 
@@ -28,7 +24,8 @@ const FIRST_LOOK_MS = 2_000;
 
 /** The catalogs of all registries as one. */
 export class RegistryOffers {
-  readonly #options: RegistryOffersOptions;
+  readonly #lookup: OfferLookup;
+  readonly #isOther: (item: CatalogItem) => boolean;
   /** The registries whose catalogs were requested. */
   #requestedRegistries: Registries | undefined;
   /** The names that the user allows to send, by the registries that were shown with them. */
@@ -36,9 +33,13 @@ export class RegistryOffers {
   #items: readonly CatalogItem[] = [];
   #catalog: Catalog | undefined;
 
-  /** Sends no request yet. */
-  constructor(options: RegistryOffersOptions) {
-    this.#options = options;
+  /**
+   * Sends no request yet. `isOther` returns whether an item is hidden: its name is the user's own, or
+   * a policy forbids the server.
+   */
+  constructor(lookup: OfferLookup, isOther: (item: CatalogItem) => boolean) {
+    this.#lookup = lookup;
+    this.#isOther = isOther;
   }
 
   /** The tools that the registries offer. */
@@ -53,7 +54,7 @@ export class RegistryOffers {
 
   /** Updates the catalog. Waits up to two seconds for registries if there is no catalog yet. */
   async look(): Promise<void> {
-    const registries = this.#options.registries();
+    const registries = this.#lookup.now;
     if (registries.catalog().length === 0 && this.#requestedRegistries !== registries) {
       this.#requestedRegistries = registries;
       // Unreachable registries are ignored here; the server lookup reports them.
@@ -62,7 +63,7 @@ export class RegistryOffers {
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    this.#catalog = offeredCatalog(items.filter((item) => !this.#options.isOther(item)));
+    this.#catalog = offeredCatalog(items.filter((item) => !this.#isOther(item)));
   }
 
   /** Returns whether the catalog has an entry with this whole name. */
@@ -73,7 +74,7 @@ export class RegistryOffers {
   /** Returns the name of the entry that offers a tool; undefined if it is not known. */
   async entryOf(tool: Fqdn): Promise<string | undefined> {
     // Unreachable registries are ignored here; the server lookup reports them.
-    return await this.#options.registries().entryOf(tool, { signal: this.#briefly() })
+    return await this.#lookup.now.entryOf(tool, { signal: this.#briefly() })
       .catch(() => undefined);
   }
 
@@ -82,7 +83,7 @@ export class RegistryOffers {
    * it.
    */
   async unapproved(name: string): Promise<Unapproved | undefined> {
-    const registries = this.#options.registries();
+    const registries = this.#lookup.now;
     const allowedNames = this.#saidTo.get(registries) ?? new Set();
     this.#saidTo.set(registries, allowedNames);
     const isKnown = allowedNames.has(name) || registries.storedEntry(name) !== undefined ||
@@ -105,6 +106,6 @@ export class RegistryOffers {
   }
 
   #briefly(): AbortSignal {
-    return AbortSignal.any([this.#options.closing, AbortSignal.timeout(FIRST_LOOK_MS)]);
+    return AbortSignal.any([this.#lookup.closing, AbortSignal.timeout(FIRST_LOOK_MS)]);
   }
 }

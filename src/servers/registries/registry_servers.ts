@@ -57,11 +57,10 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const isOther = (name: string) => this.#isOther(name);
     this.#options = options;
     this.lookup = new RegistryLookup({ ...options, isOther });
-    this.offers = new RegistryOffers({
-      registries: () => this.lookup.now,
-      isOther: (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
-      closing: this.lookup.closing,
-    });
+    this.offers = new RegistryOffers(
+      this.lookup,
+      (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
+    );
     policy.onChange((change) => {
       if (change === "registry") return;
       this.offers.forget();

@@ -10,24 +10,21 @@ import { quoted } from "../../core/json.ts";
 import { infoAt, isInside, realPathIfAny } from "../../io/place.ts";
 import { searchPath } from "../../sandbox/search_path.ts";
 
-/** The options of a search for granted programs. */
-export interface GrantedProgramsOptions {
-  readonly name: string;
-  readonly workspace: string;
-  readonly cwd: string;
-  /** The PATH of the server. */
-  readonly path: string | undefined;
-  /** The folders and files that it may write. */
-  readonly write: readonly string[];
-}
-
 /**
  * Returns the PATH without folders that the server can write, and the files of granted programs in
  * the workspace. Throws `SANDBOX_DENIED` if a program is in another folder that it can write.
  */
 export function grantedPrograms(
   run: readonly string[],
-  { name, workspace, cwd, path, write }: GrantedProgramsOptions,
+  { name, workspace, cwd, path, write }: {
+    readonly name: string;
+    readonly workspace: string;
+    readonly cwd: string;
+    /** The PATH of the server. */
+    readonly path: string | undefined;
+    /** The folders and files that it may write. */
+    readonly write: readonly string[];
+  },
 ): { readonly path: string; readonly files: readonly string[] } {
   const outside = write.filter((root) => root !== workspace);
   const writable = (file: string) =>

@@ -22,15 +22,6 @@ const SYSTEM = [
   "/usr/lib/os-release",
 ];
 
-/** The options of a reach. */
-export interface ServerReachOptions {
-  readonly userHome: string;
-  /** The PATH on which granted programs are found. */
-  readonly path: string | undefined;
-  /** Files and folders of PML that Deno writes for the server. */
-  readonly own: readonly string[];
-}
-
 /**
  * Returns the paths of a confined server. Throws `SANDBOX_DENIED` if programs are granted and a path
  * to write does not exist: a layer would have to open the folder around it, which Deno closes to the
@@ -38,7 +29,13 @@ export interface ServerReachOptions {
  */
 export function serverReach(
   confinement: Confinement,
-  { userHome, path, own }: ServerReachOptions,
+  { userHome, path, own }: {
+    readonly userHome: string;
+    /** The PATH on which granted programs are found. */
+    readonly path: string | undefined;
+    /** Files and folders of PML that Deno writes for the server. */
+    readonly own: readonly string[];
+  },
 ): Reach {
   const { folder, workspace, certificates } = confinement;
   const { read, write, run } = confinedAccess(confinement);

@@ -19,15 +19,8 @@ import { after, onAbort } from "../../../io/waiting.ts";
 import { Agents, type Connecting } from "./_agents.ts";
 import { isDirect, type Proxy } from "./proxy.ts";
 
-/** Options of `GuardedFetch`, for tests. */
-export interface GuardedFetchOptions {
-  /** Resolves a name; uses the system by default. */
-  readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
-  /** Connection timeout in milliseconds. */
-  readonly connectMs?: number;
-  /** A certificate that replaces the default ones. */
-  readonly ca?: string;
-}
+/** Resolves a name. */
+type Lookup = (host: string) => Promise<readonly LookupAddress[]>;
 
 /** How and where the user may reach the network. */
 export interface NetworkPolicy {
@@ -69,15 +62,27 @@ export class GuardedFetch implements Disposable {
     return await this.#exchange({ ...options, target, headers });
   };
   readonly #network: NetworkPolicy | undefined;
-  readonly #options: GuardedFetchOptions;
+  readonly #lookup: Lookup;
+  readonly #connectMs: number;
   readonly #agents: Agents;
   #isClosed = false;
 
   /** Creates a client without open connections. */
-  constructor(network?: NetworkPolicy, options: GuardedFetchOptions = {}) {
+  constructor(
+    network?: NetworkPolicy,
+    { lookup = systemLookup, connectMs = CONNECT_MS, ca }: {
+      /** Resolves a name; uses the system by default. */
+      readonly lookup?: Lookup;
+      /** Connection timeout in milliseconds. */
+      readonly connectMs?: number;
+      /** A certificate that replaces the default ones. */
+      readonly ca?: string;
+    } = {},
+  ) {
     this.#network = network;
-    this.#options = options;
-    this.#agents = new Agents(options.ca);
+    this.#lookup = lookup;
+    this.#connectMs = connectMs;
+    this.#agents = new Agents(ca);
   }
 
   /** Closes all connections. Further requests are refused. */
@@ -112,7 +117,7 @@ export class GuardedFetch implements Disposable {
       over.abort();
     };
     const late = after(
-      this.#options.connectMs ?? CONNECT_MS,
+      this.#connectMs,
       () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
     followed(clientRequest, target, () => {
@@ -164,7 +169,7 @@ export class GuardedFetch implements Disposable {
   /** Returns the addresses to connect to. They are not resolved again. */
   async #look(target: FetchTarget): Promise<readonly LookupAddress[]> {
     const { host, isNamed, isSecure } = target;
-    const addresses = await (this.#options.lookup ?? systemLookup)(host);
+    const addresses = await this.#lookup(host);
     // The platform does not accept an empty list.
     if (addresses.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
     for (const { address } of addresses) {
