@@ -109,7 +109,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
     });
     this.#pipeline = new CallPipeline({
       capacity: this.#capacity,
-      resolver: new ServerResolver({ ...options, path: this }),
+      resolver: new ServerResolver(options, this),
       records: this.#records,
       checks: CHECKS.map((checkOf) =>
         checkOf({ policy, schemas, asking, multiTool: this.always.multiTool })

@@ -14,46 +14,42 @@ import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
-import type { Servers } from "../servers/lists/servers.ts";
+import type { ServiceParts } from "../servers/server_services.ts";
 import { allowingUnruled, decisionOf } from "./decisions.ts";
 import { isOfOffer, offerVerdict } from "./offer_access.ts";
 import type { Judge } from "../policy/rules.ts";
-import type { Pins } from "../policy/pins.ts";
-import type { Policy } from "../policy/policy.ts";
-import type { Directory } from "../servers/directory.ts";
 
-/** The collaborators of `ServerResolver`. */
-export interface ResolverOptions {
-  readonly policy: Policy;
-  readonly directory: Directory;
-  readonly servers: Servers;
-  readonly pins: Pins;
-  readonly path: {
-    /** The module that its author is writing, if there is one. Nothing is granted to it. */
-    readonly draft: Server | undefined;
-  };
+/** The call path of a resolver. */
+interface DraftPath {
+  /** The module that its author is writing, if there is one. Nothing is granted to it. */
+  readonly draft: Server | undefined;
 }
 
 /** Resolves calls with the current configuration. */
 export class ServerResolver implements CallResolver {
-  readonly #options: ResolverOptions;
+  readonly #parts: Pick<ServiceParts, "policy" | "directory" | "servers" | "pins">;
+  readonly #path: DraftPath;
 
   /** Takes the collaborators. */
-  constructor(options: ResolverOptions) {
-    this.#options = options;
+  constructor(
+    parts: Pick<ServiceParts, "policy" | "directory" | "servers" | "pins">,
+    path: DraftPath,
+  ) {
+    this.#parts = parts;
+    this.#path = path;
   }
 
   /** Resolves a call. Returns a promise only if it has to wait for something. */
   resolve(call: CallContext): Promise<void> | undefined {
-    const { policy } = this.#options;
+    const { policy } = this.#parts;
     if (!policy.isCurrent()) return policy.refresh().then(() => this.#resolveServer(call));
     return this.#resolveServer(call);
   }
 
   #resolveServer(call: CallContext): Promise<void> | undefined {
-    const { policy: { now: { version, judge } }, directory } = this.#options;
+    const { policy: { now: { version, judge } }, directory } = this.#parts;
     const { server: name, tool } = call.names;
-    const { draft } = this.#options.path;
+    const { draft } = this.#path;
     const server = draft?.name === name ? draft : directory.at(name);
     const own = server === draft ? allowingUnruled(judge) : judge;
     const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
@@ -74,7 +70,7 @@ export class ServerResolver implements CallResolver {
   }
 
   async #withSettings(call: CallContext, judge: Judge): Promise<void> {
-    const { servers } = this.#options;
+    const { servers } = this.#parts;
     const { id, server: source } = call;
     try {
       const given = { id, arguments: call.arguments, fixed: call.fixed };
@@ -95,7 +91,7 @@ export class ServerResolver implements CallResolver {
   #loadReader(
     { names: { server: name, tool }, server, method }: CallContext,
   ): Promise<void> | undefined {
-    const hasRule = method === undefined && this.#options.policy.now.readsRules.has(name);
+    const hasRule = method === undefined && this.#parts.policy.now.readsRules.has(name);
     if (!hasRule || server.isReader?.(tool) !== false || server.blocked() !== undefined) {
       return undefined;
     }
@@ -113,7 +109,7 @@ export class ServerResolver implements CallResolver {
   async #pageVerdicts(call: CallContext, judge: Judge): Promise<readonly Verdict[]> {
     const { arguments: { uri }, toolset, server } = call;
     if (!isPage(uri)) return [];
-    const { servers, pins } = this.#options;
+    const { servers, pins } = this.#parts;
     const identity = await server.identity();
     const { items = [] } =
       servers.lists.itemsOf("tools").find((one) => one.server === server.name) ?? {};

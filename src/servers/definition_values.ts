@@ -25,13 +25,14 @@ import { dataFolder, withDataFolder } from "./stdio/data_folder.ts";
 import type { StdioValues } from "./stdio/program_host.ts";
 import { certificatesOf } from "../policy/network.ts";
 
-/** The options of `DefinitionValues`. */
-export interface DefinitionValuesOptions {
+/** Returns the registry that defines a server. */
+type RegistryOf = (server: string) => string | undefined;
+
+/** The sources of values. */
+interface ValueSources {
   readonly policy: Policy;
   readonly keys: Keys;
   readonly redactor: Redactor;
-  /** Returns the registry of a server, if registries define these servers. */
-  readonly registryOf?: (server: string) => string | undefined;
 }
 
 const NO_VALUES: ReadonlyMap<string, string> = new Map();
@@ -45,18 +46,20 @@ export class DefinitionValues implements DefinitionFiller {
   readonly http: (own: RemoteDefinition) => HttpValues;
   /** Returns the texts of a definition of any kind. */
   readonly filled: (own: ServerDefinition) => DefinitionTexts;
-  readonly #options: DefinitionValuesOptions;
+  readonly #sources: ValueSources;
+  readonly #registryOf: RegistryOf | undefined;
   readonly #isFromRegistry: boolean;
   readonly #plain = new WeakMap<RemoteDefinition, ReadonlyMap<string, string>>();
 
-  /** Takes the sources of values. Looks up nothing yet. */
-  constructor(options: DefinitionValuesOptions) {
-    this.#options = options;
-    this.#isFromRegistry = options.registryOf !== undefined;
-    this.stdio = options.keys.maker(
+  /** Takes the sources. `registryOf` is set if registries define the servers. */
+  constructor(sources: ValueSources, registryOf?: RegistryOf) {
+    this.#sources = sources;
+    this.#registryOf = registryOf;
+    this.#isFromRegistry = registryOf !== undefined;
+    this.stdio = sources.keys.maker(
       textsOfProgram,
       (own, { command, args, cwd, env }, variables: FileVariables) => {
-        const { config: { workspace, home }, loaded: { file } } = options.policy.now;
+        const { config: { workspace, home }, loaded: { file } } = sources.policy.now;
         const { name, tools, confine = false } = own;
         const values = {
           args: Object.values(args),
@@ -75,11 +78,11 @@ export class DefinitionValues implements DefinitionFiller {
           definition: own,
         };
       },
-      (own) => options.keys.variablesOf(envFilePath(own, options.policy), own.name),
+      (own) => sources.keys.variablesOf(envFilePath(own, sources.policy), own.name),
     );
     // Grants decide which hosts may be reached.
     const http = memoized((_grants: object) =>
-      options.keys.maker(
+      sources.keys.maker(
         ({ headers, oauth, url }: RemoteDefinition) => ({
           headers,
           oauth: { client_secret: oauth?.client_secret ?? "" },
@@ -93,12 +96,12 @@ export class DefinitionValues implements DefinitionFiller {
         (own) => this.#plainValues(own),
       )
     );
-    this.filled = options.keys.maker(
+    this.filled = sources.keys.maker(
       (own: ServerDefinition): DefinitionTexts => definitionKindOf(own).texts?.(own) ?? {},
       (_, filled) => filled,
       () => NO_VALUES,
     );
-    this.http = (own) => http(options.policy.now.config.grants)(own);
+    this.http = (own) => http(sources.policy.now.config.grants)(own);
   }
 
   #overHttp(
@@ -116,17 +119,17 @@ export class DefinitionValues implements DefinitionFiller {
       : filledAddress(own.url, values);
     const headers = this.#isFromRegistry ? withoutEmpty(filled.headers, written) : filled.headers;
     const client_secret = filled.oauth.client_secret || undefined;
-    if (client_secret !== undefined) this.#options.redactor.register(client_secret);
+    if (client_secret !== undefined) this.#sources.redactor.register(client_secret);
     const oauth = own.oauth && { ...own.oauth, client_secret };
     // A key that is written in the file itself counts, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
-    for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
+    for (const [, value] of literal) this.#sources.redactor.register(value.replace(/^\w+\s+/, ""));
     // The query of an address that a variable contains may have keys.
     for (const value of new URL(requestUrl).searchParams.values()) {
-      if (requestUrl !== url && !own.url.includes(value)) this.#options.redactor.register(value);
+      if (requestUrl !== url && !own.url.includes(value)) this.#sources.redactor.register(value);
     }
     const named = this.#namedBy(name, url);
-    const certificates = certificatesOf({ ...own, url }, this.#options.policy);
+    const certificates = certificatesOf({ ...own, url }, this.#sources.policy);
     const address = { name, url, requestUrl, isSse, named, certificates };
     return { ...address, headers, written, oauth, tools, definition: own };
   }
@@ -135,7 +138,7 @@ export class DefinitionValues implements DefinitionFiller {
   #plainValues(own: RemoteDefinition): ReadonlyMap<string, string> {
     const { plain } = variablesOfAddress(own.url);
     if (plain.length === 0 || this.#isFromRegistry) return NO_VALUES;
-    const now = plainValuesOf(own.url, (name) => this.#options.keys.plain(name));
+    const now = plainValuesOf(own.url, (name) => this.#sources.keys.plain(name));
     const before = this.#plain.get(own);
     if (before !== undefined && JSON.stringify([...before]) === JSON.stringify([...now])) {
       return before;
@@ -146,11 +149,10 @@ export class DefinitionValues implements DefinitionFiller {
 
   /** Returns the hosts that the user named. They may be on this machine, or in its network. */
   #namedBy(name: string, url: string): ReadonlySet<string> {
-    const { policy, registryOf } = this.#options;
-    const { grants } = policy.now.config;
-    if (registryOf === undefined) return new Set([new URL(url).host]);
+    const { grants } = this.#sources.policy.now.config;
+    if (this.#registryOf === undefined) return new Set([new URL(url).host]);
     // A registry may name its own host, and hosts in the user's grants.
-    const source = registryOf(name) ?? "";
+    const source = this.#registryOf(name) ?? "";
     const host = URL.parse(source.replace(/^mcp\+/, ""))?.host;
     return new Set([...host === undefined ? [] : [host], ...grants[name]?.net ?? []]);
   }

@@ -17,8 +17,7 @@ Deno.test("DefinitionValues names the hosts of a registry's server that are gran
       warn: assert.fail,
     }),
     redactor: new Redactor(),
-    registryOf: () => "https://registry.example/mcp",
-  });
+  }, () => "https://registry.example/mcp");
   const own: RemoteDefinition = {
     kind: "http",
     name: "far",

@@ -55,7 +55,7 @@ export class ServerServices implements ServerHost, SourceServices {
   /** Returns the values of definitions of registries. */
   registryValues(registries: RegistryNames): DefinitionFiller {
     const registryOf = (name: string) => registries.at(name)?.identity.pinned.source;
-    return new DefinitionValues({ ...this.#options, registryOf });
+    return new DefinitionValues(this.#options, registryOf);
   }
 
   /** Returns the saved capabilities. */
