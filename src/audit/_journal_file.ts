@@ -7,10 +7,10 @@
 
 import { join } from "node:path";
 import { isAlive } from "../io/folder_lock.ts";
+import { Gathered } from "../io/lines.ts";
 import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
 
-const UTF_8 = new TextEncoder();
 const MOST_FILES = 512;
 /** How often PML checks that the file is still at its path, in milliseconds. */
 const LOOK_MS = 100;
@@ -22,6 +22,8 @@ export class JournalFile {
   readonly path: string;
   readonly #file: Deno.FsFile;
   readonly #made: Deno.FileInfo;
+  /** The bytes of a text while it is written, in memory that is used again. */
+  readonly #bytes = new Gathered();
   #lookedAt = -Infinity;
   #size = 0;
 
@@ -49,13 +51,15 @@ export class JournalFile {
 
   /** Appends a text. If it cannot, restores the file and throws. */
   append(text: string): void {
-    const bytes = UTF_8.encode(text);
+    const bytes = this.#bytes.addText(text);
     try {
       for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
     } catch (error) {
       // Half a record would break the hash chain of all later records.
       this.#file.truncateSync(this.#size);
       throw error;
+    } finally {
+      this.#bytes.clear();
     }
     this.#size += bytes.length;
   }

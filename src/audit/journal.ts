@@ -216,7 +216,10 @@ export class Journal implements Disposable {
   /** Returns the line of a record without its end, and counts it. */
   #lineOf(record: JournalRecord): string {
     const now = Date.now();
-    if (now !== this.#now) [this.#now, this.#at] = [now, new Date(now).toISOString()];
+    if (now !== this.#now) {
+      this.#now = now;
+      this.#at = new Date(now).toISOString();
+    }
     const body = bodyOf(record, this.#options.redactor);
     return `{"seq":${this.#chain.seq++},"at":"${this.#at}",${body}`;
   }
@@ -232,10 +235,12 @@ export class Journal implements Disposable {
   }
 
   #flush(): void {
-    const [lines, waiting] = [this.#lines, this.#waiting];
+    const lines = this.#lines;
     this.#isAwaited = false;
     if (lines === "") return;
-    [this.#lines, this.#waiting] = ["", []];
+    const waiting = this.#waiting;
+    this.#lines = "";
+    this.#waiting = [];
     let lost: PmlError | undefined;
     try {
       if (this.#file === undefined) throw this.#lost;

@@ -55,7 +55,7 @@ export class Deadlines implements Disposable {
   /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
   end(running: RunningCall): void {
     this.#running.delete(running);
-    this.#expired.delete(running);
+    if (this.#expired.size > 0) this.#expired.delete(running);
     running.leave();
   }
 

@@ -116,7 +116,10 @@ interface Deaths {
 
 /** Shares running things by key. */
 export class Pool<T extends Living> implements AsyncDisposable {
+  /** The things by their last use. */
   readonly #slots = new Map<string, Slot<T>>();
+  /** The last of them. To move it would make V8 allocate a new table for each use. */
+  #latest: Slot<T> | undefined;
   readonly #retired = new Set<Slot<T>>();
   readonly #ends = new Map<Slot<T>, Promise<void>>();
   readonly #deaths = new Map<string, Deaths>();
@@ -218,7 +221,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
       lease: undefined,
       good: false,
     };
-    this.#slots.set(key, slot);
+    this.#place(slot);
     slot.starting.then((living) => {
       slot.living = living;
       if (slot.users === 0) this.#places?.look();
@@ -267,14 +270,20 @@ export class Pool<T extends Living> implements AsyncDisposable {
     // A timer that is already set checks again when it fires, because uses may follow each other fast.
     if (slot.wakes > slot.until) this.#wake(slot);
     if (isRetired) return places?.look();
-    // The map is ordered by the last use.
-    this.#slots.delete(slot.key);
-    this.#slots.set(slot.key, slot);
+    if (this.#latest !== slot) {
+      this.#slots.delete(slot.key);
+      this.#place(slot);
+    }
     if (this.#slots.size <= idleChildren) return places?.look();
     const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
     const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
     for (const unused of excess) this.#close(unused);
     places?.look();
+  }
+
+  #place(slot: Slot<T>): void {
+    this.#slots.set(slot.key, slot);
+    this.#latest = slot;
   }
 
   #wake(slot: Slot<T>): void {
@@ -330,6 +339,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     slot.stay();
     slot.wakes = Infinity;
     if (this.#slots.get(slot.key) === slot) this.#slots.delete(slot.key);
+    if (this.#latest === slot) this.#latest = undefined;
   }
 
   #close(slot: Slot<T>): void {

@@ -8,6 +8,7 @@
 import { type CallClient, NO_CLIENT, type Outcome } from "../../protocol/call.ts";
 import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
+import { memoized } from "../../core/memo.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../../protocol/lists.ts";
 import type { CheckedCall } from "../server.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
@@ -63,6 +64,8 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   readonly #unresponsive: UnresponsiveServers;
   readonly #subscriptions: ResourceSubscriptions;
   readonly #notices: Notices;
+  /** The same object for the same limits, because each use of a server reads it. */
+  readonly #poolLimits = memoized(({ idleMs }: PoolLimits) => ({ idleMs, idleChildren: Infinity }));
 
   /** Takes the host; starts nothing. */
   constructor(host: UpstreamsHost) {
@@ -111,7 +114,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
 
   /** The limits of servers: all may be in use at once, so that only idle time closes one. */
   get poolLimits(): PoolLimits {
-    return { ...this.host.limits, idleChildren: Infinity };
+    return this.#poolLimits(this.host.limits);
   }
 
   /** Sets the log level of the running servers. */
@@ -135,8 +138,15 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     }
     const owner = this.lists.ownerOf(server);
     const params = this.#paramsOf(server, call, owner);
-    const last = { connection: undefined, isStateless: false };
-    const request: ServerCall = { server, call, owner, params, isCompared, ...last };
+    const request: ServerCall = {
+      server,
+      call,
+      owner,
+      params,
+      isCompared,
+      connection: undefined,
+      isStateless: false,
+    };
     const use = (connection: ServerConnection) => this.#useConnection(request, connection);
     return this.#use(server, use, call.client);
   }

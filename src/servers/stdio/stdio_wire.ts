@@ -8,7 +8,7 @@
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, quoted } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
-import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
+import { eachPiece, endsOf, Gathered, type Line, LineReader } from "../../io/lines.ts";
 import { soon } from "../../io/waiting.ts";
 import type { Denial, ServerRevisions, Wire, WireEvents } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
@@ -41,7 +41,6 @@ interface WireServer {
 /** The machine that runs the process. */
 type WireHost = Pick<ProgramHost, "groups" | "limits" | "room" | "spare" | "withoutSecrets">;
 
-const UTF_8 = new TextEncoder();
 const EOF_MS = 300;
 const TERM_MS = 700;
 /** The maximum length of a line on stderr, in characters. A longer line is dropped. */
@@ -253,6 +252,8 @@ class Outbox {
   readonly #max: number;
   readonly #events: Pick<WireEvents, "onProtocolError">;
   readonly #unsent: string[] = [];
+  /** The bytes of a piece while it is written, in memory that is used again. */
+  readonly #bytes = new Gathered();
   #waiting = 0;
   #isWriting = false;
 
@@ -292,8 +293,9 @@ class Outbox {
     this.#isWriting = true;
     while (this.#unsent.length > 0) {
       const text = this.#unsent.splice(0).join("");
-      // A broken pipe is reported by the end of the process.
-      await this.#stdin.write(UTF_8.encode(text)).catch(() => {});
+      // A broken pipe is reported by the end of the process. The memory is used again after the write.
+      await this.#stdin.write(this.#bytes.addText(text)).catch(() => {});
+      this.#bytes.clear();
       this.#waiting -= text.length;
     }
     this.#isWriting = false;
