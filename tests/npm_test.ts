@@ -94,7 +94,9 @@ async function assertServes(ws: Workspace, { command, env }: Installed): Promise
     / run .*mod\.js/.test(text)
   );
   assert.match(deno, /prefix.*@deno.* --no-config --node-modules-dir=manual /);
-  assert.deepEqual(flagsIn(deno), await documentedFlags(ws));
+  // The package has one version of Deno, so it can set more flags of V8.
+  const flags = flagsIn(deno).map((flag) => flag.replace(/(?<=^--v8-flags=[^,]+),.+/, ""));
+  assert.deepEqual(flags, await documentedFlags(ws));
   const ended = await pml.raw.kill("SIGTERM");
   assert.deepEqual([ended.code, ended.signal], [143, null]);
   await pml.raw.watch.assertNothingLeft();
