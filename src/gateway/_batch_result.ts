@@ -21,7 +21,6 @@ const MARK_LENGTH = 8;
 /** Returns the result of a batch. It is an error if all its calls failed. */
 export function batchResult(items: readonly BatchItem[]): ToolResult {
   // All results are complete, so none of them can contain the mark.
-  // guard: batch-mark
   const mark = newMark();
   const results = items.map(({ result, error }) => result ?? errorResult(error));
   const blocks = results.map(blocksOf);
@@ -74,5 +73,6 @@ function isTextOf({ type, text }: ContentBlock, value: Json): boolean {
 
 function newMark(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(MARK_LENGTH));
+  // guard: batch-mark
   return Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join("");
 }

@@ -210,10 +210,10 @@ function firstPointer(output: Json): string {
 }
 
 /** The place of a kept output in an answer, and a function that writes requests to read it. */
-interface About {
+type About = {
   readonly place: string;
   readonly how: (parameters: JsonObject, ...others: readonly JsonObject[]) => string;
-}
+};
 
 async function aboutText(text: string, { place, how }: About): Promise<readonly string[]> {
   const total = await countLines(text);

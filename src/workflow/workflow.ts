@@ -35,7 +35,7 @@ export interface WorkflowParts
   /** Selects parts of results. */
   readonly selector: Selector;
   /** Returns the decision of the rules about a call. */
-  readonly judge: (id: ToolId, args: JsonObject) => Pick<Verdict, "kind">;
+  judge(id: ToolId, args: JsonObject): Pick<Verdict, "kind">;
 }
 
 /** Runs plans and code. */
@@ -50,8 +50,8 @@ export class Workflow implements CapabilityRuns {
 
   /** Creates an instance. Starts nothing. */
   constructor(parts: WorkflowParts) {
-    const { policy, judge } = parts;
-    const isDenied = ({ id, arguments: args }: KeptSource) => judge(id, args).kind === "deny";
+    const { policy } = parts;
+    const isDenied = ({ id, arguments: args }: KeptSource) => parts.judge(id, args).kind === "deny";
     this.results = new Results(policy, Date.now, isDenied);
     this.largeResults = new KeptResults(this.results, parts);
     this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };

@@ -19,7 +19,7 @@ export interface ClosedCall {
   /** How long it may take, in milliseconds. */
   readonly ms: number;
   /** Returns the error if it takes longer. */
-  readonly tooSlow: () => PmlError;
+  tooSlow(): PmlError;
 }
 
 /** Starts the child with the first work, and ends it after `limits.idle_ms` without work. */
@@ -77,10 +77,11 @@ export class ClosedChild implements AsyncDisposable {
 /** Calls a function of the module in the child. If it takes too long, the child is killed. */
 export async function callWithin(
   sandbox: Sandbox,
-  { fn, request, ms, tooSlow }: ClosedCall,
+  call: ClosedCall,
 ): Promise<unknown> {
+  const { fn, request, ms } = call;
   const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(tooSlow()), ms);
+  const timer = setTimeout(() => timeout.abort(call.tooSlow()), ms);
   try {
     const args = request as JsonObject; // plain JSON
     return await sandbox.call({ fn, arguments: args, signal: timeout.signal, graceMs: 0 });
