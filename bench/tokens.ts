@@ -10,16 +10,14 @@
 
 import { dirname, join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { type App, openApp } from "../src/app/app.ts";
-import { environmentOf } from "../src/config/env.ts";
+import type { App } from "../src/app/app.ts";
 import { gatewayFrom, type GatewayOptions } from "../src/config/gateway_options.ts";
 import { presets } from "../src/config/presets.ts";
 import { NO_CLIENT } from "../src/protocol/call.ts";
 import { Cancellation } from "../src/core/cancellation.ts";
-import { serverDouble } from "../src/servers/_server_double_test.ts";
 import { type JsonObject, textOf } from "../src/core/json.ts";
 import { tokensOf } from "../src/core/tokens.ts";
-import type { ToolDefinition } from "../src/protocol/tool.ts";
+import { definitionOf, listTools, type Row, rowsOf, withApp } from "./catalog.ts";
 import { pathOf } from "./measure.ts";
 
 /** Some texts of one kind, counted and estimated. */
@@ -39,18 +37,8 @@ interface Count {
   readonly within10: number;
 }
 
-/** One row of a catalog file. */
-interface Row {
-  readonly server: string;
-  readonly tool: string;
-  readonly description?: string;
-  readonly inputSchema: JsonObject;
-}
-
 const REFERENCE = ["everything", "filesystem", "memory", "sequential-thinking"];
 const VERSION = "2026.8.31";
-/** Installing waits for the network. */
-const INSTALL_MS = 120_000;
 /** So many queries are asked, spread evenly, so that every way can be measured with all of them. */
 const LISTED_MAX = 20;
 const SCHEMAS_MAX = 200;
@@ -70,7 +58,7 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const found = {
-    catalog: await withHouse({}, (app) => ofCatalog(app, { rows, queries })),
+    catalog: await withApp({}, (app) => ofCatalog(app, { rows, queries })),
     reference: args.includes("--offline") ? undefined : await ofReference(),
   };
   if (args.includes("--json")) console.log(JSON.stringify(found));
@@ -81,22 +69,11 @@ async function ofCatalog(app: App, { rows, queries }: {
   readonly rows: readonly Row[];
   readonly queries: readonly { readonly query: string }[] | undefined;
 }): Promise<readonly Count[]> {
-  const tools = Map.groupBy(rows, ({ server }) => server.toLowerCase());
-  app.servers.lists.replace([...tools].map(([name, of]) =>
-    serverDouble(name, {
-      tells: true,
-      list: (list) => Promise.resolve(list === "tools" ? of.map(definitionOf) : []),
-    })
-  ));
-  await app.servers.lists.prepare();
+  await listTools(app, rows);
   const each = rows.map((row) => JSON.stringify(definitionOf(row)));
   const own = app.catalog.list().map(({ tool }) => (tool.description ?? tool.name).split("\n")[0]);
   const asked = queries?.map(({ query }) => query) ?? spread(own, 100).map((line) => line ?? "");
   return [...await ofHouse(app, asked), countOf("one definition", each)];
-}
-
-function definitionOf({ tool, description = "", inputSchema }: Row): ToolDefinition {
-  return { name: tool, description, inputSchema };
 }
 
 /** Installs and asks the reference servers; nothing where that cannot be done here. */
@@ -109,7 +86,7 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
     }];
   }));
   try {
-    return await withHouse(servers, async (app) => {
+    return await withApp(servers, async (app) => {
       // The first installs what most of the others need, too.
       for (const name of Object.keys(servers)) await app.directory.at(name).list("tools");
       await app.servers.lists.prepare();
@@ -142,7 +119,10 @@ async function ofHouse(app: App, queries: readonly string[]): Promise<readonly C
   const ids = spread(app.catalog.list().map(({ id }) => id), SCHEMAS_MAX);
   return [
     ...counts,
-    countOf("search, 10 hits", await answersOf(app, "search", queries.map((query) => ({ query })))),
+    countOf(
+      "search, one query",
+      await answersOf(app, "search", queries.map((query) => ({ query }))),
+    ),
     countOf("schema, 1 tool", await answersOf(app, "schema", ids.map((id) => ({ tools: [id] })))),
   ];
 }
@@ -193,34 +173,6 @@ function partOf(values: readonly number[], part: number): number {
 function spread<T>(values: readonly T[], most: number): readonly T[] {
   const step = Math.max(1, values.length / most);
   return values.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));
-}
-
-/** Opens a PML in separate folders, with these servers, trusted. */
-async function withHouse<T>(mcpServers: object, work: (app: App) => Promise<T>): Promise<T> {
-  const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
-  const [ws, home] = [join(root, "ws"), join(root, "home")];
-  try {
-    await Deno.mkdir(ws);
-    await Deno.mkdir(home, { mode: 0o700 });
-    await Deno.writeTextFile(join(home, "config.yaml"), `limits: { start_ms: ${INSTALL_MS} }\n`);
-    await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify({ version: 1, mcpServers }));
-    const own = { PML_HOME: home, PML_TRUST: ws, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" };
-    const environment = environmentOf({ ...Deno.env.toObject(), ...own, PML_WORKSPACE: ws });
-    await using app = await openApp({ cwd: ws, environment });
-    return await work(app);
-  } finally {
-    await Deno.remove(root, { recursive: true });
-  }
-}
-
-async function rowsOf<T>(path: string): Promise<readonly T[] | undefined> {
-  try {
-    const text = await Deno.readTextFile(path);
-    return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 function print(name: string, counts: readonly Count[]): void {

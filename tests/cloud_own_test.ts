@@ -92,8 +92,8 @@ Deno.test("search finds the cloud's own tools where a key is set, without a requ
   const { pml } = scene;
   const query = "find tools or capabilities that this hub offers";
   const found = textOf(await pml.callTool("search", { query }));
-  assert.match(found, /^pml:search_tools\(.*\[cloud, says read, runs/m);
-  assert.match(found, /^pml:search_capabilities\(.*\[cloud, says read, asks/m);
+  assert.match(found, /^pml:search_tools\(.*\)(?:: .*[^\]])?$/m);
+  assert.match(found, /^pml:search_capabilities\(.* \[asks\]$/m);
   const related = { query: "tools that published capabilities call after a tool" };
   assert.doesNotMatch(textOf(await pml.callTool("search", related)), /pml:related/);
   const tools = ["pml:search_tools", "pml:search_capabilities"];

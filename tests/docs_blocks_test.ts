@@ -46,10 +46,11 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
 
   ["docs/design.md", /^\nrequest ─ capacity/, "a picture"],
   ["docs/registry-api.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
-  ["docs/exposure.md", /^\nDo all your tools/, "a picture"],
+  ["docs/exposure.md", /^\nDoes a list/, "a picture"],
   ["docs/hub.md", /^ts\n/, "tests/hub_capabilities_test.ts"],
   ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
   ["docs/rules.md", /^\npages:\n/, "what the table of a new server shows"],
+  ["docs/search.md", /^\ngithub:create_issue\(/, "an answer of `search`"],
   ["docs/serve.md", /^nginx\n/, "tests/kit/nginx.ts"],
   ["docs/serve.md", /^\nServing MCP at/, "what `pml serve` prints"],
   ["docs/serve.md", /^(\nTOKEN=|json\n)/, "tests/serve_doc_test.ts"],

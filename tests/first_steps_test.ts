@@ -170,15 +170,7 @@ Deno.test("search takes a text or a list of texts, each under its own name", asy
     assert.match(await found(args), /^BAD_ARGUMENTS: .*Missing argument: query/);
   }
   assert.match(await found({ query: ["read"] }), /^BAD_ARGUMENTS: /);
-  // The share is the part of the query that a tool matches, so that even the best of bad hits is
-  // low.
-  const pdf = await found({ query: "convert pdf to text" });
-  const shares = [...pdf.matchAll(/, (\d+)%\]$/gm)].map(([, share]) => Number(share));
-  assert.ok(shares.length > 0 && shares.every((share) => share < 70), pdf);
-  assert.match(
-    await found({ query: "filesystem:read_file" }),
-    /^filesystem:read_file.* 100%\]$/m,
-  );
+  assert.match(await found({ query: "filesystem:read_file" }), /^filesystem:read_file\(/);
   assert.equal((await pml.close()).code, 0);
 });
 

@@ -28,10 +28,9 @@ async function house(model?: string): Promise<Workspace> {
   return ws;
 }
 
-async function modeOf(pml: RawStdio, query: string): Promise<string | undefined> {
+async function modeOf(pml: RawStdio, query: string): Promise<unknown> {
   const { result } = await pml.callTool("search", { query });
-  const [{ text = "" } = {}] = (result?.content ?? []) as unknown as { text: string }[];
-  return /mode: (\w+)/.exec(text)?.[1];
+  return result?._meta?.["pml/search"]?.mode;
 }
 
 Deno.test({

@@ -47,13 +47,13 @@ Deno.test("schema returns the errors of a tool, of a module and of a server", as
 });
 
 /**
- * Tools by their claims, and the kind that `search` shows; `says` where only the server claims it.
+ * Tools by their claims, and the mark that `search` shows; `says` where only the server claims it.
  */
 const CLAIMS: Readonly<
-  Record<string, readonly [annotations: JsonObject | undefined, kind: string]>
+  Record<string, readonly [annotations: JsonObject | undefined, mark: string]>
 > = {
-  looks: [{ readOnlyHint: true }, "says read"],
-  makes: [{ readOnlyHint: false, destructiveHint: false }, "says write"],
+  looks: [{ readOnlyHint: true }, ""],
+  makes: [{ readOnlyHint: false, destructiveHint: false }, ""],
   wipes: [{ destructiveHint: true }, "says destructive"],
   both: [{ readOnlyHint: true, destructiveHint: true }, "says destructive"],
   silent: [undefined, ""],
@@ -66,15 +66,13 @@ const claiming: readonly JsonObject[] = Object.entries(CLAIMS).map(([name, [anno
   inputSchema,
   ...(annotations === undefined ? {} : { annotations }),
 }));
-/** Tools of a module by their declared permissions, and the kind of each. */
-const ASKING: Readonly<Record<string, readonly [said: object, kind: string]>> = {
-  reads: [{ permissions: { read: ["."] } }, "read"],
+const DESTROYS = "says destructive";
+/** Tools of a module by their declared permissions, and the mark of each. */
+const ASKING: Readonly<Record<string, readonly [said: object, mark: string]>> = {
+  reads: [{ permissions: { read: ["."] } }, ""],
   // Without the permission the tool cannot do it, whatever it claims.
-  boasts: [{ annotations: { destructiveHint: true } }, "read"],
-  writes: [{ permissions: { write: ["."] } }, "write"],
-  plays: [{ permissions: { write: ["."] }, annotations: { readOnlyHint: true } }, "says read"],
-  // None of these permissions was granted.
-  ungranted: [{ permissions: { run: ["sh"], net: ["a.example.com"] } }, "read"],
+  boasts: [{ annotations: { destructiveHint: true } }, ""],
+  wipes: [{ permissions: { write: ["."] }, annotations: { destructiveHint: true } }, DESTROYS],
 };
 const stamp = {
   name: "stamp",
@@ -88,20 +86,17 @@ const stamp = {
 const STAMP = `export const __meta__ = ${JSON.stringify(stamp)};
   ${Object.keys(ASKING).map((name) => `export function ${name}() {}`).join("\n")}`;
 
-/** Returns the part between origin and decision in each line of an answer of `search`. */
-function kindsIn(answer: string, server: string): Readonly<Record<string, string>> {
-  const line = new RegExp(
-    `^${server}:(\\w+)\\(.*\\[\\w+, (?:(.*), )?(?:runs|asks), \\d+%\\]$`,
-    "gm",
-  );
-  return Object.fromEntries([...answer.matchAll(line)].map(([, tool, kind = ""]) => [tool, kind]));
+/** Returns the marks after that of the question, for each tool in an answer of `search`. */
+function marksIn(answer: string, server: string): Readonly<Record<string, string>> {
+  const line = new RegExp(`^${server}:(\\w+)\\(.*\\[asks(?:, not installed)?(?:, (.*))?\\]$`, "gm");
+  return Object.fromEntries([...answer.matchAll(line)].map(([, tool, mark = ""]) => [tool, mark]));
 }
 
 function expected(of: Readonly<Record<string, readonly [unknown, string]>>) {
-  return Object.fromEntries(Object.entries(of).map(([name, [, kind]]) => [name, kind]));
+  return Object.fromEntries(Object.entries(of).map(([name, [, mark]]) => [name, mark]));
 }
 
-Deno.test("search shows whether a tool reads, writes or destroys, and marks claims of the server", async () => {
+Deno.test("search marks tools that destroy, and claims of the server", async () => {
   const table: Table = { "tools/list": { result: { tools: claiming } } };
   await using registry = await FakeRegistry.open([
     manifestEntry("far", { type: "http", url: "https://far.example.com/mcp", tools: claiming }),
@@ -119,14 +114,14 @@ Deno.test("search shows whether a tool reads, writes or destroys, and marks clai
   const { pml } = scene;
   const found = async (server: string) =>
     textOf(await pml.callTool("search", { query: "stamp a letter", server, limit: 20 }));
-  assert.deepEqual(kindsIn(await found("said"), "said"), expected(CLAIMS));
-  assert.deepEqual(kindsIn(await found("far"), "far"), expected(CLAIMS));
-  assert.deepEqual(kindsIn(await found("stamp"), "stamp"), expected(ASKING));
+  assert.deepEqual(marksIn(await found("said"), "said"), expected(CLAIMS));
+  assert.deepEqual(marksIn(await found("far"), "far"), expected(CLAIMS));
+  assert.deepEqual(marksIn(await found("stamp"), "stamp"), expected(ASKING));
   const files = textOf(
     await pml.callTool("search", { queries: ["read a file", "write a file"] }),
   );
-  assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
-  assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
+  assert.match(files, /^filesystem:read_text_file\(.*\)$/m);
+  assert.match(files, /^filesystem:write_file\(.*\) \[destructive\]$/m);
   // A claim allows nothing to run.
   const { result } = await pml.callTool("said__looks", {});
   assert.equal(result?.structuredContent?.error?.code, "APPROVAL_REQUIRED");

@@ -154,3 +154,33 @@ Deno.test("a broken memory is reported, starts anew, and stops no call", async (
   assert.match(called.stderr, /Cannot read .*new record/s);
   assert.deepEqual((await shown(ws)).tools.map(({ id, calls }) => [id, calls]), [["crm:tell", 1]]);
 });
+
+Deno.test("a list by an intent has the tools of earlier sessions, and stays the same in a session", async () => {
+  await using ws = await makeWorkspace({
+    files: { "crm.mjs": tinyServer("params.arguments") },
+    pml: {
+      version: 1,
+      permissions: { allow: ["crm:*", "filesystem:*"] },
+      mcpServers: { crm: { command: "node", args: ["crm.mjs"] } },
+      gateway: { tools_exposure: "semantic" },
+      intent: "commit changes of the work tree",
+    },
+  });
+  const lists = async () => {
+    await using pml = new RawStdio(ws, { era: "2025-11-25" });
+    await pml.open();
+    const names = async () => {
+      const { result } = await pml.request("tools/list", {});
+      return (result?.tools as unknown as { name: string }[]).map(({ name }) => name);
+    };
+    const first = await names();
+    await pml.callTool("call", { tool: "crm:tell", arguments: {} });
+    assert.deepEqual(await names(), first);
+    assert.equal((await pml.close()).code, 0);
+    return first;
+  };
+  assert.ok(!(await lists()).includes("crm__tell"));
+  assert.ok((await lists()).includes("crm__tell"));
+  assert.equal((await runPml(ws, ["memory", "clear"])).code, 0);
+  assert.ok(!(await lists()).includes("crm__tell"));
+});

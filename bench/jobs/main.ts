@@ -1,6 +1,7 @@
 /**
  * Measures five jobs with the reference servers, tool by tool, by a plan and by code:
- * `deno task bench:jobs [--json]`. It installs two packages of npm.
+ * `deno task bench:jobs [--json] [--catalog FILE] [--recall SHARE]`. It installs two packages of npm.
+ * With a catalog it also prints the price of the jobs with up to forty servers (`table.ts`).
  *
  * Tokens (o200k) are the texts that the model writes and reads, each once. The time is that of all
  * round trips, without the model.
@@ -12,7 +13,9 @@ import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { connect, type Connection } from "../../tests/kit/client.ts";
 import { makeWorkspace, type Workspace } from "../../tests/kit/workspace.ts";
+import { type Row, rowsOf } from "../catalog.ts";
 import { type CallTool, type Job, JOBS, type Outputs } from "./jobs.ts";
+import { costsOf, type MeasuredJob, type WayCost } from "./table.ts";
 
 /** The cost of one job done in one way. */
 interface Cost {
@@ -23,6 +26,13 @@ interface Cost {
   readonly ms: number;
 }
 
+/** A turn, and the tool that it called. */
+interface RecordedTurn {
+  readonly tool: string;
+  readonly written: number;
+  readonly read: number;
+}
+
 /** A way to do a job. Returns the answer. */
 type Way = (job: Job, client: Counted) => Promise<string>;
 
@@ -30,6 +40,8 @@ const VERSION = "2026.8.31";
 const INSTALL_MS = 180_000;
 /** The number of runs, of which the median counts. */
 const RUNS = 3;
+/** `bench/search.ts` measures it: the steps and the queries of agents with 1,282 tools. */
+const RECALL = 0.83;
 
 const WAYS: Readonly<Record<string, Way>> = {
   "tool by tool": (job, client) => job.direct(client.call),
@@ -47,7 +59,9 @@ async function main(args: readonly string[]): Promise<void> {
   // Installs and starts are not counted: they come once, or once a session.
   await client.begin();
   const costs: Cost[] = [];
+  const measured: MeasuredJob[] = [];
   for (const job of JOBS) {
+    const turns: Record<string, readonly RecordedTurn[]> = {};
     const ends = new Set<string>();
     for (const [way, work] of Object.entries(WAYS)) {
       const runs: Cost[] = [];
@@ -56,15 +70,38 @@ async function main(args: readonly string[]): Promise<void> {
         const answer = await work(job, client);
         const { tokens, roundTrips, ms } = client;
         runs.push({ job: job.name, way, tokens, roundTrips, ms });
+        turns[way] = [...client.turns];
         ends.add(`${answer}\n${job.written ? await Deno.readTextFile(ws.file(job.written)) : ""}`);
       }
       const [, middle] = runs.toSorted((one, other) => one.ms - other.ms);
       if (middle !== undefined) costs.push(middle);
     }
     assert.equal(ends.size, 1, `the ways of "${job.name}" come to different ends`);
+    const { "tool by tool": calls = [], code = [] } = turns;
+    measured.push({ name: job.name, calls, code });
   }
-  if (args.includes("--json")) console.log(JSON.stringify(costs));
-  else print(costs);
+  const rows = await catalogIn(args);
+  const prices = rows && await costsOf(measured, { rows, recall: recallIn(args) });
+  if (args.includes("--json")) console.log(JSON.stringify({ costs, prices }));
+  else {
+    print(costs);
+    if (prices !== undefined) printPrices(prices);
+  }
+}
+
+/** Returns the tools of the catalog that the arguments name; undefined if they name none. */
+async function catalogIn(args: readonly string[]): Promise<readonly Row[] | undefined> {
+  const at = args.indexOf("--catalog");
+  if (at === -1) return undefined;
+  const rows = await rowsOf<Row>(args[at + 1] ?? "");
+  assert.ok(rows !== undefined, `There is no catalog at ${args[at + 1]}`);
+  return rows;
+}
+
+/** Returns the share of steps whose tool one search finds; by default as measured. */
+function recallIn(args: readonly string[]): number {
+  const at = args.indexOf("--recall");
+  return at === -1 ? RECALL : Number(args[at + 1]);
 }
 
 async function workspaceOf(): Promise<Workspace> {
@@ -87,6 +124,7 @@ class Counted {
   tokens = 0;
   roundTrips = 0;
   ms = 0;
+  turns: RecordedTurn[] = [];
   readonly #connection: Connection;
 
   constructor(connection: Connection) {
@@ -104,7 +142,7 @@ class Counted {
     await this.call("memory:delete_entities", { entityNames });
     // The next child for code is ready a moment after the last.
     await new Promise((resolve) => setTimeout(resolve, 500));
-    [this.tokens, this.roundTrips, this.ms] = [0, 0, 0];
+    [this.tokens, this.roundTrips, this.ms, this.turns] = [0, 0, 0, []];
   }
 
   /** Calls a meta-tool and returns its text. */
@@ -117,7 +155,10 @@ class Counted {
     const texts = (result.content as readonly { readonly text?: string }[])
       .map(({ text = "" }) => text);
     assert.ok(result.isError !== true, texts.join("\n"));
-    this.tokens += countTokens(JSON.stringify(params)) + countTokens(texts.join("\n"));
+    const written = countTokens(JSON.stringify(params));
+    const read = countTokens(texts.join("\n"));
+    this.turns.push({ tool: String(args.tool ?? name), written, read });
+    this.tokens += written + read;
     return texts[0] ?? "";
   }
 }
@@ -158,6 +199,27 @@ function print(costs: readonly Cost[]): void {
   console.log("| job | way | tokens | round trips | time |\n| --- | --- | --- | --- | --- |");
   for (const { job, way, tokens, roundTrips, ms } of costs) {
     console.log(`| ${job} | ${way} | ${tokens} | ${roundTrips} | ${ms.toFixed(0)} ms |`);
+  }
+}
+
+/** Prints each price, and in brackets its ratio to that of all tools listed. */
+function printPrices(prices: readonly WayCost[]): void {
+  const groups = Map.groupBy(prices, ({ servers }) => servers);
+  console.log("\n| servers | tools | way | with a prompt cache | without |");
+  console.log("| --- | --- | --- | --- | --- |");
+  for (const [servers, all] of groups) {
+    for (const { tools, listed, way, cached, uncached } of all) {
+      // The ways of a host that defers tools compare with all tools deferred.
+      const base = all.find((one) =>
+        one.way === (way.includes("deferred") ? "full_proxy, deferred" : "full_proxy")
+      );
+      const cell = (cost: number, of = 0) =>
+        `${Math.round(cost).toLocaleString("en-US")} (${(cost / of).toFixed(2)})`;
+      console.log(
+        `| ${servers} | ${tools} (${listed.toLocaleString("en-US")} tokens) | ${way} | ` +
+          `${cell(cached, base?.cached)} | ${cell(uncached, base?.uncached)} |`,
+      );
+    }
   }
 }
 

@@ -25,6 +25,7 @@ import { helloOf } from "../gateway/hello.ts";
 import type { Hello } from "../protocol/connection.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { Servers, type ServersHost } from "../servers/lists/servers.ts";
+import type { ToolNames } from "../servers/lists/tool_names.ts";
 import { Backlog } from "../io/backlog.ts";
 import { stampAt } from "../io/place.ts";
 import { privateFolder } from "../io/private_files.ts";
@@ -113,7 +114,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();
-  if (options.stays) await app.recallInstructions();
+  if (options.stays) await Promise.all([app.recallInstructions(), app.recallNames()]);
   app.sweep();
   return app;
 }
@@ -251,6 +252,7 @@ export class App
   #path: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
   #memory: Promise<UseMemory> | undefined;
+  #toolNames: ToolNames | undefined;
   #workflow: Promise<Workflow> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
@@ -422,6 +424,11 @@ export class App
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
+  /** Writes the names of tools, for the instructions that the next process writes. */
+  async keepNames(): Promise<void> {
+    if (this.#namesTools()) await (await this.#names()).keep();
+  }
+
   /** The name and the version of the client, if all clients have the same ones. */
   get onlyClient(): JsonObject | undefined {
     const infos = this.openGateway?.clients.infos ?? [];
@@ -451,6 +458,7 @@ export class App
       : {};
     return helloOf(this.servers.shownStates(), {
       ...gateway,
+      tools: this.#namesTools() ? this.#toolNames?.atHand() : undefined,
       metaTools,
       isStateless,
       ofServers,
@@ -477,6 +485,29 @@ export class App
       const text = await pins.instructionsOf(identity).catch(() => undefined);
       if (text !== undefined) this.servers.recall(name, text);
     }
+  }
+
+  /** Reads the names of tools that an earlier process wrote, if the instructions may contain them. */
+  async recallNames(): Promise<void> {
+    // Without any, a new home would have their code loaded before the first answer.
+    if (!this.#namesTools() || stampAt(`${this.config().home}/names`) === undefined) return;
+    await (await this.#names()).recall();
+  }
+
+  async #names(): Promise<ToolNames> {
+    const { ToolNames } = await import("../servers/lists/tool_names.ts");
+    return this.#toolNames ??= new ToolNames(this);
+  }
+
+  /**
+   * Returns whether the instructions name tools: a client needs `call` for them. If clients have
+   * tool sets, PML does not know yet which tools exist for this one.
+   */
+  #namesTools(): boolean {
+    const { gateway, narrowing } = this.config();
+    // guard: names-toolset
+    if (narrowing?.toolsetFor !== undefined) return false;
+    return listedMetaTools(gateway).includes("call");
   }
 
   /** Returns the pins: servers and tools as they were first seen, or approved. */
@@ -513,6 +544,7 @@ export class App
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(ending("go on"));
+    if (this.parts.stays) await this.keepNames();
     this.spare?.[Symbol.dispose]();
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();

@@ -128,7 +128,14 @@ class AppGatewayHost implements GatewayHost {
   }
 
   async search(...query: Parameters<GatewayHost["search"]>): Promise<SearchAnswer> {
-    return await (await this.#app.finder()).search(...query);
+    const answer = await (await this.#app.finder()).search(...query);
+    // Many clients end PML without waiting for it.
+    if (this.#app.parts.stays) await this.#app.keepNames();
+    return answer;
+  }
+
+  async recent(): Promise<readonly ToolId[]> {
+    return (await this.#app.memory()).lately();
   }
 
   judge(id: ToolId): Verdict {

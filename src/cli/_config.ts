@@ -97,7 +97,7 @@ async function showConfig(at: CommandContext): Promise<Shown> {
       ...ruleLines(app),
       ...warnings.map((warning) => `warning: ${visible(warning, 400)}`),
       "",
-      costsText(tokens),
+      costsText(tokens, app.config().gateway.exposure),
     ].join("\n"),
   };
 }

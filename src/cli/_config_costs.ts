@@ -7,6 +7,7 @@
 import type { App } from "../app/app.ts";
 import { type AnswerCost, Costs } from "./costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
+import type { Exposure } from "../config/exposure.ts";
 import { presets } from "../config/presets.ts";
 import { defined } from "../core/json.ts";
 
@@ -32,8 +33,53 @@ export interface AllCosts {
   /** The number of tools that no deny rule matches, and of their servers. */
   readonly catalog: { readonly servers: number; readonly tools: number };
   readonly modes: readonly ModeCost[];
+  readonly fit: ModeFit;
   readonly search: AnswerCost;
   readonly schema: AnswerCost;
+}
+
+/**
+ * The tokens of a list of all tools up to which `full_proxy` costs less than `meta_only`, with a
+ * prompt cache and without. They were measured by billing recorded sessions turn by turn.
+ */
+export const BREAK_EVEN = { cached: 3_400, uncached: 7_000 } as const;
+
+/** Which mode costs less with the present tools. */
+export interface ModeFit {
+  /** The mode; `cache` if that depends on the prompt cache of the client. */
+  readonly mode: "full_proxy" | "meta_only" | "cache";
+  readonly full_proxy: number;
+  readonly meta_only: number;
+  readonly break_even: typeof BREAK_EVEN;
+}
+
+/** Compares the lists of all tools and of the meta-tools. */
+export async function fitOf(app: App, costs = new Costs(app)): Promise<ModeFit> {
+  const { gateway } = app.config();
+  const { tokens: full_proxy } = await costs.list({ ...gateway, exposure: "full_proxy" });
+  const { tokens: meta_only } = await costs.list({ ...gateway, exposure: "meta_only" });
+  const { cached, uncached } = BREAK_EVEN;
+  const mode = full_proxy <= cached ? "full_proxy" : full_proxy <= uncached ? "cache" : "meta_only";
+  return { mode, full_proxy, meta_only, break_even: BREAK_EVEN };
+}
+
+/** Returns which mode costs less, in one line with the command that switches to it. */
+export function fitText(
+  { mode, full_proxy, meta_only, break_even: { cached, uncached } }: ModeFit,
+  exposure: Exposure,
+): string {
+  const about = (tokens: number) => formatNumber(Math.round(tokens / 100) * 100);
+  const preset = mode === "cache" && exposure === "full_proxy" || mode === "meta_only"
+    ? "meta_only"
+    : "full_proxy";
+  const lists = `Listing all tools costs about ${about(full_proxy)} tokens, the meta-tools ` +
+    about(meta_only);
+  const why = {
+    full_proxy: `full_proxy costs less, up to ${formatNumber(cached)}`,
+    cache: `full_proxy costs less without a prompt cache, meta_only with one`,
+    meta_only: `meta_only costs less, from ${formatNumber(uncached)} in every client`,
+  }[mode];
+  return `${lists}: ${why}${preset === exposure ? "" : ` (\`pml config --preset ${preset}\`)`}`;
 }
 
 /** Measures the present settings and each preset, with the tools that are known. */
@@ -53,13 +99,17 @@ export async function measure(app: App): Promise<AllCosts> {
     estimated: true,
     catalog: countOf(app),
     modes,
+    fit: await fitOf(app, costs),
     search: await costs.search(),
     schema: await costs.schema(),
   };
 }
 
 /** Returns a table of the costs, with the costs of answers below it. */
-export function costsText({ catalog, modes, search, schema }: AllCosts): string {
+export function costsText(
+  { catalog, modes, fit, search, schema }: AllCosts,
+  exposure: Exposure,
+): string {
   const { servers, tools } = catalog;
   const rows = [
     ["", "tools", "tokens", "saves", "with a query"],
@@ -80,6 +130,7 @@ export function costsText({ catalog, modes, search, schema }: AllCosts): string 
     ...aligned(rows),
     answer("search", search),
     answer("schema", schema),
+    `  ${fitText(fit, exposure)}`,
   ].join("\n");
 }
 

@@ -358,11 +358,10 @@ Deno.test("pml config reports invalid values, and shows the planned change as JS
   await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
 });
 
-Deno.test("recommended() weighs all tools against a search, the client's limit and the intent", () => {
+Deno.test("recommended() weighs all tools against the break-even, the client's limit and the intent", () => {
   const said = { client: "other", planned: 0, intent: undefined } as const;
   const costs = (tools: number, tokens: number) => ({
     catalog: { servers: 3, tools },
-    search: { count: 1, median: 600, p95: 800 },
     modes: [
       { name: "meta_only", tools: 4, tokens: 500, saves: 0.9 },
       { name: "full_proxy", tools, tokens, saves: 0 },
@@ -371,7 +370,8 @@ Deno.test("recommended() weighs all tools against a search, the client's limit a
   const of = (...[from, more]: [ReturnType<typeof costs>, object?]) =>
     recommended(from, { ...said, ...more });
   assert.equal(of(costs(8, 900)).name, "full_proxy");
-  assert.equal(of(costs(8, 1_101)).name, "meta_only");
+  assert.equal(of(costs(8, 3_400)).name, "full_proxy");
+  assert.equal(of(costs(8, 3_401)).name, "meta_only");
   assert.equal(of(costs(0, 0)).name, "full_proxy");
   assert.match(of(costs(8, 900), { planned: 10 }).why, /138 tools of 13 servers cost 14,900/);
   assert.equal(of(costs(8, 900), { planned: 10 }).name, "meta_only");

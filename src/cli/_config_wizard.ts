@@ -10,7 +10,7 @@ import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
-import { type AllCosts, costsText, formatNumber, measure } from "./_config_costs.ts";
+import { type AllCosts, BREAK_EVEN, costsText, formatNumber, measure } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
 import { presetPlan } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
@@ -54,7 +54,7 @@ export async function wizard(
   // A server that did not answer counts as planned.
   const planned = servers - own(app).filter(({ tools }) => tools > 0).length;
   const costs = await measure(app);
-  tell(`\n${costsText(costs)}\n`);
+  tell(`\n${costsText(costs, app.config().gateway.exposure)}\n`);
   const { name, why } = recommended(costs, { client, planned, intent: app.config().intent });
   // `recommended` names only presets
   const preset = (await presets()).find((one) => one.name === name) as Preset;
@@ -65,27 +65,24 @@ export async function wizard(
 
 /** Returns the preset that fits, and why. */
 export function recommended(
-  { catalog, modes, search }: Pick<AllCosts, "catalog" | "modes" | "search">,
+  { catalog, modes }: Pick<AllCosts, "catalog" | "modes">,
   { client, planned, intent }: WizardAnswers,
 ): { readonly name: string; readonly why: string } {
   const costOf = (preset: string) => modes.find(({ name }) => name === preset)?.tokens ?? 0;
   const tools = catalog.tools + planned * TYPICAL.tools;
   const tokens = costOf("full_proxy") + planned * TYPICAL.tokens;
-  const cost = costOf("meta_only") + search.median;
   const most = TOOLS_MAX[client] ?? Infinity;
   const all = `all ${formatNumber(tools)} tools of ${catalog.servers + planned} servers`;
-  if (tokens <= cost && tools <= most) {
-    const why = `${all} cost ${
-      formatNumber(tokens)
-    } tokens, no more than the meta-tools and one search`;
+  const limit = formatNumber(BREAK_EVEN.cached);
+  if (tokens <= BREAK_EVEN.cached && tools <= most) {
+    const why = `${all} cost ${formatNumber(tokens)} tokens, no more than the ${limit} up to ` +
+      "which it costs less to list all";
     return { name: "full_proxy", why };
   }
   const against = tools > most
     ? `${all} are more than the ${most} that ${client} was reported to take`
-    : `${all} cost ${
-      formatNumber(tokens)
-    } tokens in every session, the meta-tools and one search ` +
-      formatNumber(cost);
+    : `${all} cost ${formatNumber(tokens)} tokens in every session. Up to ${limit} it costs less ` +
+      "to list all";
   return intent === undefined
     ? { name: "meta_only", why: against }
     : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };

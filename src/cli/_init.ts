@@ -10,6 +10,7 @@ import type { ClientName } from "../config/clients.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { allowedLine } from "../config/shown.ts";
 import { FILE_NAME } from "../config/workspace.ts";
+import { defined } from "../core/json.ts";
 import {
   chosenClients,
   type ClientSetup,
@@ -23,6 +24,7 @@ import {
 import { allowTools, askState } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { fitOf, fitText, type ModeFit } from "./_config_costs.ts";
 import { usage } from "./_failure.ts";
 import { CLOUD_KEY, saveKey } from "./_key.ts";
 import { make } from "./_import_file.ts";
@@ -83,19 +85,36 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     next.push(nextStep({ ...setup, isAllowed }, root));
     if (step === undefined && command !== undefined) hints.push(askOnceHint(setup, command));
   }
-  const offer = [...hints, ...await offered(asking, clients)];
+  const fit = await addHints(asking, { clients, hints });
   const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
   return {
-    value: { workspace: root, steps },
+    value: { workspace: root, steps, ...defined({ fit }) },
     text: linesOf(steps.slice(early)),
     note: [
       dry ? "Nothing was changed" : noteOf(steps),
       ...http ? [SERVE] : [],
       ...dry ? [] : next,
-      ...offer,
+      ...hints,
     ].join("\n"),
   };
+}
+
+/**
+ * Adds the hints about servers of clients, and about the mode that costs less with the tools that are
+ * known without starting a server. Returns the costs.
+ */
+async function addHints(
+  asking: SetupContext,
+  { clients, hints }: { readonly clients: readonly ClientName[]; readonly hints: string[] },
+): Promise<ModeFit | undefined> {
+  const { app, dry } = asking;
+  hints.push(...await offered(asking, clients));
+  if (dry || app.config().problem !== undefined) return undefined;
+  await app.servers.lists.prepareCached();
+  const fit = await fitOf(app);
+  hints.push(fitText(fit, app.config().gateway.exposure));
+  return fit;
 }
 
 /** Returns the line about a client that asks itself before each call of PML. */

@@ -25,6 +25,9 @@ export const META_TOOLS: readonly MetaTool[] = [
   "execute_code",
 ];
 
+/** The maximum number of queries of one `search`: each is a step of a task. */
+export const QUERIES_MAX = 8;
+
 /** The content of `tools/list`. */
 export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
 

@@ -28,9 +28,9 @@ const TEXTS: readonly (readonly [what: string, text: string, off: number])[] = [
   [
     "hits of a search",
     "issues:create_issue(owner: string, labels: string[], page_size?: integer): object " +
-    "[registry, asks, 0.93]\n  Create a new issue in a repository\n" +
+    "[asks, not installed]\n  Create a new issue in a repository\n" +
     "files:read_text_file(path: string, head?: number, tail?: number): string " +
-    "[builtin, runs, 0.41]\n  Read the whole of a text file\nmode: lexical",
+    "[asks]\n  Read the whole of a text file\nAlso: files:stat, files:write_text_file",
     0.1,
   ],
   ["code", tokensOf.toString(), 0.15],

@@ -36,6 +36,7 @@ interface SceneOptions {
   readonly problem?: PmlError;
   readonly search?: GatewayHost["search"];
   readonly showsPages?: boolean;
+  readonly recent?: readonly ToolId[];
 }
 
 const HYBRID: HybridOptions = {
@@ -99,14 +100,16 @@ export class Scene implements Disposable {
   }
 
   async list(settings: Partial<ExposureSettings>, query?: string): Promise<readonly JsonObject[]> {
-    const { denied = [], problem, search = this.#search, showsPages = false } = this.#options;
+    const { denied = [], problem, search = this.#search } = this.#options;
+    const { showsPages = false, recent } = this.#options;
     const judge = (id: ToolId): Verdict => {
       const kind = denied.includes(id) ? "deny" : "ask";
       return { kind, rule: "", source: "" };
     };
     const { servers, catalog, rendered } = this;
     const host = { servers, catalog, judge, problem: () => problem, search };
-    return await exposed({ ...SETTINGS, ...settings }, host, { rendered, query, showsPages });
+    const listed = { rendered, query, showsPages, recent };
+    return await exposed({ ...SETTINGS, ...settings }, host, listed);
   }
 
   async names(settings: Partial<ExposureSettings>, query?: string): Promise<string[]> {
@@ -128,7 +131,7 @@ export class Scene implements Disposable {
       server: { name: id.slice(0, 1), origin: "test" },
     })).filter(({ id, score }) => options.allowed?.(id) && score >= (options.threshold ?? 0))
       .slice(0, options.limit);
-    return Promise.resolve({ mode: "lexical", hits, unmet: [], isLoose: false });
+    return Promise.resolve({ mode: "lexical", hits, byQuery: [hits], unmet: [], isLoose: false });
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Describes whether a tool reads, writes or destroys, and the source of that claim.
+ * The marks of tools that destroy, and of tools that changed.
  *
  * @module
  */
@@ -13,10 +13,10 @@ export const CHANGED = "changed, not approved";
 export const CHANGED_HINT = `${CHANGED}: this is the approved definition, and a call asks the user`;
 
 /**
- * Returns `, read`, `, write` or `, destructive`, with `says` before it if only the server claims
- * it; "" if it is unknown. Models see it. No decision depends on it.
+ * Returns the mark of a tool that destroys, with `says` before it if only the server claims it; no
+ * mark for other tools. Models see it. No decision depends on it.
  */
-export function effectLabel(
+export function destructiveLabel(
   { annotations }: ToolDefinition,
   { isShipped = false, onlyReads }: {
     /** Whether its server ships with PML. */
@@ -24,16 +24,8 @@ export function effectLabel(
     /** Whether the sandbox allows a module only reads; undefined for other servers. */
     readonly onlyReads: boolean | undefined;
   },
-): string {
-  if (onlyReads) return ", read";
-  const claim = claimOf(objectOf(annotations));
-  if (claim === undefined) return onlyReads === undefined ? "" : ", write";
+): readonly string[] {
+  if (onlyReads || objectOf(annotations).destructiveHint !== true) return [];
   // Annotations of built-in servers are PML's own.
-  return isShipped ? `, ${claim}` : `, says ${claim}`;
-}
-
-function claimOf({ readOnlyHint, destructiveHint }: Readonly<Record<string, unknown>>) {
-  if (destructiveHint === true) return "destructive";
-  if (readOnlyHint === true) return "read";
-  return readOnlyHint === false || destructiveHint === false ? "write" : undefined;
+  return [isShipped ? "destructive" : "says destructive"];
 }

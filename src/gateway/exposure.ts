@@ -15,8 +15,8 @@ import type { ToolId } from "../core/tool_id.ts";
 import { appTools } from "../search/app_tools.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { Toolset } from "../protocol/toolset.ts";
+import type { Client } from "./_clients.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
-import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { Naming, RenderedLists } from "./rendered_lists.ts";
 import type { ExposureSettings } from "./options.ts";
@@ -31,6 +31,8 @@ export type ExposureHost = Pick<
 export interface ListedFor {
   readonly rendered: RenderedLists;
   readonly query?: string | undefined;
+  /** The tools that were used lately. Lists by an intent contain them. */
+  readonly recent?: readonly ToolId[];
   /** The tools that exist for the client; undefined for all. */
   readonly toolset?: Toolset | undefined;
   /** Whether the client shows pages: then it gets the tools with pages, and those for pages alone. */
@@ -56,9 +58,15 @@ export function listsServers(
   return showsPages === true || hasUnderlying(optionsOf(settings), queryOf(settings, query));
 }
 
+/** Returns whether a list with these settings has the tools that match a query or the intent. */
+export function isByQuery(settings: ExposureSettings, query: string | undefined): boolean {
+  const { exposeUnderlyingTools, applySemanticFilter } = optionsOf(settings);
+  return exposeUnderlyingTools && applySemanticFilter && queryOf(settings, query) !== undefined;
+}
+
 /**
  * Returns the listed tools, in a fixed order: meta-tools, whitelist and tools with pages by id,
- * others by rank, tools for pages alone by id.
+ * tools that were used lately by id, others by rank, tools for pages alone by id.
  */
 export async function exposed(
   settings: ExposureSettings,
@@ -72,8 +80,7 @@ export async function exposed(
   const tools = await underlying(options, { ...listed, host, query, naming });
   const ownTools = tools.map((entry) => listed.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[]; // as they came
-  // The line of servers is built after their lists were requested, so that it is current.
-  const all = metaTools(serverLine(host.servers.shownStates()), settings.batchMax);
+  const all = metaTools(settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...ownTools] as unknown as JsonObject[];
 }
@@ -104,6 +111,7 @@ function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOpti
         ...NOTHING,
         exposeUnderlyingTools: true,
         maxUnderlyingTools: semantic.most,
+        whitelistedTools: hybrid.whitelistedTools,
         semanticThreshold: semantic.threshold,
       };
     case "hybrid":
@@ -185,11 +193,21 @@ async function ofModels(
   if (!applySemanticFilter) return filled(always, listable, { ...options, cost });
   const threshold = options.semanticThreshold;
   const best = await fitting(listable, selection, { limit: most, threshold });
-  const taken = filled(always, best, { ...options, cost });
+  const recent = recentOf(listable, selection);
+  const taken = filled(always, new Set([...recent, ...best]), { ...options, cost });
   if (taken.length >= most || best.length < most) return taken;
   // Some tools were too large, so tools with lower scores may use the remaining tokens.
   const more = await fitting(listable, selection, { limit: Infinity, threshold });
-  return filled(always, new Set([...best, ...more]), { ...options, cost });
+  return filled(always, new Set([...recent, ...best, ...more]), { ...options, cost });
+}
+
+/** Returns the tools that were used lately, by id: an intent names few of those that work needs. */
+function recentOf(
+  listable: readonly CatalogEntry[],
+  { recent }: Selection,
+): readonly CatalogEntry[] {
+  const ids = new Set(recent);
+  return listable.filter(({ id }) => ids.has(id));
 }
 
 /** Returns the tools that match the query, the best first. */
@@ -225,4 +243,30 @@ function filled(
     chosenTools.push(entry);
   }
   return chosenTools;
+}
+
+/**
+ * The tools that were used lately, as each connection got them with its first list: a list that
+ * changes with every call would cost the client its prompt cache.
+ */
+export class RecentTools {
+  readonly #host: Pick<GatewayHost, "recent">;
+  readonly #byOwner = new WeakMap<object, Promise<readonly ToolId[]>>();
+
+  /** Takes the host. It is asked with the first list of each connection. */
+  constructor(host: Pick<GatewayHost, "recent">) {
+    this.#host = host;
+  }
+
+  /** Returns the tools of a client: those of its party if it lives for one request. */
+  of({ peer, party }: Pick<Client, "peer" | "party">): Promise<readonly ToolId[]> {
+    const owner = peer.isBrief === true ? party : peer;
+    const cached = this.#byOwner.get(owner);
+    if (cached !== undefined) return cached;
+    const tools = this.#host.recent();
+    this.#byOwner.set(owner, tools);
+    // The next list asks again after a failure.
+    tools.catch(() => this.#byOwner.delete(owner));
+    return tools;
+  }
 }

@@ -13,7 +13,8 @@ import {
   type Shelves,
   tools,
 } from "./_exposure_scene_test.ts";
-import { bareTools } from "./exposure.ts";
+import type { ClientPeer } from "../protocol/connection.ts";
+import { bareTools, RecentTools } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 
 /** The listed tools, in order. `meta` represents the meta-tools. */
@@ -312,4 +313,53 @@ Deno.test("the address of a page contains its server, unless names have no prefi
   };
   assert.deepEqual(await metaOf(true), { ui: { resourceUri: "ui://a/app" } });
   assert.deepEqual(await metaOf(false), { ui: { resourceUri: "ui://app" } });
+});
+
+Deno.test("lists by an intent also have the whitelist and the tools that were used lately", async () => {
+  const recent = [toolId("c", "one"), toolId("a", "two")];
+  using scene = new Scene(ABC, { scores: FITS, recent, denied: ["a:two"] });
+  const semantic = { exposure: "semantic" } as const;
+  assert.deepEqual(await scene.names(semantic, "it"), [...META, "c__one", "b__two", "a__one"]);
+  assert.deepEqual(await scene.names(semantic), META, "without an intent");
+  const listed = { ...hybrid({ whitelistedTools: patterns("b:one") }), ...semantic };
+  assert.deepEqual(await scene.names(listed, "it"), [
+    ...META,
+    "b__one",
+    "c__one",
+    "b__two",
+    "a__one",
+  ]);
+  const few = hybrid({ maxUnderlyingTools: 1, semanticThreshold: 0.9 });
+  assert.deepEqual(await scene.names(few, "it"), [...META, "c__one"]);
+  assert.deepEqual(await scene.names({ exposure: "meta_only" }, "it"), META);
+});
+
+function clientOf(isBrief: boolean, party: object) {
+  // Members that the test does not use are left out.
+  return { peer: { isBrief } as ClientPeer, party };
+}
+
+Deno.test("the tools that were used lately stay the same for a connection", async () => {
+  let count = 0;
+  const recent = new RecentTools({
+    recent: () => Promise.resolve([toolId("s", `t${++count}`)]),
+  });
+  const [one, other] = [clientOf(false, {}), clientOf(false, {})];
+  assert.deepEqual(await recent.of(one), ["s:t1"]);
+  assert.deepEqual(await recent.of(other), ["s:t2"]);
+  assert.deepEqual(await recent.of(one), ["s:t1"]);
+  // Clients that live for one request share a party.
+  const party = {};
+  assert.deepEqual(await recent.of(clientOf(true, party)), ["s:t3"]);
+  assert.deepEqual(await recent.of(clientOf(true, party)), ["s:t3"]);
+});
+
+Deno.test("a failure to read the use of tools is tried again with the next list", async () => {
+  let count = 0;
+  const recent = new RecentTools({
+    recent: () => ++count === 1 ? Promise.reject(new Error("broken")) : Promise.resolve([]),
+  });
+  const client = clientOf(false, {});
+  await assert.rejects(recent.of(client), /broken/);
+  assert.deepEqual(await recent.of(client), []);
 });

@@ -123,10 +123,10 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     }
     const memory = await this.#host.memory();
     const answer = await this.#search.search(query, { ...options, memory });
-    memory.searched(actor, {
-      query: [query].flat().join(" "),
-      tools: answer.hits.map(({ id }) => id),
-    });
+    for (const [at, text] of [query].flat().entries()) {
+      const tools = (answer.byQuery[at] ?? []).map(({ id }) => id);
+      memory.searched(actor, { query: text, tools });
+    }
     return answer;
   }
 

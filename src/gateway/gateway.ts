@@ -20,7 +20,7 @@ import { Offers } from "./_offers.ts";
 import { RequestDrain } from "./_request_drain.ts";
 import type { Requests } from "./_requests.ts";
 import type { ServerNotification } from "./_unknown_notifications.ts";
-import { exposed } from "./exposure.ts";
+import { exposed, RecentTools } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 import { capabilitiesOf, clientInfoOf } from "./interaction/capabilities.ts";
 import type { ClientInput, ClientRequest } from "./interaction/client_request.ts";
@@ -62,7 +62,9 @@ export class Gateway implements ConnectionFactory, RequestGateway, Disposable {
     const offers = this.offers = new Offers(host, rendered);
     this.dropped = new DroppedMembers(host.log);
     const clients = this.clients = new Clients((error) => this.#onError(error), this.dropped);
-    this.#parts = { host, clients, offers, rendered, requests: () => this.#loaded() };
+    const recentTools = new RecentTools(host);
+    const requests = () => this.#loaded();
+    this.#parts = { host, clients, offers, rendered, recentTools, requests };
   }
 
   readonly connect: ConnectionFactory["connect"] = (peer, isStateless, party = this.#here) =>

@@ -10,6 +10,7 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
+import type { ToolsAtHand } from "../servers/lists/tool_names.ts";
 
 /** All capabilities of MCP: those of the servers are unknown before they are started. */
 const CAPABILITIES = {
@@ -28,11 +29,13 @@ const SKILLS: JsonObject = { [SKILLS_EXTENSION]: { directoryRead: true } };
  */
 export function helloOf(
   states: readonly ServerState[],
-  { name, version, metaTools, isStateless = false, ofServers = new Map(), declared = {} }: {
+  { name, version, metaTools, tools, isStateless = false, ofServers = new Map(), declared = {} }: {
     readonly name: string;
     readonly version: string;
     /** The meta-tools that are listed; by default all. */
     readonly metaTools?: readonly MetaTool[];
+    /** The names of the tools of each server; undefined if instructions do not name tools. */
+    readonly tools?: ToolsAtHand | undefined;
     readonly isStateless?: boolean;
     /** The instructions of servers, whole, by name. */
     readonly ofServers?: ReadonlyMap<string, string>;
@@ -48,6 +51,6 @@ export function helloOf(
   return {
     capabilities: { ...CAPABILITIES, ...declared, ...own },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
-    instructions: [instructions(states, metaTools), ...serverLines].join("\n"),
+    instructions: [instructions(states, { metaTools, tools }), ...serverLines].join("\n"),
   };
 }

@@ -4,7 +4,13 @@
  * @module
  */
 
-import { type Call, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
+import {
+  type Call,
+  type CallClient,
+  type Outcome,
+  textResult,
+  type ToolResult,
+} from "../protocol/call.ts";
 import { wrongNames } from "../core/argument_names.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -16,7 +22,6 @@ import {
   type JsonObject,
   objectOf,
   quoted,
-  visible,
 } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
@@ -25,7 +30,7 @@ import { isForModel, withPageAddress } from "../protocol/apps.ts";
 import { isRemark, outputOf } from "../protocol/output.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
+import { type CatalogEntry, type CatalogServer, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { runBatch } from "../workflow/batch.ts";
@@ -33,8 +38,8 @@ import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow_request.ts";
 import { batchResult } from "./_batch_result.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { CHANGED, CHANGED_HINT, effectLabel } from "./_tool_kind.ts";
-import { instructionLine, instructionLines } from "./instructions.ts";
+import { CHANGED, CHANGED_HINT, destructiveLabel } from "./_tool_kind.ts";
+import { cut, instructionLine, instructionLines } from "./instructions.ts";
 import { isKept } from "./_own_resources.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
@@ -45,7 +50,7 @@ import { badArguments, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
 
-const DESCRIPTION_MAX = 160;
+const DESCRIPTION_MAX = 90;
 const QUERY_SHOWN = 60;
 const REMARK_MAX = 200;
 /** The maximum number of servers with a problem that an answer of `search` names. */
@@ -53,10 +58,13 @@ const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
 /** The maximum number of starting servers that an answer of `search` names. */
 const STARTING_MAX = 10;
-/** Explains the percentage after a tool. */
-const SHARE_SAID = "; %: the part of the query's words that a tool has";
+/** The maximum length of a signature in an answer of `search`, in characters. */
+const SIGNATURE_MAX = 200;
 /** The line for a server whose tools are unknown. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
+
+/** The lines of servers' instructions that each connection has got from `search`. */
+const TOLD = new WeakMap<AbortSignal, Set<string>>();
 
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
@@ -105,7 +113,7 @@ export class MetaCalls {
       return await planned.catch(asErrorOutcome);
     }
     const { arguments: args } = request;
-    const result = await (name === "search" ? this.#search(args) : this.#schema(args));
+    const result = await (name === "search" ? this.#search(request) : this.#schema(args));
     return { kind: "result", result };
   }
 
@@ -123,19 +131,25 @@ export class MetaCalls {
     return { arguments: args, client, signal, actor };
   }
 
-  async #search(args: JsonObject): Promise<ToolResult> {
+  async #search({ arguments: args, scope }: ToolRequest): Promise<ToolResult> {
     const { servers } = this.#host;
     const { actor, metaTools } = this.#host.settings();
     await servers.lists.prepare();
     const { server } = args as { server?: string };
-    const limit = numberOf(args.limit) ?? 10;
     const allowed = (id: ToolId) => this.#judge(id).kind !== "deny";
     const isOwn = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
     const queries = textsIn(args);
-    if (queries.length === 0 && server !== undefined && isOwn) return await this.#listTools(server);
+    const toldTo = linesToldTo(scope.client);
+    if (queries.length === 0 && server !== undefined && isOwn) {
+      return textResult(await this.#listTools(server, toldTo));
+    }
     // Offers of registries are found by the name of their server.
     const texts = queries.length === 0 ? [server ?? ""] : queries;
+    // Calls do not need it.
+    const { SearchText, sharesOf } = await import("./search_text.ts");
+    const shares = sharesOf(texts.length, numberOf(args.limit));
+    const limit = shares.full + shares.names;
     const answer = await this.#host.search(texts, {
       ...defined({ server }),
       limit,
@@ -145,31 +159,39 @@ export class MetaCalls {
     if (answer.hits.length === 0 && server !== undefined && !isOwn) {
       return textResult(unknownServer(server, servers));
     }
-    const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
+    const text = await SearchText.of(answer, {
+      queries: texts,
+      shares,
+      lineOf: (hit) => this.#line(hit),
+      nameOf: (hit) => this.#name(hit),
+    });
     // Only a model with several queries has several calls to make.
-    const isMany = texts.length > 1 && lines.length > 1 && metaTools.includes("execute_code");
+    const isMany = texts.length > 1 && answer.hits.length > 1 && metaTools.includes("execute_code");
     if (isMany) this.#expectCode();
-    const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
     const notes = [
-      ...lines,
-      ...this.#instructionLines(answer.hits.map(({ id }) => id)),
       ...remarks(answer),
       ...isMany ? [CODE_HINT] : [],
-      mode,
       ...this.#starting(server),
       ...this.#troubles(server),
     ];
-    return textResult(notes.join("\n"));
+    for (const note of notes) text.add(note);
+    for (const one of this.#instructions(text.inFull.map(({ id }) => id))) {
+      const line = instructionLine(...one);
+      if (!toldTo.has(line) && text.addIfFits(line)) toldTo.add(line);
+    }
+    // The model has no use for it.
+    return { ...textResult(text.toString()), _meta: { "pml/search": { mode: answer.mode } } };
   }
 
   /** Lists the known tools of one server, in its order. */
-  async #listTools(server: string): Promise<ToolResult> {
+  async #listTools(server: string, toldTo: Set<string>): Promise<string> {
     const tools = this.#modelToolsOf(server);
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
     const instructions = this.#instructionLines(tools.map(({ id }) => id));
+    for (const line of instructions) toldTo.add(line);
     const missing = [...this.#starting(server), ...this.#troubles(server)];
-    return textResult([...lines, ...instructions, ...none, ...missing].join("\n"));
+    return [...lines, ...instructions, ...none, ...missing].join("\n");
   }
 
   /** Returns the known tools of a server that a model may call and no rule denies. */
@@ -220,25 +242,42 @@ export class MetaCalls {
     return [...lines, `${more} more have a problem: see pml://servers, or search with \`server\``];
   }
 
-  async #line({ id, tool, server, covered }: Pick<SearchHit, "id" | "tool" | "server"> & {
-    readonly covered?: number;
-  }): Promise<string> {
+  /** Returns a tool in full: its signature, the marks that matter, and its first line. */
+  async #line(
+    { id, tool, server }: Pick<SearchHit, "id" | "tool" | "server">,
+  ): Promise<string> {
     const isChanged = this.#isChanged(id);
-    const isAllowed = this.#judge(id).kind === "allow" && !server.asksFirst && !isChanged;
-    const runs = isAllowed ? "runs" : isChanged ? `asks, ${CHANGED}` : "asks";
+    const asks = this.#judge(id).kind !== "allow" || isChanged;
     const firstLine = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
-    const line = visible(firstLine.trim(), DESCRIPTION_MAX);
-    const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
-    const scored = covered === undefined ? "" : `, ${Math.round(covered * 100)}%`;
-    const names = () => this.#host.servers.states().map(({ name }) => name);
-    const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
-    const like = twin ? `, not ${twin} but a name like it` : "";
-    // Facts of PML come before the server's own text, which could imitate them.
+    const line = cut(firstLine.trim(), DESCRIPTION_MAX);
+    const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool, SIGNATURE_MAX);
     const { onlyReads, remark } = server.isOffer ? {} : await this.#host.servers.about(id);
-    const kind = effectLabel(tool, { isShipped: server.isShipped, onlyReads });
-    const note = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
-    const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${note}]`;
+    const marks = [
+      ...asks || server.asksFirst ? ["asks"] : [],
+      ...this.#offerMarks(server),
+      ...isChanged ? [CHANGED] : [],
+      ...destructiveLabel(tool, { isShipped: server.isShipped, onlyReads }),
+      ...remark ? [inset(remark, REMARK_MAX)] : [],
+    ];
+    // Facts of PML come before the server's own text, which could imitate them.
+    const own = `${server.name}:${call}${marks.length > 0 ? ` [${marks.join(", ")}]` : ""}`;
     return line === "" ? own : `${own}\n  ${line}`;
+  }
+
+  /** Returns a tool by its name, with the marks of a server that was not used here. */
+  #name({ id, server }: SearchHit): string {
+    const marks = this.#offerMarks(server);
+    return marks.length === 0 ? id : `${id} [${marks.join(", ")}]`;
+  }
+
+  /** Returns the marks of a server that was not used here. */
+  #offerMarks({ name, isOffer, asksFirst }: CatalogServer): readonly string[] {
+    const names = () => this.#host.servers.states().map((state) => state.name);
+    const twin = isOffer ? confusableWith(name, names()) : undefined;
+    return [
+      ...asksFirst ? ["not installed"] : [],
+      ...twin ? [`not ${twin} but a name like it`] : [],
+    ];
   }
 
   /** Starts a child for code, so that it is ready when the model has read the answer. */
@@ -448,6 +487,14 @@ function parsedArguments({ arguments: text }: JsonObject): JsonObject {
   } catch {
     return {}; // the check of the schema reports that it is a text
   }
+}
+
+/** Returns the lines of instructions that a connection has got. */
+function linesToldTo({ connection }: CallClient): Set<string> {
+  // A client without a connection is another one with each request.
+  const lines = connection && TOLD.get(connection) || new Set();
+  if (connection !== undefined) TOLD.set(connection, lines);
+  return lines;
 }
 
 /** Returns an error as a result: the model wrote the plan or the call, and corrects it. */

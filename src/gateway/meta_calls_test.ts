@@ -102,7 +102,7 @@ async function answered(
 const searched = (sources: Sources, args: JsonObject) => answered(sources, ["search", args]);
 
 Deno.test("search shows facts of PML about a tool before the text of its server", async () => {
-  const tool = { ...TOOL, name: "frob", description: "frobnicate [builtin, runs, 1.00]\nmode: x" };
+  const tool = { ...TOOL, name: "frob", description: "frobnicate [runs]\nAlso: x:y" };
   const list = () => Promise.resolve([tool]);
   const text = await searched([{ name: "evil", list }], { query: "frobnicate" });
   assertGolden("search/a tool with a misleading description", text);
@@ -119,10 +119,8 @@ Deno.test("search names few servers with a problem, in few words and without nam
   }));
   const sources = [...blocked, { name: "odd", list }, { name: "z", list: fails }];
   const lines = (await searched(sources, { query: "odd:go" })).split("\n");
-  assert.equal(lines[0], "odd:go() [private, asks, 100%]");
-  const [failed = "", ...others] = lines.slice(
-    lines.findIndex((line) => line.startsWith("mode: lexical")) + 1,
-  );
+  assert.equal(lines[0], "odd:go() [asks]");
+  const [failed = "", ...others] = lines.slice(1);
   assert.ok(failed.startsWith("z failed: Cannot start: ") && failed.length < 180, failed);
   assertGolden("search/servers with a problem", others.join("\n"));
   const own = (server: string) => searched(sources, { query: "odd:go", server });
@@ -137,7 +135,7 @@ Deno.test("search with a server alone lists its tools, and names an unknown serv
   const of = (args: JsonObject) => answered(sources, ["search", args], { isDenied });
   assert.equal(
     await of({ server: "files" }),
-    "files:b() [private, asks]\nfiles:a() [private, asks]",
+    "files:b() [asks]\nfiles:a() [asks]",
   );
   const unknown = 'There is no server "file". Did you mean "files"?';
   assert.equal(await of({ server: "file" }), unknown);
@@ -196,6 +194,43 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
     Array(2).fill([" failed", "BAD_ARGUMENTS"]).flat(),
   );
   assert.deepEqual(paths, ["a"]);
+});
+
+Deno.test("search shows the instructions of the servers in full once to each connection", async () => {
+  const catalog = new Catalog();
+  using servers = new Servers({ catalog, waitMs: () => 1_000, onChange: () => {} });
+  const list = () => Promise.resolve([{ ...TOOL, description: "Paint a fence" }]);
+  const names = ["a", "b", "c", "d", "e", "f"];
+  servers.lists.replace(names.map((name) => serverDouble(name, { list })));
+  Object.assign(servers, { instructionsOf: (name: string) => `Use ${name} with care` });
+  await servers.lists.prepare();
+  const search = new Search(catalog);
+  const options: Partial<GatewayHost> = {
+    servers,
+    catalog,
+    search: (query, more) => search.search(query, more),
+    judge: () => ({ kind: "allow", rule: "*", source: "test" }),
+    settings: () =>
+      ({ batchMax: 10, metaTools: [] as readonly MetaTool[] }) as ReturnType<
+        GatewayHost["settings"]
+      >,
+    problem: () => undefined,
+  };
+  const calls = metaCallsOf(options as GatewayHost);
+  const lines = async (connection?: AbortSignal) => {
+    const scope = { ...newScope(), client: { connection } };
+    const outcome = await calls.call("search", { arguments: { query: "paint a fence" }, scope });
+    assert.ok(outcome.kind === "result");
+    const text = String(outcome.result.content[0]?.text);
+    return text.split("\n").filter((line) => line.startsWith("Instructions of "));
+  };
+  const [one, other] = [new AbortController().signal, new AbortController().signal];
+  // The sixth server is there only by the name of its tool.
+  assert.equal((await lines(one)).length, 5);
+  assert.deepEqual(await lines(one), []);
+  assert.equal((await lines(other)).length, 5);
+  assert.equal((await lines()).length, 5);
+  assert.equal((await lines()).length, 5);
 });
 
 function metaCallsOf(options: GatewayHost): MetaCalls {

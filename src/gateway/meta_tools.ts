@@ -4,7 +4,7 @@
  * @module
  */
 
-import { META_TOOLS, type MetaTool } from "../config/exposure.ts";
+import { META_TOOLS, type MetaTool, QUERIES_MAX } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
@@ -18,10 +18,13 @@ export function isMetaTool(name: string): name is MetaTool {
 /** The maximum number of tools that one `schema` request may name. */
 export const SCHEMA_MAX = 10;
 
-/** Returns the definition of each meta-tool. `servers` is a short text that names the servers. */
-export function metaTools(servers: string, batchMax: number): Record<MetaTool, ToolDefinition> {
+/**
+ * Returns the definition of each meta-tool. They do not depend on the servers: a change of the list
+ * makes a model's API read the whole conversation again, without its cache.
+ */
+export function metaTools(batchMax: number): Record<MetaTool, ToolDefinition> {
   return {
-    search: searchTool(servers),
+    search: SEARCH,
     schema: SCHEMA,
     call: CALL,
     batch: batchTool(batchMax),
@@ -36,23 +39,28 @@ const ALWAYS_LOAD = { "anthropic/alwaysLoad": true };
 // Tools without annotations may change things and reach others: that is the default of MCP.
 const READS = { readOnlyHint: true, openWorldHint: false };
 
-function searchTool(servers: string): ToolDefinition {
-  return {
-    name: "search",
-    title: "Find tools",
-    description: "Find tools by what they do: names, signatures and whether a call asks the user " +
-      `first. Use it before you say that something cannot be done. Connected: ${servers}`,
-    inputSchema: object({
-      query: { type: "string", description: "The purpose of the tool, or its name" },
-      // Many clients cannot fill an argument of two types.
-      queries: { type: "array", items: { type: "string" }, maxItems: 5, description: "Several" },
-      server: { type: "string", description: "Only this server's tools" },
-      limit: { type: "integer", minimum: 1, maximum: 50, default: 10 },
-    }),
-    annotations: READS,
-    _meta: ALWAYS_LOAD,
-  };
-}
+const SEARCH: ToolDefinition = {
+  name: "search",
+  title: "Find tools",
+  description:
+    "Find tools by what they do: names and signatures. Search once for the whole task, " +
+    "with a phrase for each step in `queries`. Use it before you say that something cannot be " +
+    "done. [asks]: a call asks the user first",
+  inputSchema: object({
+    // Many clients cannot fill an argument of two types.
+    queries: {
+      type: "array",
+      items: { type: "string" },
+      maxItems: QUERIES_MAX,
+      description: 'A phrase for each step: ["list open issues", "post a message"]',
+    },
+    query: { type: "string", description: "A single phrase, or a tool's name" },
+    server: { type: "string", description: "Only this server's tools" },
+    limit: { type: "integer", minimum: 1, maximum: 50, description: "Tools shown in full" },
+  }),
+  annotations: READS,
+  _meta: ALWAYS_LOAD,
+};
 
 const SCHEMA: ToolDefinition = {
   name: "schema",

@@ -4,8 +4,10 @@ import { instructions, serverLine } from "./instructions.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
+import type { ToolAtHand } from "../servers/lists/tool_names.ts";
 
 const MOST_TOKENS = 700;
+const INSTRUCTIONS_MAX = 2_000;
 
 function states(count: number, name: (n: number) => string): readonly ServerState[] {
   return Array.from({ length: count }, (_, n) => ({
@@ -18,36 +20,72 @@ function states(count: number, name: (n: number) => string): readonly ServerStat
   }));
 }
 
-Deno.test("the list of meta-tools costs at most 700 tokens, for any number of servers", () => {
-  const random = (n: number) => `${n}x9k.zq-${(n * 7919) % 1000}_vj`.padEnd(64, "q7-z.");
-  for (const name of [(n: number) => `server-${n}`, random]) {
-    for (const count of [0, 1, 30, 5_000]) {
-      const all = metaTools(serverLine(states(count, name)), 1_000);
-      // Clients do not pass `_meta` to models.
-      const tools = META_TOOLS.map((one) => ({ ...all[one], _meta: undefined }));
-      const tokens = encode(JSON.stringify({ tools })).length;
-      assert.ok(tokens <= MOST_TOKENS, `${count} servers: ${tokens} tokens`);
-    }
-  }
+function named(...names: readonly string[]): readonly ToolAtHand[] {
+  return names.map((name) => ({ name }));
+}
+
+Deno.test("the list of meta-tools costs at most 700 tokens, and is the same for any servers", () => {
+  const all = metaTools(1_000);
+  // Clients do not pass `_meta` to models.
+  const tools = META_TOOLS.map((one) => ({ ...all[one], _meta: undefined }));
+  const tokens = encode(JSON.stringify({ tools })).length;
+  assert.ok(tokens <= MOST_TOKENS, `${tokens} tokens`);
 });
 
-Deno.test("the description of search and the instructions name the servers, and stay short", () => {
+Deno.test("the instructions name the listed meta-tools and the servers, and stay short", () => {
   const few = states(3, (n) => ["filesystem", "github", "slack"][n] ?? "");
-  const { search } = metaTools(serverLine(few), 50);
-  assert.match(search.description ?? "", /filesystem, github, slack/);
   assert.match(instructions(few), /- github\n/);
   const names = (text: string) => META_TOOLS.filter((name) => text.includes("`" + name + "`"));
   assert.deepEqual(names(instructions(few)), META_TOOLS);
-  assert.deepEqual(names(instructions(few, ["search", "call"])), ["search", "call"]);
-  assert.deepEqual(names(instructions(few, [])), []);
-  const many = states(5_000, (n) => `server-${n}`);
-  assert.match(serverLine(many), /^server-0, .* and \d+ more$/);
-  assert.ok(new TextEncoder().encode(instructions(many)).length < 2_048);
+  const metaTools = ["search", "call"] as const;
+  assert.deepEqual(names(instructions(few, { metaTools })), metaTools);
+  assert.deepEqual(names(instructions(few, { metaTools: [] })), []);
+  const random = (n: number) => `${n}x9k.zq-${(n * 7919) % 1000}_vj`.padEnd(64, "q7-z.");
+  for (const name of [(n: number) => `server-${n}`, random]) {
+    const many = states(5_000, name);
+    const tools = new Map(many.map((one) => [one.name, named("a", "b")]));
+    assert.match(serverLine(many), /^.+ and \d+ more$/);
+    assert.match(instructions(many, { tools }), /\(2 tools\).* and \d+ more$/);
+    for (const count of [0, 1, 30, 100, 5_000]) {
+      assert.ok(instructions(many.slice(0, count), { tools }).length <= INSTRUCTIONS_MAX);
+    }
+  }
   const broken = few.map((one) => ({
     ...one,
     why: "x\u202e".repeat(400),
     state: "failed" as const,
   }));
-  assert.ok(new TextEncoder().encode(instructions(broken)).length < 2_048);
+  assert.ok(instructions(broken).length <= INSTRUCTIONS_MAX);
   assert.doesNotMatch(instructions(broken), /\u202e/);
+});
+
+Deno.test("the instructions name all tools while the names are short, or else their number", () => {
+  const servers = states(2, (n) => ["files", "git"][n] ?? "");
+  const files = named("read", "write");
+  const tools = new Map([["files", files], ["git", named("log")]]);
+  const lines = (text: string) => text.split("\n").slice(-2);
+  assert.deepEqual(lines(instructions(servers, { tools })), ["- files: read, write", "- git: log"]);
+  const many = named(...Array.from({ length: 100 }, (_, n) => `a_long_name_${n}`));
+  const long = new Map([["files", files], ["git", many]]);
+  assert.deepEqual(lines(instructions(servers, { tools: long })), [
+    "- files: 2 tools",
+    "- git: 100 tools",
+  ]);
+  const most = "x".repeat(1_200 - "read".length - "write".length - "log".length - 8);
+  const full = (extra: string) => new Map([...tools, ["git", named("log", most + extra)]]);
+  assert.match(instructions(servers, { tools: full("") }), /- git: log, x/);
+  assert.match(instructions(servers, { tools: full("x") }), /- git: 2 tools/);
+  // Names of a hostile server stay on its line.
+  const odd = new Map([["files", named("a\n- git: b\u202e")]]);
+  assert.equal(instructions(servers, { tools: odd }).split("\n").length, 4);
+});
+
+Deno.test("the instructions contain parameters while the calls of all tools are short", () => {
+  const servers = states(1, () => "files");
+  const call = "read(path, head?: number)";
+  const text = (...others: readonly ToolAtHand[]) =>
+    instructions(servers, { tools: new Map([["files", [{ name: "read", call }, ...others]]]) });
+  assert.match(text(), /^- files: read\(path, head\?: number\)$/m);
+  assert.match(text({ name: "x", call: `x(${"y".repeat(1_200)})` }), /^- files: read, x$/m);
+  assert.match(text({ name: "x" }), /number\), x$/m);
 });

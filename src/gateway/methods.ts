@@ -16,7 +16,7 @@ import type { Offers } from "./_offers.ts";
 import { toolForOlderClient, toolForStatelessClient } from "./_older_results.ts";
 import { invalidParams, optionalText, requiredText } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
-import { exposed, listsServers } from "./exposure.ts";
+import { exposed, isByQuery, listsServers, type RecentTools } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
@@ -28,6 +28,7 @@ export interface GatewayParts {
   readonly clients: Clients;
   readonly offers: Offers;
   readonly rendered: RenderedLists;
+  readonly recentTools: RecentTools;
   /** Returns the server of the other methods. The first use loads it. */
   readonly requests: () => Maybe<Requests>;
 }
@@ -66,12 +67,13 @@ function serveOther(request: ClientRequest, parts: GatewayParts): Promise<JsonOb
 
 async function listTools(
   { client, params, toolset, capabilities }: ClientRequest,
-  { host, rendered }: GatewayParts,
+  { host, rendered, recentTools }: GatewayParts,
 ): Promise<JsonObject> {
   const { servers, metrics } = host;
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
-  const selection = { query, showsPages: showsPages(capabilities), toolset: toolset() };
+  const recent = isByQuery(host.settings(), query) ? await recentTools.of(client) : [];
+  const selection = { query, showsPages: showsPages(capabilities), toolset: toolset(), recent };
   const items = (await exposed(host.settings(), host, { ...selection, rendered }))
     .map(client.isStateless ? toolForStatelessClient : toolForOlderClient);
   const isComplete = !listsServers(host.settings(), selection) || servers.lists.isComplete("tools");

@@ -65,6 +65,8 @@ export interface GatewayHost {
   schemas(): Promise<Schemas>;
   /** Finds tools by the words of a query. */
   search(query: string | readonly string[], options: SearchOptions): Promise<SearchAnswer>;
+  /** Returns the tools that the user, or the identity, used lately in this workspace. */
+  recent(): Promise<readonly ToolId[]>;
   /** Returns the present decision of the rules for a tool. */
   judge(id: ToolId): Verdict;
   /** Returns the present settings. */

@@ -33,7 +33,7 @@ const TASK: JsonObject = {
  * object each time, so that its schema is compiled once.
  */
 export function strictTool(name: MetaTool, batchMax: number): ToolDefinition {
-  return strict(metaTools("", batchMax)[name]);
+  return strict(metaTools(batchMax)[name]);
 }
 
 const strict = memoized(

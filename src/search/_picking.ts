@@ -61,16 +61,24 @@ export function bestTools(
 
 /**
  * Returns the best tools. Not more than half come from one server, as long as tools of others fit
- * nearly as well.
+ * nearly as well. Servers that the request names have no such limit.
  */
-export function shared<T extends RankedTool>(ranked: readonly T[], limit: number): readonly T[] {
+export function shared<T extends RankedTool>(
+  ranked: readonly T[],
+  { limit, isWanted }: {
+    readonly limit: number;
+    /** Returns whether the request names this server. */
+    readonly isWanted: (server: string) => boolean;
+  },
+): readonly T[] {
   const fitting = (ranked[0]?.score ?? 0) * NEARLY;
   const most = Math.ceil(limit / 2);
   const taken = new Map<string, number>();
   const first = ranked.filter(({ entry, score }) => {
-    const count = (taken.get(entry.server.name) ?? 0) + 1;
-    taken.set(entry.server.name, count);
-    return score >= fitting && count <= most;
+    const { name } = entry.server;
+    const count = (taken.get(name) ?? 0) + 1;
+    taken.set(name, count);
+    return score >= fitting && (count <= most || isWanted(name));
   }).slice(0, limit);
   const chosen = new Set(first);
   for (const hit of ranked) {
@@ -78,6 +86,17 @@ export function shared<T extends RankedTool>(ranked: readonly T[], limit: number
     chosen.add(hit);
   }
   return ranked.filter((hit) => chosen.has(hit));
+}
+
+/** Returns whether a query contains the name of a server as words. */
+export function namesServer(query: string, server: string): boolean {
+  const name = plainWords(server);
+  return name.trim() !== "" && plainWords(query).includes(name);
+}
+
+/** Returns the words of a text in lower case, each between spaces. */
+function plainWords(text: string): string {
+  return ` ${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "").join(" ")} `;
 }
 
 /**

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { toolId } from "../core/tool_id.ts";
-import { bestTools } from "./_picking.ts";
+import { bestTools, namesServer, shared } from "./_picking.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 const ENTRIES: readonly CatalogEntry[] = Array.from({ length: 30 }, (_, n) => ({
@@ -29,4 +29,27 @@ Deno.test("picked() sorts by score, keeps the order of ties, and limits the tool
     bestTools(ENTRIES, scores, { ...all, ...picking }).map(({ slot }) => slot);
   assert.deepEqual(slots({}), [9, 0, 1, 2, 3]);
   assert.deepEqual(slots({ mostOfServer: 1 }), [9, 0]);
+});
+
+Deno.test("shared() limits the tools of a server to half, unless the request names it", () => {
+  const of = (server: string) => ENTRIES.filter((entry) => entry.server.name === server);
+  const ranked = [...of("even").slice(0, 6), ...of("odd").slice(0, 6)]
+    .map((entry, slot) => ({ entry, slot, score: 1 - slot / 100 }));
+  const counts = (query: string) => {
+    const isWanted = (server: string) => namesServer(query, server);
+    const taken = shared(ranked, { limit: 6, isWanted });
+    return ["even", "odd"].map((name) =>
+      taken.filter((one) => one.entry.server.name === name).length
+    );
+  };
+  assert.deepEqual(counts("list the tools"), [3, 3]);
+  assert.deepEqual(counts("list the tools of Even"), [6, 0]);
+  assert.deepEqual(counts("evenly list them"), [3, 3]);
+});
+
+Deno.test("namesServer() finds the name of a server as whole words, however it is written", () => {
+  assert.ok(namesServer("a page for Google Maps", "google-maps"));
+  assert.ok(namesServer("google_maps: a page", "google-maps"));
+  assert.ok(!namesServer("a page of maps", "google-maps"));
+  assert.ok(!namesServer("anything", "--"));
 });

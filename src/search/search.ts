@@ -4,6 +4,7 @@
  * @module
  */
 
+import { QUERIES_MAX } from "../config/exposure.ts";
 import { PmlError } from "../core/errors.ts";
 import { memoized } from "../core/memo.ts";
 import { isForModel } from "../protocol/apps.ts";
@@ -11,12 +12,11 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { bestTools, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
+import { bestTools, namesServer, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
 import type { Semantics } from "./semantics.ts";
 
 const LONGEST_QUERY = 32_768;
-const MOST_QUERIES = 5;
 const USUAL_LIMIT = 10;
 const MOST_HITS = 10_000;
 /** The least number of tools that are ranked; half of them may come from one server. */
@@ -81,6 +81,8 @@ export interface SearchAnswer {
   readonly mode: "lexical" | "hybrid";
   /** The tools that match, the best first. */
   readonly hits: readonly SearchHit[];
+  /** The tools that match each query, in the order of the queries; each has up to `limit` hits. */
+  readonly byQuery: readonly (readonly SearchHit[])[];
   /** The queries that no tool matches. */
   readonly unmet: readonly string[];
   /** Whether no query has a hit that matches well. */
@@ -162,10 +164,14 @@ export class Search {
       this.#find(text, { limit, allowed, near: near?.[at], memory })
     );
     const fitting = results.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
-    const hits = inTurn(fitting.map((ranked) => shared(ranked, limit)), limit);
+    const byQuery = fitting.map((ranked, at) =>
+      shared(ranked, { limit, isWanted: (server) => namesServer(queries[at] ?? "", server) })
+    );
+    const hits = inTurn(byQuery, limit);
     return {
       mode: near === undefined ? "lexical" : "hybrid",
       hits: hits.map(hitOf),
+      byQuery: byQuery.map((ranked) => ranked.map(hitOf)),
       unmet: queries.filter((_, at) => results[at]?.ranked.length === 0),
       isLoose: hits.length > 0 && results.every(({ fit }) => fit !== "well"),
     };
@@ -316,9 +322,9 @@ function first(
 
 function checked(query: string | readonly string[]): readonly string[] {
   const queries = typeof query === "string" ? [query] : query;
-  if (queries.length > MOST_QUERIES) {
+  if (queries.length > QUERIES_MAX) {
     throw new PmlError("BAD_ARGUMENTS", `Cannot search: ${queries.length} queries were given`, {
-      hint: `Give at most ${MOST_QUERIES} queries`,
+      hint: `Give at most ${QUERIES_MAX} queries`,
     });
   }
   const longest = Math.max(0, ...queries.map((text) => text.length));

@@ -117,11 +117,11 @@ Deno.test("search() limits one server to half of the hits while others match nea
   assert.equal((await idsFor("read a file", {}, { flood: many(50) })).length, 10);
 });
 
-Deno.test("search() takes up to five queries and merges their hits", async () => {
+Deno.test("search() takes up to eight queries and merges their hits", async () => {
   const ids = await idsFor(["weather", "create issue", "nothing like it"]);
   assert.deepEqual(ids.slice(0, 2).sort(), ["github:create_issue", "weather:forecast"]);
   assert.equal(new Set(ids).size, ids.length);
-  await assert.rejects(() => idsFor(Array(6).fill("a")), code("BAD_ARGUMENTS"));
+  await assert.rejects(() => idsFor(Array(9).fill("a")), code("BAD_ARGUMENTS"));
 });
 
 Deno.test("search() reports unmet queries, and loose matches", async () => {

@@ -24,16 +24,19 @@ const MOST_SCHEMAS = 200;
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]{0,63}$/;
 const PLAIN = ["string", "number", "boolean", "null"];
 
-/** Returns the signature of a tool: `read_file(path: string, head?: number): string`. */
-export function signatureOf(tool: ToolDefinition): string {
+/**
+ * Returns the signature of a tool, `read_file(path: string, head?: number): string`, with at most
+ * `longest` characters. The result is left out if there is no space for it.
+ */
+export function signatureOf(tool: ToolDefinition, longest = LONGEST): string {
   const input = new SignatureWriter(tool.inputSchema);
   const result = tool.outputSchema === undefined
     ? ""
     : `: ${new SignatureWriter(tool.outputSchema).type(tool.outputSchema)}`;
-  const text = `${visible(tool.name, LONGEST_NAME)}(${
-    input.parameters(tool.inputSchema)
-  })${result}`;
-  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+  const call = `${visible(tool.name, LONGEST_NAME)}(${input.parameters(tool.inputSchema)})`;
+  // Half of the type of a result is of no use.
+  const text = call.length + result.length > longest ? call : `${call}${result}`;
+  return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
 }
 
 class SignatureWriter {

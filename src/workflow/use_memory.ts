@@ -57,6 +57,9 @@ const MOST_WORDS = 20;
 const NEXT_MS = 10 * 60_000;
 /** The maximum length of a text that is parsed for its shape, in characters. */
 const MOST_TEXT = 100_000;
+/** The age of the last use, and the maximum number, of tools that were used lately. */
+const LATELY_MS = 14 * 24 * 60 * 60_000;
+const LATELY_MAX = 8;
 /** The number of uses at which the weight is one half. */
 const DOUBT = 1;
 /** The least share of common words that makes a query similar to an earlier one. */
@@ -223,6 +226,15 @@ export class UseMemory implements Disposable {
       ...(shape && { result: shape as JsonObject }),
       next: Object.fromEntries(Object.entries(next).sort(([, one], [, other]) => other - one)),
     }));
+  }
+
+  /** Returns the tools that were used lately with success, the last one first. */
+  lately(): readonly ToolId[] {
+    const since = Date.now() - LATELY_MS;
+    return [...this.tools()].filter(([, { at, calls, errors }]) => at > since && calls > errors)
+      .sort(([, one], [, other]) => other.at - one.at)
+      .slice(0, LATELY_MAX)
+      .map(([id]) => id);
   }
 
   /** Writes new use. Reads the file again first, because other processes write it, too. */

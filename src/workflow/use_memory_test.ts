@@ -373,3 +373,22 @@ Deno.test("UseMemory takes the counts of an older file, without its types", asyn
   memory.clear();
   assert.deepEqual(memory.recentUses(), []);
 });
+
+Deno.test("lately() returns the last eight tools that were used with success in two weeks", async () => {
+  await using scene = await Scene.make();
+  using memory = scene.open();
+  use(memory, "a:old");
+  const clock = Date.now;
+  let now = clock() + 15 * 24 * 60 * 60_000;
+  try {
+    Date.now = () => now += 1_000;
+    use(memory, "a:failed", { fails: true });
+    const names = Array.from({ length: 10 }, (_, n) => `a:t${n}`);
+    for (const name of names) use(memory, name);
+    assert.deepEqual(memory.lately(), names.toReversed().slice(0, 8));
+  } finally {
+    Date.now = clock;
+  }
+  scene.config.memory = false;
+  assert.deepEqual(memory.lately(), []);
+});

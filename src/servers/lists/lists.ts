@@ -182,6 +182,16 @@ export class Lists implements Disposable {
     }
   }
 
+  /** Takes the lists of tools that are there without starting a server. */
+  async prepareCached(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map(async (entry) => {
+      const { source } = entry;
+      if (source.blocked() !== undefined || this.#isKnown(entry, "tools")) return;
+      // A failure is kept in the entry and shown by `states()`.
+      if (await hasList(source, "tools")) await this.#load(entry, "tools").catch(() => false);
+    }));
+  }
+
   async #prepareUnknown(
     list: ListName,
     { only, isWhole, atOnce }: PrepareOptions,
