@@ -139,7 +139,9 @@ Deno.test("pml init --user --ask-once adds the members to the entry of Codex, Ge
 Deno.test("pml init --ask-once writes no permission into a file that a team shares", async () => {
   await using ws = await project();
   const steps = await init(ws, "--client", Object.keys(OWN).join(","), "--ask-once");
-  const refused = steps.filter(({ said }) => /--user --ask-once|docs\/clients\.md/.test(said));
+  const refused = steps.filter(({ message }) =>
+    /--user --ask-once|docs\/clients\.md/.test(message)
+  );
   assert.equal(refused.length, Object.keys(OWN).length);
   for (const [client, [file, members]] of Object.entries(OWN)) {
     const entry = await entryIn(ws.file(file));
@@ -155,7 +157,7 @@ Deno.test("pml init --ask-once changes nothing where PML's rules allow every cal
       pml: { version: 1, permissions: { allow: ["*"], ...permissions } },
     });
     const steps = await init(ws, "--ask-once");
-    assert.ok(steps.some(({ said }) => said.includes("rules")), JSON.stringify(steps));
+    assert.ok(steps.some(({ message }) => message.includes("rules")), JSON.stringify(steps));
     await assertNoFile(ws.file(".claude"));
   }
   await using some = await makeWorkspace({
@@ -216,5 +218,5 @@ Deno.test("pml init --ask-once connects the client where its settings cannot be 
 Deno.test("pml init --ask-once reports a client that has no such setting", async () => {
   await using ws = await project();
   const steps = await init(ws, "--client", "zed,cursor", "--ask-once");
-  assert.equal(steps.filter(({ said }) => said.includes("docs/clients.md")).length, 2);
+  assert.equal(steps.filter(({ message }) => message.includes("docs/clients.md")).length, 2);
 });

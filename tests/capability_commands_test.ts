@@ -62,7 +62,9 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
     const { mode } = await stat(await fileOf(ws));
     assert.equal(mode & 0o777, 0o600);
   }
-  const list = JSON.parse((await runPml(ws, ["capability", "list", "--json"])).stdout);
+  const { capabilities: list } = JSON.parse(
+    (await runPml(ws, ["capability", "list", "--json"])).stdout,
+  );
   assert.equal(list.length, 1);
   assert.deepEqual([list[0].name, list[0].kind, list[0].runs, list[0].calls], [
     "my:weather",

@@ -102,8 +102,8 @@ Deno.test("pml check finds no error in a good module that imports types of PML",
   assertGolden("check/a good module", result.stdout, { BYTES: `${GOOD.length}` });
   assert.equal(result.stderr, "");
   const json = await runPml(ws, ["check", "--json", "--no-types", ws.file("weather.ts")]);
-  const { file, ok, checks, tools, permissions } = JSON.parse(json.stdout);
-  assert.deepEqual([file, ok, checks.length], [ws.file("weather.ts"), true, 10]);
+  const { path, ok, checks, tools, permissions } = JSON.parse(json.stdout);
+  assert.deepEqual([path, ok, checks.length], [ws.file("weather.ts"), true, 10]);
   const asked = { read: ["."], write: [], net: ["api.example.com"], run: [], env: [] };
   assert.deepEqual(tools, [{ name: "look", permissions: asked, example: { city: "xx" } }]);
   assert.deepEqual(permissions, asked);

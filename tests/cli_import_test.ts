@@ -19,10 +19,10 @@ async function plan(ws: Workspace, ...args: string[]) {
   const result = await runPml(ws, ["import", "--json", ...args]);
   assertNoKey(result);
   assert.equal(result.code, 0, result.stderr);
-  const { take, skip, into } = JSON.parse(result.stdout);
+  const { take, skip, path } = JSON.parse(result.stdout);
   type Each = { name: string; definition: unknown; why: string };
   return {
-    into,
+    path,
     take: Object.fromEntries(take.map((each: Each) => [each.name, each.definition])),
     skip: Object.fromEntries(skip.map((each: Each) => [each.name, each.why])),
     json: JSON.parse(result.stdout),
@@ -65,7 +65,7 @@ Deno.test("pml import reads Claude's two formats, nearest first", async () => {
     twice: { command: "of-project" },
   });
   assert.match(code.skip.twice, /already, with another definition/);
-  assert.equal(code.into, join(ws.home, "config.yaml"));
+  assert.equal(code.path, join(ws.home, "config.yaml"));
 
   const desktop = await plan(ws, "claude-desktop");
   assert.deepEqual(desktop.take, {

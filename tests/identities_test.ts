@@ -102,7 +102,7 @@ Deno.test("a user's approval for an identity applies to its call only", async ()
   const write = { path: "b.txt", content: "x" };
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
   const { stdout } = await runPml(ws, ["approve", "--json"]);
-  const [{ id }] = JSON.parse(stdout);
+  const { calls: [{ id }] } = JSON.parse(stdout);
   const typed = [["Approve exactly this call?", "y"]] as const;
   const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
   assert.equal(approved.code, 0, approved.stdout);
@@ -233,7 +233,7 @@ for (const state of ["reachable", "offline"] as const) {
     const [unknown, ...denied] = answers;
     for (const texts of denied) assert.deepEqual(texts, unknown);
     const { stdout } = await runPml(ws, ["approve", "--json"]);
-    assert.deepEqual(JSON.parse(stdout || "[]"), []);
+    assert.deepEqual(JSON.parse(stdout).calls, []);
     assert.ok(!registry.paths.some((path) => /nosuch|denied|closed/.test(path)), "a name left PML");
   });
 }

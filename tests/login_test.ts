@@ -36,7 +36,7 @@ async function workspaceOf(
   });
 }
 
-async function doctor(ws: Workspace): Promise<Record<string, { ok: boolean; said: string }>> {
+async function doctor(ws: Workspace): Promise<Record<string, { ok: boolean; message: string }>> {
   const { findings } = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
   return Object.fromEntries(findings.map((one: { name: string }) => [one.name, one]));
 }
@@ -63,7 +63,10 @@ Deno.test("pml login signs in, calls work, pml doctor shows the sign-in, and pml
   assert.equal(call.code, 0, call.stderr);
   const found = await doctor(ws);
   assert.equal(found["sign-in far"]?.ok, true);
-  assert.match(found["sign-in far"]?.said ?? "", /127\.0\.0\.1:\d+, scopes read, until .*renewed/);
+  assert.match(
+    found["sign-in far"]?.message ?? "",
+    /127\.0\.0\.1:\d+, scopes read, until .*renewed/,
+  );
   assert.equal(found["server far"]?.ok, true);
   const out = await runPml(ws, ["logout", "far"]);
   assert.equal(out.code, 0, out.stderr);
@@ -74,7 +77,7 @@ Deno.test("pml login signs in, calls work, pml doctor shows the sign-in, and pml
     ["refresh", "access"],
   );
   const again = await runPml(ws, ["logout", "--all", "--json"]);
-  assert.deepEqual([again.code, JSON.parse(again.stdout)], [0, {}]);
+  assert.deepEqual([again.code, JSON.parse(again.stdout)], [0, { servers: [] }]);
   assert.equal((await doctor(ws))["sign-in far"], undefined);
   const after = await runPml(ws, ["call", "far:meta", "--json"]);
   assert.deepEqual(JSON.parse(after.stdout).error.code, "LOGIN_REQUIRED");
@@ -229,7 +232,7 @@ Deno.test("a token with a lifetime beyond any date breaks no command", async () 
   await using ws = await workspaceOf(mcp.url);
   const { code, stderr } = await signIn(ws, "far");
   assert.equal(code, 0, stderr);
-  assert.match((await doctor(ws))["sign-in far"]?.said ?? "", /until 20\d\d-/);
+  assert.match((await doctor(ws))["sign-in far"]?.message ?? "", /until 20\d\d-/);
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 

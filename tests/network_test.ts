@@ -250,10 +250,10 @@ Deno.test("`pml doctor` and `pml config show` print the proxy and the certificat
   const env = { PROXY_USER: "somebody" };
   const doctor = await runPml(ws, ["doctor", "--json"], { env });
   const { findings } = JSON.parse(doctor.stdout) as {
-    findings: { name: string; ok: boolean; said: string }[];
+    findings: { name: string; ok: boolean; message: string }[];
   };
   const found = (name: string) => findings.find((each) => each.name === name);
-  const told = (name: string) => [found(name)?.ok, found(name)?.said];
+  const told = (name: string) => [found(name)?.ok, found(name)?.message];
   assert.deepEqual(told("network.proxy"), [true, "http://127.0.0.1:9"]);
   assert.deepEqual(told("network.no_proxy"), [true, "*.corp"]);
   assert.deepEqual(told("mcpServers.good.cert"), [true, "client.pem"]);

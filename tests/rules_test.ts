@@ -55,7 +55,7 @@ Deno.test("a server of the workspace with the name of the user's own asks, and p
   const doctor = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
   const rules = doctor.findings.filter(({ name }: { name: string }) => name === "rule");
   assert.equal(rules.length, 1);
-  assert.match(rules[0].said, /crm:\*/);
+  assert.match(rules[0].message, /crm:\*/);
   const listed = await rulesOf(ws);
   assert.match(listed.find(({ rule }: { rule: string }) => rule === "crm:*").note, /defines it/);
   const blocked = await runPml(ws, ["call", "crm:tell"]);
@@ -110,8 +110,8 @@ Deno.test("pml rules lists the rules of all files, with their last use", async (
   const before = await rulesOf(ws);
   assert.deepEqual(
     before.map((
-      { rule, list, reach, lastUsed }: Record<string, unknown>,
-    ) => [rule, list, reach, lastUsed]),
+      { rule, list, reach, last_used }: Record<string, unknown>,
+    ) => [rule, list, reach, last_used]),
     [
       ["crm:*", "allow", "user", null],
       ["filesystem:write_file", "allow", "user", null],
@@ -121,9 +121,9 @@ Deno.test("pml rules lists the rules of all files, with their last use", async (
   );
   await runPml(ws, ["call", "filesystem:list_directory", "path=."]);
   const after = await rulesOf(ws);
-  const used = after.filter(({ lastUsed }: { lastUsed: unknown }) => lastUsed !== null);
+  const used = after.filter(({ last_used }: { last_used: unknown }) => last_used !== null);
   assert.deepEqual(used.map(({ rule }: { rule: string }) => rule), ["filesystem:list_directory"]);
-  assert.ok(Math.abs(Date.parse(used[0].lastUsed) - Date.now()) < 600_000);
+  assert.ok(Math.abs(Date.parse(used[0].last_used) - Date.now()) < 600_000);
   assertGolden("rules/rules of two files", (await runPml(ws, ["rules"])).stdout);
   const config = JSON.parse((await runPml(ws, ["config", "--json"])).stdout);
   assert.deepEqual(

@@ -252,7 +252,7 @@ Deno.test("the command line shows tools with the settings of their definition", 
   }
   assert.doesNotMatch(stdout, /search_code|create_issue/);
   const shown = JSON.parse((await run("tools", "older:find_code", "--json")).stdout);
-  assert.deepEqual([shown.id, shown.rulesName], ["older:find_code", "older:search_code"]);
+  assert.deepEqual([shown.id, shown.rules_name], ["older:find_code", "older:search_code"]);
   assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
   const result = await run("search", "zebras");
   assert.match(result.stdout, /module:find_code/);

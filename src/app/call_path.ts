@@ -256,7 +256,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
 const BY_CLIENTS: CheckReport = {
   name: "sampling",
   ok: true,
-  said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
+  message: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
 
 /** Opens the journal in the PML home, with the limits at that moment. */

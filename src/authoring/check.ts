@@ -33,7 +33,7 @@ export interface AuthoredTool {
 
 /** The result of checking a module. */
 export interface ModuleReport {
-  readonly file: string;
+  readonly path: string;
   /** Whether no check failed. Warnings are not failures. */
   readonly ok: boolean;
   readonly checks: readonly Finding[];
@@ -69,7 +69,7 @@ export async function checkModule(path: string, options: CheckOptions): Promise<
   await look.everything();
   const { checks, tools, code, meta } = look;
   const ok = checks.every(({ state }) => state !== "failed");
-  return { report: { file: path, ok, checks, tools, permissions: askedBy(tools) }, code, meta };
+  return { report: { path, ok, checks, tools, permissions: askedBy(tools) }, code, meta };
 }
 
 /** The checks of one module, and their findings. */

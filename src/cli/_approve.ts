@@ -37,20 +37,20 @@ export async function approve(
       hint: "`pml approve --json` lists waiting calls; make an expired call again",
     });
   }
-  const value = waiting.map(({ id, text, asked, expires }) => ({
+  const calls = waiting.map(({ id, text, asked, expires }) => ({
     id,
     text,
     asked: new Date(asked),
     expires: new Date(expires),
   }));
-  if (json) return { value };
-  if (waiting.length === 0) return { value, text: "No call waits for your approval" };
+  if (json) return { value: { calls } };
+  if (waiting.length === 0) return { value: { calls }, text: "No call waits for your approval" };
   needPerson("Cannot approve a call");
   let code = 0;
   for (const each of waiting) {
     if (await decide(each, at) === "left") code = 1;
   }
-  return { value, text: "", code };
+  return { value: { calls }, text: "", code };
 }
 
 /** Asks about one waiting call. The call keeps waiting if the user stops. */

@@ -71,27 +71,27 @@ export async function allowTools(
   const { client } = setup;
   const allowance = await allowanceOf(at.app, setup);
   if (isWanted && "why" in allowance) {
-    return { path: allowance.path, changed: false, said: `left as it is: ${allowance.why}` };
+    return { path: allowance.path, changed: false, message: `left as it is: ${allowance.why}` };
   }
   const mayAsk = at.ask && !at.dry;
   if ("why" in allowance || !isWanted && !(mayAsk && isOffered)) return undefined;
   const { target: { path }, edit } = allowance;
   if (edit === undefined) {
     if (!isWanted) return undefined;
-    return { path, changed: false, said: `${client} allows PML's tools already` };
+    return { path, changed: false, message: `${client} allows PML's tools already` };
   }
   const lines = edit.added.map((line) => `  + ${line}`).join("\n");
-  if (at.dry) return { path, changed: false, said: `would get these lines\n${lines}` };
+  if (at.dry) return { path, changed: false, message: `would get these lines\n${lines}` };
   if (mayAsk) {
     tell(`\n${meaningOf(setup)}\n${path} gets these lines:\n${lines}`);
     if (!await isAgreed(client, at)) {
       const answer = `left as it is: ${client} asks before each call of PML`;
-      return { path, changed: false, said: answer };
+      return { path, changed: false, message: answer };
     }
   }
   await Deno.mkdir(dirname(path), { recursive: true });
   await editFile(at.app, allowance.target, { text: edit.text, mode: 0o600 });
-  return { path, changed: true, said: doneText(setup, allowance.target) };
+  return { path, changed: true, message: doneText(setup, allowance.target) };
 }
 
 async function isAgreed(client: ClientName, { signal }: SetupContext): Promise<boolean> {

@@ -63,7 +63,7 @@ async function list(at: At): Promise<Shown> {
   const note = all.length === 0
     ? "Nothing is saved yet: use `pml capability save`, or save_as"
     : "";
-  return { value: all, text: texts.join("\n"), note };
+  return { value: { capabilities: all }, text: texts.join("\n"), note };
 }
 
 /** A capability in a list. */

@@ -44,7 +44,7 @@ import { tell } from "./out.ts";
 export interface SetupStep {
   readonly path: string;
   readonly changed: boolean;
-  readonly said: string;
+  readonly message: string;
   /** The remaining step for the user. */
   readonly todo?: string;
 }
@@ -182,15 +182,15 @@ export async function writeSetup(
   { app, ask, dry, signal }: SetupContext,
 ): Promise<SetupStep> {
   const todo = `${client} does not start PML yet: give it the command \`pml stdio\``;
-  if (edit === undefined) return { path, changed: false, said: "has PML already" };
+  if (edit === undefined) return { path, changed: false, message: "has PML already" };
   const { text, added, other } = edit;
   // Another author wrote this entry. PML does not replace it.
   if (other !== undefined) {
     const text = `left as it is: it has another server "pml": ${visible(other, 2_000)}`;
-    return { path, changed: false, said: text, todo: `${todo}, under another name` };
+    return { path, changed: false, message: text, todo: `${todo}, under another name` };
   }
   const lines = added.map((line) => `  + ${line}`);
-  if (dry) return { path, changed: false, said: `would get these lines\n${lines.join("\n")}` };
+  if (dry) return { path, changed: false, message: `would get these lines\n${lines.join("\n")}` };
   if (ask && (found !== undefined || isOwn)) {
     tell(`${path} gets these lines:\n${lines.join("\n")}`);
     const reply = await askReply(`Add PML to ${path}?`, { signal });
@@ -199,7 +199,7 @@ export async function writeSetup(
         hint: "`pml init --undo` reverts its changes",
       });
     }
-    if (reply !== "Yes") return { path, changed: false, said: "left as it is", todo };
+    if (reply !== "Yes") return { path, changed: false, message: "left as it is", todo };
   }
   await Deno.mkdir(dirname(path), { recursive: true });
   const mode = isOwn ? 0o600 : 0o644;
@@ -207,7 +207,7 @@ export async function writeSetup(
   const message = backup === undefined
     ? "created, with PML as a server"
     : `PML was added; the file before is ${backup}`;
-  return { path, changed: true, said: message };
+  return { path, changed: true, message: message };
 }
 
 /** Puts the files of clients back as they were before PML was put into them, byte for byte. */

@@ -106,7 +106,7 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
   return {
     name: `key ${visible(name)}`,
     ok: from !== undefined || !isRequired,
-    said: `needed by ${by.map((each) => visible(each)).join(", ")}: ${place}`,
+    message: `needed by ${by.map((each) => visible(each)).join(", ")}: ${place}`,
     ...(from === undefined && {
       hint: keyHint(visible(name)),
     }),
@@ -236,7 +236,7 @@ async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
     name: `server ${name}`,
     ok: state !== "failed",
     ...(state === "blocked" && { warns: true }),
-    said: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
+    message: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
     ...(state === "failed" && { hint: `\`pml tools ${name}\` shows what to do` }),
   }));
   return [...replaced, ...states, ...silent, ...changed];
@@ -276,7 +276,7 @@ async function signIns(app: App): Promise<readonly CheckReport[]> {
     return {
       name: `sign-in ${server}`,
       ok,
-      said: text,
+      message: text,
       ...(!ok && { hint: `Run \`pml login ${server}\`` }),
     };
   });
@@ -311,14 +311,14 @@ function changedName(server: string, name: string): string {
 }
 
 function well(name: string, text: string): CheckReport {
-  return { name, ok: true, said: text };
+  return { name, ok: true, message: text };
 }
 
 function warned(name: string, text: string, hint?: string): CheckReport {
   return { ...well(name, text), warns: true, ...defined({ hint }) };
 }
 
-function textOf({ name, ok, warns = false, said, hint }: CheckReport): string {
+function textOf({ name, ok, warns = false, message, hint }: CheckReport): string {
   const mark = ok ? warns ? "warn" : "ok  " : "FAIL";
-  return `${mark} ${name}: ${said}${hint === undefined ? "" : `\n     ${hint}`}`;
+  return `${mark} ${name}: ${message}${hint === undefined ? "" : `\n     ${hint}`}`;
 }

@@ -27,7 +27,7 @@ Deno.test("doctor() reports a workspace file that cannot be trusted as one of ma
     assert.match((await looks()).text, /^(warn|FAIL) trust: .+\n {5}.+/m);
     app.policy.unapproved = () => Promise.reject(link);
     const { text, trust } = await looks();
-    assert.deepEqual(trust, { name: "trust", ok: false, said: link.message, hint: link.hint });
+    assert.deepEqual(trust, { name: "trust", ok: false, message: link.message, hint: link.hint });
     assert.match(text, /^FAIL trust: .*a link\n {5}Put/m);
   } finally {
     await Deno.remove(HOME, { recursive: true });
@@ -79,12 +79,12 @@ Deno.test("doctor() reports why search is lexical, also if a model cannot be use
     };
     const without = await findings();
     assert.equal(without.search?.ok, true);
-    assert.match(without.search?.said ?? "", /^lexical; `pml search install-model`/);
+    assert.match(without.search?.message ?? "", /^lexical; `pml search install-model`/);
     await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, "search:\n  model: ./nowhere\n");
     const { search, code } = await findings();
     assert.equal(code, 1);
     assert.equal(search?.ok, false);
-    assert.match(search?.said ?? "", /^lexical: .*\/nowhere": there is no such folder$/);
+    assert.match(search?.message ?? "", /^lexical: .*\/nowhere": there is no such folder$/);
   } finally {
     await Deno.remove(HOME, { recursive: true });
   }

@@ -143,7 +143,7 @@ export async function search(
     covered: hit.covered,
   }));
   return {
-    value: { mode, isLoose, hits: items },
+    value: { mode, loose: isLoose, hits: items },
     text: items.map((one) =>
       lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
     ).join("\n"),
@@ -369,7 +369,7 @@ async function showTool(
   const { server, tool } = splitToolId(id);
   const permissions = await app.directory.at(server).permissionLines(tool);
   const ownId = toolId(server, definition.name);
-  const rules = ownId === id ? {} : { rulesName: id };
+  const rules = ownId === id ? {} : { rules_name: id };
   const own = { id: ownId, ...rules, verdict: SAYS[kind], rule, source, permissions };
   const facts = { ...own, rule: ruleSaid(own) };
   return {

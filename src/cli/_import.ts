@@ -288,7 +288,7 @@ function valueOf(
     path,
   });
   return {
-    into,
+    path: into,
     files: files.map(({ client, path }) => ({ client, path })),
     problems: problems.map(({ message }) => message),
     take: taken.map(({ entry, name, definition, left, variables }) => ({

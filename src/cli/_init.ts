@@ -71,7 +71,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   // Questions follow, and a user may stop there.
   const early = asking.ask && !dry ? steps.length : 0;
   const linesOf = (some: readonly SetupStep[]) =>
-    some.map(({ path, said }) => `${path}: ${said}`).join("\n");
+    some.map(({ path, message }) => `${path}: ${message}`).join("\n");
   if (early > 0) tell(linesOf(steps));
   const connected = setups.filter((_, at) => steps[at]?.todo === undefined);
   const isNewlyConnected = new Set(setups.filter((_, at) => steps[at]?.changed));
@@ -134,7 +134,11 @@ async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> 
     : (await readAll()).replace(/\r?\n$/, "");
   if (!value) return undefined;
   await saveKey(at, CLOUD_KEY, value);
-  return { path: CLOUD_KEY, changed: true, said: "stored in your PML home, readable by you alone" };
+  return {
+    path: CLOUD_KEY,
+    changed: true,
+    message: "stored in your PML home, readable by you alone",
+  };
 }
 
 /**
@@ -184,14 +188,14 @@ async function writeWorkspace(app: App, dry: boolean): Promise<SetupStep> {
   const path = join(root, FILE_NAME);
   if (file !== undefined) {
     const but = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
-    return { path, changed: false, said: `is there already${but}` };
+    return { path, changed: false, message: `is there already${but}` };
   }
-  if (dry) return { path, changed: false, said: "would be created with the default rules" };
+  if (dry) return { path, changed: false, message: "would be created with the default rules" };
   // A later question marks changes since then.
   const shown = DEFAULT_TEXTS.allow.map(allowedLine);
   const made = { path, text: workspaceText(), shown };
   await app.policy.store.whileEditing(path, () => make(app, made));
-  return { path, changed: true, said: "created with the default rules, and trusted" };
+  return { path, changed: true, message: "created with the default rules, and trusted" };
 }
 
 function workspaceText(): string {

@@ -68,7 +68,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   const indexed = await index(meaning, { at, finder });
   const done = `${path}: search.model is ${plan.model.folder}`;
   return {
-    value: { ...value, ...tried, indexed, into: path },
+    value: { ...value, ...tried, indexed, path },
     text: `${done}\nSearch is hybrid now, and indexes new tools by itself`,
   };
 }

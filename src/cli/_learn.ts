@@ -80,7 +80,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
     await change.write();
     isWritten = true;
     const copied = copies.paths.map((path) => `${path}: copied`);
-    return { ...output, text: [`${output.value.into}: changed`, ...copied].join("\n"), note: "" };
+    return { ...output, text: [`${output.value.path}: changed`, ...copied].join("\n"), note: "" };
   } finally {
     if (!isWritten) copies.undo();
   }
@@ -88,7 +88,7 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
 
 /** The output of a trial, and the change that it proposes: only if a tool worked. */
 interface TrialResult {
-  readonly output: Shown & { readonly text: string; readonly value: { readonly into: string } };
+  readonly output: Shown & { readonly text: string; readonly value: { readonly path: string } };
   readonly question: string;
   readonly change?: Proposal;
 }
@@ -99,12 +99,12 @@ async function resultOf(
   { last, calls }: Trials,
 ): Promise<TrialResult> {
   const { name } = server;
-  const { grants, set, tools, ...about } = last;
+  const { grants, set, tools, onlyRead, ...about } = last;
   const isTried = tools.length === 0 || last.tried.length > 0;
   const planned = await proposal(app, { server, grants, set });
   const example = await exampleCommand(app, { server: name, tools, calls });
   const value = {
-    ...{ server: name, grants, set, ...about, into: planned.path },
+    ...{ server: name, grants, set, ...about, only_read: onlyRead, path: planned.path },
     diff: isTried ? planned.diff : "",
     ...defined({ example }),
   };

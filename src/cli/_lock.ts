@@ -57,7 +57,7 @@ async function show({ app }: CommandContext): Promise<Shown> {
     ...own.map((one) => `${textOf(one)}\n  only on this machine`),
   ];
   return {
-    value: { file: pins.path, servers, local: own },
+    value: { path: pins.path, servers, local: own },
     text: texts.join("\n"),
     note: texts.length > 0 ? "" : "Nothing is pinned yet: the first call of a server pins it",
   };
@@ -88,7 +88,7 @@ async function check({ app }: CommandContext): Promise<Shown> {
     ? `Nothing differs from ${pins.path}`
     : `There is no ${pins.path} yet: the first call of a server writes it. Nothing was compared`;
   return {
-    value: { file: pins.path, exists, ok, differences },
+    value: { path: pins.path, exists, ok, differences },
     text: ok ? nothing : differences.join("\n"),
     note: ok ? "" : "Check them; `pml lock update` then pins the present content",
     code: ok ? 0 : 1,

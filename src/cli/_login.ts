@@ -46,8 +46,13 @@ export async function login(
   void paste(login, AbortSignal.any([signal, over.signal]));
   await done.finally(() => over.abort());
   const all = await (await machine.signIns()).all();
-  const value = all.find((one) => one.server === name && one.url === server.url);
-  return { value, text: `Signed in at ${name}${value && `: ${signInText(value)}`}` };
+  const signIn = all.find((one) => one.server === name && one.url === server.url);
+  if (signIn === undefined) return { value: { server: name }, text: `Signed in at ${name}` };
+  const { isRenewed: renewed, isInKeyring, ...value } = signIn;
+  return {
+    value: { ...value, renewed, in_keyring: isInKeyring },
+    text: `Signed in at ${name}: ${signInText(signIn)}`,
+  };
 }
 
 /** Takes the address that a browser on another machine was sent to. */
@@ -76,7 +81,8 @@ export async function logout(
   }
   const ended = await (await app.callPath()).logins.end(name, signal);
   const lines = Object.entries(ended).map(([server, how]) => `${server}: ${ENDED[how]}`);
-  return { value: ended, text: lines.join("\n") || ENDED.none };
+  const servers = Object.entries(ended).map(([name, state]) => ({ name, state }));
+  return { value: { servers }, text: lines.join("\n") || ENDED.none };
 }
 
 /** Returns where the user is signed in, for what and until when. */

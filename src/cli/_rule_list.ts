@@ -125,7 +125,7 @@ async function listRules({ app }: CommandContext): Promise<Shown> {
   });
   if (answers.length > 0) answers.unshift("Answers for a session, which end with its connection");
   return {
-    value: { rules: rows.map((row) => ({ ...row, lastUsed: usedAt(row) })), sessions },
+    value: { rules: rows.map((row) => ({ ...row, last_used: usedAt(row) })), sessions },
     text: [...text, ...answers].join("\n"),
     note: isBroken
       ? "The configuration has an error, so every call is denied: see `pml doctor`"

@@ -39,7 +39,7 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   const trusted = open === undefined && file !== null;
   const servers = open === undefined ? await namedByRules(at) : [];
   const items = servers.map(({ name, facts }) => ({ name, facts }));
-  const value = { file, trusted, facts: open?.facts ?? [], servers: items };
+  const value = { path: file, trusted, facts: open?.facts ?? [], servers: items };
   if (json) return { value };
   if (open === undefined && servers.length === 0) {
     return {

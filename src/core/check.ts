@@ -14,7 +14,7 @@ export interface CheckReport {
   readonly ok: boolean;
   /** Whether it works, but the user should know something. */
   readonly warns?: boolean;
-  readonly said: string;
+  readonly message: string;
   readonly hint?: string;
 }
 
@@ -28,9 +28,9 @@ export async function runCheck(
   attempt: () => string | void | Promise<string | void>,
 ): Promise<CheckReport> {
   try {
-    return { name, ok: true, said: await attempt() ?? success };
+    return { name, ok: true, message: await attempt() ?? success };
   } catch (error) {
     const { message, hint } = asPmlError(error);
-    return { name, ok: false, said: message, ...defined({ hint }) };
+    return { name, ok: false, message: message, ...defined({ hint }) };
   }
 }

@@ -145,7 +145,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
       return await this.#meaning.check(this.entries());
     }
     const text = "lexical; `pml search install-model` adds search by meaning";
-    return { name: "search", ok: true, said: text };
+    return { name: "search", ok: true, message: text };
   }
 
   /** Returns the missing part of the configured hybrid search, and how to install it. */

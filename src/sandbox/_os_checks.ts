@@ -21,11 +21,11 @@ export async function osChecks(confined: string): Promise<readonly CheckReport[]
 function layer(confined: string): CheckReport {
   const swap = "links that are swapped in between a check and an open";
   if (/^(landlock|bubblewrap) \d/.test(confined)) {
-    return { name: "layer", ok: true, said: `${confined}: the system blocks ${swap}` };
+    return { name: "layer", ok: true, message: `${confined}: the system blocks ${swap}` };
   }
   const text = `${confined}: the system does not block ${swap}; PML detects only some of them`;
   const hint = "Use Linux 5.19 or newer with Landlock, or install bubblewrap";
-  return { name: "layer", ok: true, said: text, hint };
+  return { name: "layer", ok: true, message: text, hint };
 }
 
 function processes(confined: string): CheckReport {
@@ -37,7 +37,7 @@ function processes(confined: string): CheckReport {
   const text = why === undefined
     ? "their number is limited"
     : `their number is not limited: ${why}`;
-  return { name: "programs of modules", ok: true, said: text };
+  return { name: "programs of modules", ok: true, message: text };
 }
 
 /** Starts a process that loses its parent, and prints `kept` if the keeper adopted it. */
@@ -49,11 +49,11 @@ async function reaper(): Promise<CheckReport> {
   const name = "reaper";
   if (endsWithPml()) {
     const text = "all child processes end with PML, also when it is killed: job objects of Windows";
-    return { name, ok: true, said: text };
+    return { name, ok: true, message: text };
   }
   if (Deno.build.os === "windows") {
     const text = "programs may outlive a killed PML: PML may not call the system";
-    return { name, ok: false, said: text, hint: "Start PML with --allow-ffi, as `pml` does" };
+    return { name, ok: false, message: text, hint: "Start PML with --allow-ffi, as `pml` does" };
   }
   const { ok, text } = await runToEnd("/bin/sh", ["-c", FLEE]);
   const message = `all child processes end with PML, also when it is killed, ${

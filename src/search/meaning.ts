@@ -164,10 +164,10 @@ export class Meaning
         ? `lexical until searches of clients have indexed all tools (${done} of ${total} now), ` +
           `with the model in ${folder}`
         : `hybrid, ${total} tools are indexed with the model in ${folder}`;
-      return { name: "search", ok: true, said: how };
+      return { name: "search", ok: true, message: how };
     } catch (error) {
       const { message, hint } = asPmlError(error);
-      return { name: "search", ok: false, said: `lexical: ${message}`, ...defined({ hint }) };
+      return { name: "search", ok: false, message: `lexical: ${message}`, ...defined({ hint }) };
     }
   }
 

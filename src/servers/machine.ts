@@ -381,7 +381,11 @@ export class Machine
     const name = "confined servers";
     if (layer.kind !== "none") {
       const used = layer.kind === "landlock" ? "landlock" : `bubblewrap ${layer.version}`;
-      return { name, ok: true, said: `${used}: closed paths stay closed when folders are moved` };
+      return {
+        name,
+        ok: true,
+        message: `${used}: closed paths stay closed when folders are moved`,
+      };
     }
     const wide = programsOf(this.#config().servers).filter((one) => one.isUnheld);
     const names = wide.map((one) => one.name).join(", ");
@@ -390,7 +394,7 @@ export class Machine
     return {
       name,
       ok: true,
-      said: text,
+      message: text,
       hint: "Landlock, or bubblewrap on PATH, lets them write in it",
     };
   }

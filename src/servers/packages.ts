@@ -98,7 +98,7 @@ export class Packages implements PackagePins, ServerPackages {
       return waiting.map(({ spec, scripts }) => ({
         name: `scripts of ${quoted(spec)}`,
         ok: true,
-        said: `${Object.keys(scripts).join(", ")} did not run, for ${quoted(name)}`,
+        message: `${Object.keys(scripts).join(", ")} did not run, for ${quoted(name)}`,
         hint: `If it needs them, run \`pml install ${name}\``,
       }));
     });

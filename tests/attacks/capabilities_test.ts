@@ -210,7 +210,7 @@ Deno.test("without a user to ask, no capability is saved; a command saves it", a
   assert.deepEqual([saved, error.code], [false, "APPROVAL_REQUIRED"]);
   assert.match(await called(pml, "my:rome"), /UNKNOWN_TOOL|Cannot find/);
   assert.match(error.hint, /`pml capability save my:rome --code FILE`/);
-  assert.equal(JSON.parse((await runPml(ws, ["approve", "--json"])).stdout).length, 0);
+  assert.equal(JSON.parse((await runPml(ws, ["approve", "--json"])).stdout).calls.length, 0);
   const result = await runPmlOnTerminal(
     ws,
     ["capability", "save", "my:rome", "--code", "rome.ts"],

@@ -312,7 +312,7 @@ Deno.test("without a layer, a server with write grants is listed and checked as 
     assert.equal(own.confined, isOpen ? false : undefined, listed.stdout);
     const doctor = await runPml(ws, ["doctor", "--json"], { ms: MS });
     const { findings } = JSON.parse(doctor.stdout);
-    const said = findings.find((one: { name: string }) => one.name === "confined servers")?.said;
+    const said = findings.find((one: { name: string }) => one.name === "confined servers")?.message;
     assert.match(
       said,
       isOpen ? /^Deno alone .*count as unconfined: tiny/ : /^(landlock|bubblewrap)/,

@@ -144,7 +144,7 @@ Deno.test("the terminal shows a question without control characters (PM17)", asy
   const { ws, pml } = scene;
   await answerOf(pml, { name: "open__go", arguments: { ...SPOOFS } });
   const { stdout, stderr } = await runPml(ws, ["approve", "--json"]);
-  const [{ text }] = JSON.parse(stdout);
+  const { calls: [{ text }] } = JSON.parse(stdout);
   // deno-lint-ignore no-control-regex
   assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u200b]/);
   assert.equal(stderr.includes("\u001b"), false);

@@ -80,7 +80,7 @@ Deno.test("pml capability rename renames only the capability that it showed", as
     assert.equal(code, 1, stdout);
     assert.match(stdout, /APPROVAL_STALE/);
     const list = JSON.parse((await runPml(ws, ["capability", "list", "--json"])).stdout);
-    assert.deepEqual(list.map(({ name }: { name: string }) => name), ["my:tool"]);
+    assert.deepEqual(list.capabilities.map(({ name }: { name: string }) => name), ["my:tool"]);
   }
 });
 

@@ -192,7 +192,7 @@ Deno.test("an approval for a revoked token is not valid for another token", asyn
   const ci = new Speaker(served, "2026-07-28");
   const write = { tool: "filesystem:write_file", arguments: { path: "b.txt", content: "x" } };
   assert.match(await ci.call("call", write), /APPROVAL_REQUIRED/);
-  const [{ id }] = JSON.parse((await runPml(ws, ["approve", "--json"])).stdout);
+  const { calls: [{ id }] } = JSON.parse((await runPml(ws, ["approve", "--json"])).stdout);
   const typed = [["Approve exactly this call?", "y"]] as const;
   const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
   assert.equal(approved.code, 0, approved.stdout);
