@@ -16,12 +16,6 @@ import { tell } from "./out.ts";
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
 const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
-/** How long a question is shown before keys answer it, in milliseconds. */
-const SHOWN_MS = 1_000;
-/** How long the terminal must be quiet until earlier input is discarded, in milliseconds. */
-const QUIET_MS = 250;
-/** The same after an unknown key: the user may be typing a word, whose next letters come slowly. */
-const WORD_MS = 600;
 /** The characters of the backspace and delete keys. */
 const RUB_OUT = ["\u007f", "\b"];
 
@@ -109,7 +103,7 @@ export async function askKey<T extends string>(
   // In raw mode each key comes at once, and none is shown.
   setRaw();
   try {
-    await dropTyped(signal, { least: SHOWN_MS });
+    await dropTyped(signal, { least: commandProcess().typingPauses.shown });
     tell(`${message} ${shown.join("  ")} `, { end: "", paint: paintQuestion });
     for (;;) {
       const key = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
@@ -123,7 +117,7 @@ export async function askKey<T extends string>(
         tell(answer.name);
         return answer.reply;
       }
-      await dropTyped(signal, { quiet: WORD_MS });
+      await dropTyped(signal, { quiet: commandProcess().typingPauses.word });
       const keys = answers.map((one) => one.key);
       tell(`\nPress ${keys.slice(0, -1).join(", ")} or ${keys.at(-1)}.${pending} `, { end: "" });
     }
@@ -197,7 +191,10 @@ function setRaw(): void {
  */
 async function dropTyped(
   signal: AbortSignal,
-  { quiet = QUIET_MS, least = 0 }: { readonly quiet?: number; readonly least?: number } = {},
+  { quiet = commandProcess().typingPauses.quiet, least = 0 }: {
+    readonly quiet?: number;
+    readonly least?: number;
+  } = {},
 ): Promise<void> {
   const end = performance.now() + least;
   await takeTyped(signal);

@@ -10,6 +10,19 @@ import { resolve } from "node:path";
 import { processVariables } from "../config/env.ts";
 import type { StdioOptions } from "../transport/stdio/stdio.ts";
 
+/** Times of questions on a terminal, in milliseconds. */
+export interface TypingPauses {
+  /** How long an approval request is shown before keys answer it. */
+  readonly shown: number;
+  /** How long the terminal must be quiet until earlier input is discarded. */
+  readonly quiet: number;
+  /** The same after an unknown key: the user may be typing a word, whose next letters come slowly. */
+  readonly word: number;
+}
+
+/** The times for users. */
+export const TYPING_PAUSES: TypingPauses = { shown: 1_000, quiet: 250, word: 600 };
+
 /** The process of a command. */
 export interface CommandProcess {
   /** The words after `pml`. */
@@ -23,6 +36,7 @@ export interface CommandProcess {
   readonly stderr: Pick<typeof Deno.stderr, "writeSync" | "isTerminal">;
   /** The file that reads the terminal without waiting; undefined if only `stdin` reads it. */
   readonly terminalFile: string | undefined;
+  readonly typingPauses: TypingPauses;
   readonly consoleSize: typeof Deno.consoleSize;
   /** The pipes of the client of `pml stdio`; undefined for standard input and standard output. */
   readonly pipes: StdioOptions["pipes"];
@@ -48,6 +62,7 @@ const OWN: CommandProcess = {
   stderr: Deno.stderr,
   // On other systems, /dev/stdin opens the same blocking file.
   terminalFile: Deno.build.os === "linux" ? "/dev/stdin" : "/dev/tty",
+  typingPauses: TYPING_PAUSES,
   consoleSize: Deno.consoleSize,
   pipes: undefined,
   addSignalListener: Deno.addSignalListener,

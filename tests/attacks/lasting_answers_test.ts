@@ -9,6 +9,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPmlOnTerminal, type TerminalInput } from "../kit/run.ts";
+import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { evil, ledgerOf } from "./evil_servers.ts";
 import { codeOf, endWell, eventsOf } from "./oracles.ts";
@@ -163,7 +164,7 @@ Deno.test("pml approve allows several tools after it showed their texts, with on
     "lists:three",
   ]);
   for (const name of ["one", "two"]) {
-    assert.equal(codeOf(await answerOf(pml, calling(name))), undefined);
+    await until(async () => codeOf(await answerOf(pml, calling(name))) === undefined);
   }
   assert.equal(codeOf(await answerOf(pml, calling("writes"))), "APPROVAL_REQUIRED");
   await endWell(ws, pml);
@@ -176,7 +177,7 @@ Deno.test("never on a terminal denies the tool at once, also in a running PML", 
   const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [["[d] never", "d"]] });
   assert.match(ran.stdout, /lists:writes/);
   assert.deepEqual((await rulesOf(ws)).deny, ["lists:writes"]);
-  assert.equal(codeOf(await answerOf(pml, calling("writes"))), "PERMISSION_DENIED");
+  await until(async () => codeOf(await answerOf(pml, calling("writes"))) === "PERMISSION_DENIED");
   assert.ok((await eventsOf(ws)).includes("never"));
   await endWell(ws, pml);
 });
@@ -186,6 +187,7 @@ Deno.test("keys within a second after a question appears do not answer it", asyn
   const { ws, pml } = scene;
   await answerOf(pml, calling("writes"));
   const ran = await runPmlOnTerminal(ws, ["approve"], {
+    isUnhurried: true,
     typed: [
       ["The id of this call", () => new Promise((resolve) => setTimeout(resolve, 600))],
       ["", "y"],

@@ -8,7 +8,12 @@
 import { nextTick } from "node:process";
 import { setImmediate } from "node:timers";
 import { main } from "../../src/cli/cli.ts";
-import { type CommandProcess, runIn } from "../../src/cli/command_process.ts";
+import {
+  type CommandProcess,
+  runIn,
+  TYPING_PAUSES,
+  type TypingPauses,
+} from "../../src/cli/command_process.ts";
 import { openStream, type Output } from "../../src/transport/stdio/_pipes.ts";
 import type { HubProcess } from "../../hub/src/cli/hub_process.ts";
 import { passThrough } from "./through_door.ts";
@@ -20,6 +25,9 @@ export const IN_PROCESS: boolean = Deno.mainModule.endsWith("_test.ts");
 
 /** The capacity of a pipe of Linux in bytes. */
 const PIPE_BYTES = 65_536;
+
+/** A test types each answer after its question. Answers within 0.3 s would count only once. */
+const SHORT_PAUSES: TypingPauses = { shown: 350, quiet: 50, word: 50 };
 
 /** The members of a child process that the kit uses. */
 export type Running =
@@ -38,6 +46,8 @@ export interface InProcessOptions {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Whether questions on a terminal take the time that a user needs to see them; false by default. */
+  readonly isUnhurried?: boolean;
 }
 
 /** Starts PML in this process. It supports only the signals that PML handles itself. */
@@ -174,7 +184,7 @@ interface Parts {
 }
 
 function processOf(
-  { args, cwd, env }: InProcessOptions,
+  { args, cwd, env, isUnhurried = false }: InProcessOptions,
   { stdin, stdout, stderr, signals }: Parts,
 ): CommandProcess {
   return {
@@ -183,6 +193,7 @@ function processOf(
     stdout: writerOf(stdout),
     stderr: writerOf(stderr),
     terminalFile: undefined,
+    typingPauses: isUnhurried ? TYPING_PAUSES : SHORT_PAUSES,
     consoleSize: () => {
       throw new Deno.errors.NotSupported("no width");
     },

@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly command?: Command;
   /** Whether the command runs as a separate process: for tests of signals, start and end. */
   readonly ownProcess?: boolean;
+  /** Whether questions on a terminal discard keys for as long as for users; false by default. */
+  readonly isUnhurried?: boolean;
   readonly ms?: number;
 }
 
@@ -178,9 +180,9 @@ function started(workspace: Workspace, args: readonly string[], options: RunOpti
 function placeOf(
   workspace: Workspace,
   args: readonly string[],
-  { cwd = workspace.path, env }: RunOptions,
+  { cwd = workspace.path, env, isUnhurried = false }: RunOptions,
 ): InProcessOptions {
-  return { args, cwd, env: { ...workspace.env, ...env } };
+  return { args, cwd, env: { ...workspace.env, ...env }, isUnhurried };
 }
 
 /** Reads a stream to its end. Replaces bytes that are not UTF-8. */
