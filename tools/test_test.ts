@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { repoFile } from "../tests/kit/pml_command.ts";
-import { allTests, groupsOf } from "./test.ts";
+import { allTests, groupsOf, ModuleOutput } from "./test.ts";
 
 Deno.test("each test file of the project is in exactly one module", async () => {
   const { stdout } = await new Deno.Command("git", {
@@ -12,4 +12,19 @@ Deno.test("each test file of the project is in exactly one module", async () => 
   const files = await allTests();
   assert.deepEqual(files.toSorted(), paths);
   assert.deepEqual(groupsOf(files).flat().toSorted(), paths);
+});
+
+Deno.test("the output of a module has its results, and shows each test at once", () => {
+  const lines: string[] = [];
+  const output = new ModuleOutput((line) => lines.push(line));
+  const tests = ["./a_test.ts => a: one ... ok (1ms)", "./a_test.ts => a: two ... FAILED (1ms)"];
+  const details = [" ERRORS ", "", "a: two", "error: no", " FAILURES ", "", "a: two"];
+  for (const line of ["", ...tests, "", ...details, ""]) output.add(line);
+  assert.equal(output.results, undefined);
+  output.add("FAILED | 1 passed (3 steps) | 1 failed (2 steps) | 4 ignored (1m2s)");
+  assert.deepEqual(lines, tests);
+  assert.deepEqual(output.results, {
+    ...{ passed: 1, steps: 5, failed: 1, ignored: 4 },
+    details: [...details, ""].join("\n"),
+  });
 });
