@@ -13,7 +13,7 @@ import { picked, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { BothHttp } from "./kit/both_server.ts";
 import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio, type RawStdioOptions, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 import { answers, codeIn, type ScriptScene, scriptScene } from "./script_scene.ts";
@@ -149,8 +149,7 @@ class StdioServer implements AsyncDisposable {
 
   /** Returns its definition. */
   get definition(): object {
-    const [command, ...args] = [...denoCommand("tests/kit/both_server.ts"), this.#ledger];
-    return { command, args };
+    return denoServer("tests/kit/both_server.ts", this.#ledger);
   }
 
   /** Replaces the program of the server. */

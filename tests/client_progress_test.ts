@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { type Json, paramsFor } from "./kit/json_rpc.ts";
 import { PROGRESS_TOKEN, serveMembers } from "./kit/members_server.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 
 const REPORTS = [
@@ -25,8 +25,9 @@ for (const { on, ...way } of WAYS) {
   for (const over of ["stdio", "http"] as const) {
     Deno.test(`progress of a client, ${on}, reaches the server, over ${over}, with the token of the server`, async () => {
       const http = over === "http" ? serveMembers(false) : undefined;
-      const [command, ...args] = denoCommand("tests/kit/members_server.ts");
-      const m = http === undefined ? { command, args } : { type: "http", url: http.url };
+      const m = http === undefined
+        ? denoServer("tests/kit/members_server.ts")
+        : { type: "http", url: http.url };
       const permissions = { allow: ["m:*"] };
       await using ws = await makeAttackWorkspace({
         pml: { version: 1, permissions, mcpServers: { m } },

@@ -7,7 +7,7 @@
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { textOf } from "./attacks/oracles.ts";
 import type { Era, Message } from "./kit/json_rpc.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
@@ -43,8 +43,7 @@ export async function extensionScene(
       },
       mcpServers: Object.fromEntries(
         Object.entries(servers).map(([name, extensions]) => {
-          const [command, ...args] = denoCommand("tests/kit/extension_server.ts");
-          return [name, { command, args: [...args, ...extensions] }];
+          return [name, denoServer("tests/kit/extension_server.ts", ...extensions)];
         }),
       ),
     },

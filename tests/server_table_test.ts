@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { assertGolden } from "./kit/golden.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal, type TerminalInput } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -49,12 +49,11 @@ async function scene(
   const list = ws.file("list.json");
   const setTools = (all: readonly object[]) => writeFile(list, JSON.stringify({ pages: [all] }));
   await setTools(tools);
-  const [command, ...args] = [
-    ...denoCommand("tests/kit/listing_server.ts"),
+  const pages = denoServer(
+    "tests/kit/listing_server.ts",
     "${workspaceFolder}/list.json",
     "${workspaceFolder}/ledger",
-  ];
-  const pages = { command, args, env: { DENO_DIR: "${DENO_DIR}" } };
+  );
   const file = join(ws.home, "config.yaml");
   await writeFile(file, JSON.stringify({ mcpServers: { pages }, ...config }), { mode: 0o600 });
   return {

@@ -11,7 +11,7 @@ import { read } from "./attacks/questions.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { until } from "./kit/wait.ts";
 import { runPmlOnTerminal } from "./kit/run.ts";
@@ -42,8 +42,7 @@ const FILES = {
 };
 
 function serverOf(folder: string, kind: keyof typeof KINDS = "legacy") {
-  const [command, ...args] = denoCommand("tests/kit/skills_server.ts");
-  return { command, args: [...args, kind, `./${folder}`] };
+  return denoServer("tests/kit/skills_server.ts", kind, `./${folder}`);
 }
 
 /** Returns a configuration of two servers of a revision, or of one server of each. */

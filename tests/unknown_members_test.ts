@@ -10,7 +10,7 @@ import { BothHttp } from "./kit/both_server.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { ERAS, type Json, type Message, paramsFor } from "./kit/json_rpc.ts";
 import { EXTENSION, MORE, serveMembers, TOLD, WITHDRAWN } from "./kit/members_server.ts";
-import { denoCommand } from "./kit/pml_command.ts";
+import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
@@ -84,9 +84,8 @@ async function opened(
   },
 ) {
   const http = over === "http" ? serveMembers(isModern) : undefined;
-  const [command, ...args] = denoCommand("tests/kit/members_server.ts");
   const m = http === undefined
-    ? { command, args: [...args, ...isModern ? ["--modern"] : []] }
+    ? denoServer("tests/kit/members_server.ts", ...isModern ? ["--modern"] : [])
     : { type: "http", url: http.url };
   const ws = await makeAttackWorkspace({
     limits: { first_list_ms: 60_000 },
@@ -281,9 +280,8 @@ for (const isModern of [false, true]) {
 for (const over of ["stdio", "http"] as const) {
   Deno.test(`a server of the SDK answers a request with members next to its params, over ${over}`, async () => {
     const http = over === "http" ? new BothHttp() : undefined;
-    const [command, ...args] = denoCommand("tests/kit/both_server.ts");
     const b = http === undefined
-      ? { command, args: [...args, "./ledger"] }
+      ? denoServer("tests/kit/both_server.ts", "./ledger")
       : { type: "http", url: http.url };
     await using ws = await makeAttackWorkspace({
       pml: { version: 1, permissions: { allow: ["b:*"] }, mcpServers: { b } },

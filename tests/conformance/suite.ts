@@ -7,7 +7,7 @@
 import { makeWorkspace } from "../kit/workspace.ts";
 import { servePml, type TestServer } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
-import { denoCommand } from "../kit/pml_command.ts";
+import { denoServer } from "../kit/pml_command.ts";
 import type { Kind } from "./words.ts";
 import { serveFixture } from "./fixture_http.ts";
 
@@ -42,9 +42,8 @@ function serverOf(behind: Behind): AsyncDisposable & { readonly definition: obje
     const { url, [Symbol.asyncDispose]: end } = serveFixture(behind.kind);
     return { definition: { type: "http", url }, [Symbol.asyncDispose]: end };
   }
-  const [command, ...args] = [...denoCommand("tests/conformance/fixture.ts"), behind.kind];
-  const definition = { type: "stdio", command, args, env: { DENO_DIR: "${DENO_DIR}" } };
-  return { definition, [Symbol.asyncDispose]: none };
+  const server = denoServer("tests/conformance/fixture.ts", behind.kind);
+  return { definition: { type: "stdio", ...server }, [Symbol.asyncDispose]: none };
 }
 
 /** Runs the server scenarios of a revision through PML. Returns all checks. */
@@ -79,14 +78,13 @@ const SKILL_SCENARIOS = [
 export async function runSkillSuite(
   kind: Kind,
 ): Promise<readonly { readonly scenario: string; readonly checks: readonly Checked[] }[]> {
-  const [command, ...args] = denoCommand("tests/kit/skills_server.ts");
   const head = "---\nname: a\ndescription: Describes a\n---\n";
   await using ws = await makeWorkspace({
     files: { "skills/a/SKILL.md": head, "skills/a/references/b.md": "b" },
     pml: {
       version: 1,
       permissions: { allow: ["s:*"] },
-      mcpServers: { s: { command, args: [...args, kind, "./skills"] } },
+      mcpServers: { s: denoServer("tests/kit/skills_server.ts", kind, "./skills") },
     },
   });
   await using served = await servePml(ws);

@@ -25,6 +25,20 @@ export function denoCommand(relative: string): Command {
   return [process.execPath, "run", "-A", "--config", config, repoFile(relative)];
 }
 
+/**
+ * Returns the definition of a server that runs a file of the repository. It uses the cache of the
+ * tests: with an empty one, each start compiles its code, and downloads and unpacks npm packages,
+ * which takes 0.74 s of processor time and not 0.1.
+ */
+export function denoServer(relative: string, ...more: readonly string[]): {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+} {
+  const [command, ...args] = denoCommand(relative);
+  return { command, args: [...args, ...more], env: { DENO_DIR: "${DENO_DIR}" } };
+}
+
 /** The command that runs the repository's hub. */
 export const HUB: Command = denoCommand("hub/mod.ts");
 
