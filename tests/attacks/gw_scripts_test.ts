@@ -8,11 +8,13 @@ import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
+import type { Era } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import type { Workspace } from "../kit/workspace.ts";
 import { endWell, journalOf, textOf } from "./oracles.ts";
-import { makeScene, type Scene } from "./stage.ts";
+import { makeAttackWorkspace } from "./stage.ts";
 
 const MS = 120_000;
 
@@ -57,25 +59,25 @@ function packages(notes: string, version: string): Packages {
 
 interface Yard extends AsyncDisposable {
   readonly npm: FakeNpm;
-  readonly hosted: Scene;
+  readonly ws: Workspace;
   readonly env: Record<string, string>;
-  readonly tell: (server: string, pml?: RawStdio) => Promise<string>;
+  readonly open: (era?: Era) => Promise<RawStdio>;
+  readonly tell: (server: string, pml: RawStdio) => Promise<string>;
   readonly ran: () => string;
 }
 
-async function yard(): Promise<Yard> {
+/** Creates a workspace with servers of npm. Each PML in it installs all of them. */
+async function yard(...names: readonly string[]): Promise<Yard> {
   const root = await Deno.makeTempDir();
   const npm = new FakeNpm({});
   npm.publish(packages(npm.url, "1.0.0"));
   await writeFile(join(root, "npmrc"), `registry=${npm.url}\nfetch-retries=0\n`);
-  const names = ["own", "through", "plain"];
   const env = {
     NPM_CONFIG_USERCONFIG: join(root, "npmrc"),
     NPM_CONFIG_CACHE: join(root, "cache"),
     NPM_TOKEN: "company-word",
   };
-  const hosted = await makeScene({
-    era: "2026-07-28",
+  const ws = await makeAttackWorkspace({
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", ...names.map((name) => `${name}:*`)] },
@@ -83,18 +85,22 @@ async function yard(): Promise<Yard> {
         names.map((name) => [name, { command: "npx", args: ["-y", name] }]),
       ),
     },
-    env,
     limits: { start_ms: MS, call_ms: MS },
   });
   return {
-    ...{ npm, hosted, env },
-    tell: async (server, pml = hosted.pml) =>
+    ...{ npm, ws, env },
+    open: async (era = "2026-07-28") => {
+      const pml = new RawStdio(ws, { era, env });
+      await pml.open();
+      return pml;
+    },
+    tell: async (server, pml) =>
       textOf(await pml.callTool("call", { tool: `${server}:tell`, arguments: {} }, { ms: MS })),
     ran: () =>
       npm.asked.filter((path) => path.startsWith("/ran/"))
         .map((path) => `${path.slice("/ran/".length)}\n`).join(""),
     [Symbol.asyncDispose]: async () => {
-      await hosted[Symbol.asyncDispose]();
+      await ws[Symbol.asyncDispose]();
       await npm[Symbol.asyncDispose]();
       await Deno.remove(root, { recursive: true });
     },
@@ -102,7 +108,7 @@ async function yard(): Promise<Yard> {
 }
 
 /** Asserts that scripts are reported and shown, and run only after the user's approval. */
-async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<void> {
+async function assertNothingRuns({ ws, env, ran }: Yard): Promise<void> {
   const options = { env, ms: MS };
   const doctor = (await runPml(ws, ["doctor"], options)).stdout;
   assert.match(doctor, /scripts of "own@1\.0\.0": postinstall did not run, .*"own"/);
@@ -125,9 +131,8 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
 /**
  * Calls a server that cannot start before its scripts ran, and checks the response to the client.
  */
-async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
-  await using older = new RawStdio(ws, { era: "2025-11-25", env });
-  await older.open();
+async function assertTold({ open }: Yard, pml: RawStdio): Promise<void> {
+  await using older = await open("2025-11-25");
   for (const client of [pml, older]) {
     for (const [name, whose] of [["own", "own"], ["through", "native"]] as const) {
       const response = await client.callTool("call", { tool: `${name}:tell`, arguments: {} }, {
@@ -143,10 +148,11 @@ async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
 }
 
 Deno.test("install scripts run only when the user approves them, once, and are pinned, on any revision (GW14)", async () => {
-  await using at = await yard();
-  const { ws, pml } = at.hosted;
-  await assertTold(at);
-  assert.equal(await at.tell("plain"), '"plain"');
+  await using at = await yard("own", "through", "plain");
+  const { ws } = at;
+  await using pml = await at.open();
+  await assertTold(at, pml);
+  assert.equal(await at.tell("plain", pml), '"plain"');
   assert.equal(at.ran(), "", "nothing ran for a client");
   const options = { env: at.env, ms: MS };
 
@@ -175,8 +181,7 @@ Deno.test("install scripts run only when the user approves them, once, and are p
   assert.equal(at.ran(), "own undefined\nnative undefined\n");
   const told = (await journalOf(ws)).filter(({ event }) => event === "install scripts");
   assert.deepEqual(told.map(({ about }) => about?.scripts), [["own@1.0.0"], ["native@1.0.0"]]);
-  await using again = new RawStdio(ws, { era: "2026-07-28", env: at.env });
-  await again.open();
+  await using again = await at.open();
   assert.equal(await at.tell("own", again), '"built"');
   assert.equal(await at.tell("through", again), '"built"');
   assert.equal((await again.close()).code, 0);
@@ -192,12 +197,12 @@ Deno.test("install scripts run only when the user approves them, once, and are p
 });
 
 Deno.test("install scripts are reported before any download, on any revision (GW14)", async () => {
-  await using at = await yard();
-  const { hosted: { ws, pml }, npm, env } = at;
+  await using at = await yard("through", "plain");
+  const { ws, npm, env } = at;
+  await using pml = await at.open();
   const said = '"native@1.0.0" has install scripts, which PML does not run by itself';
   npm.withhold();
-  await using older = new RawStdio(ws, { era: "2025-11-25", env });
-  await older.open();
+  await using older = await at.open("2025-11-25");
   for (const client of [pml, older]) {
     const text = await at.tell("through", client);
     assert.match(text, /^UPSTREAM_DOWN: Cannot install "through"/);
@@ -208,21 +213,19 @@ Deno.test("install scripts are reported before any download, on any revision (GW
   const { error } = JSON.parse(nothing.stdout);
   assert.deepEqual(error.detail.install_scripts, ["native@1.0.0"]);
   assert.ok(nothing.stderr.indexOf(said) < nothing.stderr.indexOf("error: "), nothing.stderr);
-  assert.doesNotMatch(await at.tell("plain"), /install scripts/);
+  assert.doesNotMatch(await at.tell("plain", pml), /install scripts/);
 });
 
 Deno.test("files from scripts are checked afterwards, and another version asks again (GW14)", async () => {
-  await using at = await yard();
-  const { ws, pml } = at.hosted;
-  await endWell(ws, pml);
+  await using at = await yard("own");
+  const { ws } = at;
   const options = { env: at.env, ms: MS, typed: [["exactly these scripts?", "y"]] } as const;
   const { code, stdout } = await runPmlOnTerminal(ws, ["install", "own"], options);
   assert.equal(code, 0, stdout);
   const [folder = ""] = await readdir(join(ws.home, "servers"));
   const built = join(ws.home, "servers", folder, "node_modules", "own", "built.js");
   await writeFile(built, "module.exports = 'changed'");
-  await using again = new RawStdio(ws, { env: at.env });
-  await again.open();
+  await using again = await at.open("2025-11-25");
   assert.match(await at.tell("own", again), /^INTEGRITY_MISMATCH: /);
   await Deno.remove(join(ws.home, "servers"), { recursive: true });
   at.npm.publish(packages(at.npm.url, "2.0.0"));
@@ -232,9 +235,8 @@ Deno.test("files from scripts are checked afterwards, and another version asks a
 });
 
 Deno.test("approving one package runs no other of that name and version (GW14)", async () => {
-  await using at = await yard();
-  const { ws, pml } = at.hosted;
-  await endWell(ws, pml);
+  await using at = await yard("plain");
+  const { ws } = at;
   const all = packages(at.npm.url, "1.0.0");
   const needy = {
     "1.0.0": { "package.json": JSON.stringify({ dependencies: { native: "1.0.0" } }) },
@@ -297,10 +299,8 @@ for (const isOff of [false, true]) {
     ? "with the user's rights if the sandbox is off, and PML reports it"
     : "confined";
   Deno.test(`install scripts run ${how} (GW14)`, async () => {
-    await using at = await yard();
-    const { hosted: { ws, pml }, npm, env } = at;
-    await endWell(ws, pml);
-    await pml[Symbol.asyncDispose]();
+    await using at = await yard("own");
+    const { ws, npm, env } = at;
     if (isOff) await writeFile(join(ws.home, "config.yaml"), "sandbox: {os_layer: off}\n");
     const home = dirname(ws.home);
     const outside = await Deno.makeTempDir();
@@ -337,8 +337,7 @@ for (const isOff of [false, true]) {
       ? /machine \(it is off\): .*with your rights/
       : /Landlock confines them: .*only in their package .*cannot read your files/;
     assert.match(stdout, question);
-    await using again = new RawStdio(ws, { env });
-    await again.open();
+    await using again = await at.open("2025-11-25");
     const { done, needed } = JSON.parse(JSON.parse(await at.tell("own", again)));
     assert.deepEqual(needed, ["temporary file", "cache", "program"]);
     const all = [
