@@ -204,7 +204,7 @@ Deno.test("RG10: an invalid lock, edited by hand or by a merge, is neither used 
 
 Deno.test("RG10: four simultaneous processes that pin keep all pins", async () => {
   await using scene = await openHub();
-  const names = Array.from({ length: 40 }, (_, at) => `fleet:t${at}`);
+  const names = Array.from({ length: 16 }, (_, at) => `fleet:t${at}`);
   for (const fqdn of names) await scene.publish("1.0.0", { fqdn });
   await using ws = await userWorkspace(scene.hub.url, {
     pml: { permissions: { allow: ["fleet:*"] } },
