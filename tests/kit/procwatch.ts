@@ -41,8 +41,7 @@ export class ProcWatch {
   }
 
   /** Returns the processes that have the tag now, and the remembered ones that still run. */
-  living(): Promise<readonly Process[]> {
-    const all = standings();
+  living(all: readonly Standing[] = standings()): Promise<readonly Process[]> {
     const remembered = all.filter((item) => this.#remembered.has(keyOf(item)));
     const others = all.filter((item) =>
       Number(item.started) >= this.#since && !remembered.includes(item) && item.pid !== process.pid
@@ -61,7 +60,7 @@ export class ProcWatch {
   /** Remembers the processes with the tag, and all their descendants. */
   async rememberTagged(): Promise<void> {
     const all = standings();
-    for (const { pid } of await this.living()) {
+    for (const { pid } of await this.living(all)) {
       for (const item of treeIn(all, pid)) this.#remembered.set(keyOf(item), item);
     }
   }
