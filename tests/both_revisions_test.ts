@@ -8,6 +8,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { picked, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
@@ -114,7 +115,7 @@ Deno.test("a call of the meta-tools and of code uses the revision of its client"
   const calls = [{ tool: "s:form" }, { tool: "s:page" }];
   const both = textOf(await pml.callTool("batch", { calls }));
   assert.equal(both.split("older").length - 1, 2, both);
-  const code = "return await mcp.s.form({});";
+  const code = withoutTypeCheck("return await mcp.s.form({});");
   assert.match(textOf(await pml.callTool("execute_code", { code })), /older/);
 });
 

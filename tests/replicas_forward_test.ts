@@ -11,6 +11,7 @@ import { basename, dirname, join } from "node:path";
 import { type Head, OtherProcess } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { tokenHash } from "../src/transport/http/token.ts";
+import { withoutTypeCheck } from "./attacks/code_tools.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { read } from "./attacks/questions.ts";
 import { ledgerOf } from "./full_scene.ts";
@@ -123,7 +124,9 @@ Deno.test("a forwarded call whose process is killed fails with may_have_run, and
   await using ws = await sceneryOf();
   await using both = await twoOf(ws);
   const { one, two } = both;
-  const code = `return await mcp.note.add_slowly({ text: "a", path: "never.txt" });`;
+  const code = withoutTypeCheck(
+    `return await mcp.note.add_slowly({ text: "a", path: "never.txt" });`,
+  );
   const first = await callAt(one, "execute_code", { code });
   const asked = waiting(first, YES.approval);
   const answer = callAt(two, "execute_code", { code, ...asked });

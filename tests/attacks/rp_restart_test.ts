@@ -16,6 +16,7 @@ import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
+import { withoutTypeCheck } from "./code_tools.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { codeOf, textOf } from "./oracles.ts";
 import { picked, questionOf, read, type ToolCall } from "./questions.ts";
@@ -86,7 +87,7 @@ const TASK = { id: "one", tool: "s:echo", arguments: {} };
 const WAYS = {
   "2025-11-25": [["s__echo", {}], ["batch", { calls: [TASK] }], [
     "execute_code",
-    { code: "return await mcp.s.echo({})" },
+    { code: withoutTypeCheck("return await mcp.s.echo({})") },
   ]],
   "2026-07-28": [["call", { tool: "s:echo" }], ["execute_workflow", { plan: { tasks: [TASK] } }]],
 } as const;
