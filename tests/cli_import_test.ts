@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
+import { parse as parseYaml } from "yaml";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
 import { assertGolden } from "./kit/golden.ts";
@@ -357,4 +358,36 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
   // The user must set keys in the middle of a text, and keys without a known value.
   const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(result.stdout) ?? [];
   assert.deepEqual(left.split(", ").sort(), of(undefined).sort());
+});
+
+Deno.test("pml import offers to leave out one of two servers that do the same", async () => {
+  const files = { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] };
+  const other = { command: "node", args: ["other.mjs"] };
+  const content = JSON.stringify({ mcpServers: { files, other } });
+  const answers: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+    ["b", ["files", "other"], []],
+    ["p", ["other"], []],
+    ["i", ["files", "other"], ["filesystem:*"]],
+  ];
+  for (const [key, names, deny] of answers) {
+    await using ws = await makeWorkspace({ files: { "clients.json": content } });
+    const shown = JSON.parse((await runPml(ws, ["import", "clients.json", "--json"])).stdout);
+    const doubles = shown.take.map((one: { same_as?: string }) => one.same_as ?? null);
+    assert.deepEqual(doubles, ["filesystem", null]);
+    const result = await runPmlOnTerminal(ws, ["import", "clients.json"], {
+      typed: [
+        [/Import these 2 servers into/, "y"],
+        [/Which one do you want\?.*\[i\]/, key],
+        [/Start .* now/, "n"],
+      ],
+    });
+    assert.equal(result.code, 0, result.stdout);
+    const config = parseYaml(await Deno.readTextFile(join(ws.home, "config.yaml")));
+    assert.deepEqual(Object.keys(config.mcpServers), names);
+    assert.deepEqual(config.permissions?.deny ?? [], deny);
+    const { verdict } = JSON.parse(
+      (await runPml(ws, ["why", "filesystem:read_file", "--json"])).stdout,
+    );
+    assert.equal(verdict === "denied", key === "i");
+  }
 });

@@ -84,8 +84,7 @@ export async function decide(
     else await approvals.grant(id);
     // Files and trust may have changed while the user thought.
     await app.policy.reload();
-    const so = app.config().trusted ? "stays" : "is no longer";
-    const trust = was ? ` The workspace ${so} trusted.` : "";
+    const trust = was && !app.config().trusted ? " The workspace is no longer trusted." : "";
     tell(`Approved once. Ask the client to repeat the call.${trust}`);
     return "approved";
   }

@@ -39,6 +39,7 @@ import {
   presentServers,
   type TargetFile,
 } from "./_import_file.ts";
+import { askDoubles, denyBuiltins, doubleOf } from "./_import_doubles.ts";
 import { saveKey } from "./_key.ts";
 import { offerTable } from "./_table_question.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
@@ -68,26 +69,31 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
     const note = "\nImport servers with `pml import CLIENT` or `pml import FILE`";
     return { value, text: text || "No client has a configuration file here", note, code };
   }
-  const { taken } = plan;
-  if (typed.move && !typed.dryRun && taken.length === 0) {
+  const count = plan.taken.length;
+  if (typed.move && !typed.dryRun && count === 0) {
     const lines = await moveServers(at, plan);
     return { value, text: lines.join("\n") || text, note: "", code };
   }
-  if (typed.dryRun || taken.length === 0) {
+  if (typed.dryRun || count === 0) {
     return { value, text, note: "Nothing was changed", code };
   }
   needPerson("Cannot import servers");
-  const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
-  const question = `\nImport ${count} into ${target.path}?`;
+  const these = count === 1 ? "this server" : `these ${count} servers`;
+  const question = `\nImport ${these} into ${target.path}?`;
   if (!await agrees(question, at, [text])) return { ...unchanged(value), text: NOT_IMPORTED };
+  const choice = await askDoubles(at, plan.taken);
+  const { taken, denied } = choice ?? { taken: [], denied: [] };
+  if (taken.length === 0) return { ...unchanged(value), text: NOT_IMPORTED };
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const summary = await addServers(at.app, target, Object.fromEntries(servers));
-  const kept = await keepValues(at, plan, { source: "as the client's file has it" });
+  const rules = await denyBuiltins(at, { denied, workspace });
+  const imported = { ...plan, taken };
+  const kept = await keepValues(at, imported, { source: "as the client's file has it" });
   const table = await offerTable(at, taken.map(({ name }) => name), workspace);
-  const moved = typed.move ? await moveServers(at, plan) : [];
-  const lines = [`${target.path}: ${summary}`, ...kept.values(), ...table, ...moved];
+  const moved = typed.move ? await moveServers(at, imported) : [];
+  const lines = [`${target.path}: ${summary}`, ...rules, ...kept.values(), ...table, ...moved];
   const source = typed.move ? undefined : from;
-  const note = noteOf(plan, { lines: kept, app: at.app, from: source, workspace });
+  const note = noteOf(imported, { lines: kept, app: at.app, from: source, workspace });
   return { value, text: lines.join("\n"), note, code };
 }
 
@@ -204,6 +210,14 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   );
 }
 
+/** Returns a line for a server that does the same as a built-in one. */
+function doubleLines(server: Pick<ImportPlan["taken"][number], "definition">): readonly string[] {
+  const builtin = doubleOf(server);
+  return builtin === undefined
+    ? []
+    : [`    does the same as ${quoted(builtin)}, which comes with PML`];
+}
+
 function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: CommandContext): string {
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
@@ -212,6 +226,7 @@ function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: Comman
       }: ` +
       serverText(shownDefinition(each), { isOfUser: true }),
       ...detailsOf(each),
+      ...doubleLines(each),
     ]),
     ...skipped.filter(({ entry }) => entry.path === path)
       .map(({ entry, why }) => `  skip ${nameOf(entry, app)}: ${why}`),
@@ -294,6 +309,7 @@ function valueOf(
     take: taken.map(({ entry, name, definition, left, variables }) => ({
       ...from(entry),
       as: name,
+      same_as: doubleOf({ definition }),
       definition,
       left,
       variables,

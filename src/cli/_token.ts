@@ -66,8 +66,8 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const done = await agreed(at, {
     change,
     also: "",
-    said: "A client with the token may call tools by these rules. Other calls wait " +
-      "for `pml approve`",
+    said: `A client with the token may call what the rules of identities.${name} allow, or yours ` +
+      "without an allow list there. Other calls wait for `pml approve`",
     about: { name },
   });
   if (done.code !== undefined) return done;
