@@ -38,7 +38,7 @@ export async function askDoubles(
   { signal }: CommandContext,
   taken: readonly ImportableServer[],
 ): Promise<DoubleChoice | undefined> {
-  const left: ImportableServer[] = [];
+  const dropped: ImportableServer[] = [];
   const denied: string[] = [];
   for (const server of taken) {
     const builtin = doubleOf(server);
@@ -55,10 +55,10 @@ export async function askDoubles(
       signal,
     });
     if (reply === "cancelled") return undefined;
-    if (reply === "builtin") left.push(server);
+    if (reply === "builtin") dropped.push(server);
     if (reply === "imported") denied.push(builtin);
   }
-  return { taken: taken.filter((server) => !left.includes(server)), denied };
+  return { taken: taken.filter((server) => !dropped.includes(server)), denied };
 }
 
 /** Denies built-in servers in the file of the import, and returns a line about each. */

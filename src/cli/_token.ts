@@ -66,8 +66,9 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const done = await agreed(at, {
     change,
     also: "",
-    said: `A client with the token may call what the rules of identities.${name} allow, or yours ` +
-      "without an allow list there. Other calls wait for `pml approve`",
+    said:
+      `The allow rules of identities.${name} apply to a client with the token, or yours if it has ` +
+      "none. Other calls wait for `pml approve`",
     about: { name },
   });
   if (done.code !== undefined) return done;

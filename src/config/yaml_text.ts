@@ -41,7 +41,7 @@ export async function yamlWith(
       else set(document, { at, entry });
       expected = withEntry(expected, { at, entry });
     }
-    const after = document.toString({ lineWidth: 0 });
+    const after = withOldSpaces(document.toString({ lineWidth: 0 }), before);
     if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) {
       throw uneditable(path);
     }
@@ -49,6 +49,16 @@ export async function yamlWith(
   } catch (error) {
     throw fileNotChanged(path, error);
   }
+}
+
+/**
+ * Returns a text whose lines have the spaces within brackets that they had before: the library
+ * writes the same ones in all lines.
+ */
+function withOldSpaces(after: string, before: string): string {
+  const dense = (line: string) => line.replace(/([[{]) +/g, "$1").replace(/ +([\]}])/g, "$1");
+  const lines = new Map(before.split("\n").map((line) => [dense(line), line]));
+  return after.split("\n").map((line) => lines.get(dense(line)) ?? line).join("\n");
 }
 
 /**
