@@ -236,7 +236,7 @@ Deno.test("all results of a batch share the size limit of one, and each of its c
   await using scene = await makeScene({
     pml,
     files,
-    limits: { result_bytes: 1_000_000 },
+    limits: { result_bytes: 1_000_000, inline_bytes: 0 },
     // PML reads large results while its server writes.
     ownProcess: true,
   });
@@ -280,7 +280,7 @@ Deno.test("a long result with an escape in a key is answered soon (GW3)", async 
     permissions: { allow: ["filesystem:*", "own:*"] },
     mcpServers: { own: server },
   };
-  const limits = { call_ms: 20_000 };
+  const limits = { call_ms: 20_000, inline_bytes: 0 };
   await using scene = await makeScene({
     ...{ pml, files: { "escaped.js": ESCAPED }, limits },
     // PML reads large results while its server writes.

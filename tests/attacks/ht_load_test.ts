@@ -132,7 +132,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
   Deno.test(`HT15: a client that does not read its answer is disconnected ${when}`, async () => {
     const [size, deaf] = [24_000_000, 6];
     await using ws = await makeAttackWorkspace({
-      limits,
+      limits: { ...limits, inline_bytes: 0 },
       pml: {
         version: 1,
         permissions: { allow: ["flood:*", "filesystem:*"] },

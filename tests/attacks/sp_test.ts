@@ -222,7 +222,9 @@ Deno.test("PML asks again about a server whose tools change, and notifies the cl
 });
 
 Deno.test("a result of 20 MB arrives complete, and one beyond the limit is refused", async () => {
-  await using scene = await sceneOf(["big"], { limits: { line_bytes: 30_000_000 } });
+  await using scene = await sceneOf(["big"], {
+    limits: { line_bytes: 30_000_000, inline_bytes: 0 },
+  });
   const { ws, pml } = scene;
   const { result } = await call(pml, "big:echo", { size: 20_000_000 });
   assert.equal(textOf({ result }).length, 20_000_000);
