@@ -11,10 +11,14 @@ import { join } from "node:path";
 import process from "node:process";
 import { gzipSync } from "node:zlib";
 
+/** Data that ships, and is no code. It is loaded when it is first needed. */
+const DATA = ["config/word-vectors.txt"];
+
 /** The committed sizes, in bytes. A change beyond `TOLERANCE` states its reason in `sizes.json`. */
 export interface CommittedSizes {
   readonly ownCode: number;
   readonly npm: number;
+  readonly data: number;
   readonly reason: string;
 }
 
@@ -112,6 +116,12 @@ export async function installSizeOf(
   return { packages: names.size, bytes, largest: Object.fromEntries(sorted.slice(0, 5)) };
 }
 
+/** Returns the size of the data that ships, unpacked. */
+export async function dataSize(): Promise<number> {
+  const sizes = DATA.map(async (path) => (await stat(new URL(`../${path}`, import.meta.url))).size);
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
 /** Formats sizes by name, one per line. */
 export function formatSizes(sizes: Readonly<Record<string, number>>): string {
   return Object.entries(sizes)
@@ -134,7 +144,10 @@ async function bundled<T>(
   measure: (folder: string) => Promise<T>,
 ): Promise<T> {
   const names = Object.keys(JSON.parse(await readFile(config, "utf8")).imports ?? {});
-  const outside = ["npm:*", ...names.flatMap((name) => [name, `${name}/*`])];
+  const outside = [
+    ...["npm:*", ...DATA.map((path) => `*/${path}`)],
+    ...names.flatMap((name) => [name, `${name}/*`]),
+  ];
   const folder = await mkdtemp(join(tmpdir(), "pml-size-"));
   try {
     const externals = outside.flatMap((name) => ["--external", name]);
@@ -170,7 +183,7 @@ async function main(): Promise<void> {
   const npm = await installSizeOf(entry);
   const committed = await committedSizes();
   if (Deno.args.includes("--json")) {
-    console.log(JSON.stringify({ ...size, npm, committed }));
+    console.log(JSON.stringify({ ...size, npm, data: await dataSize(), committed }));
     return;
   }
   console.log(`own code: ${number(size.gzipped)} bytes gzipped, ${number(size.minified)} minified`);
@@ -179,6 +192,8 @@ async function main(): Promise<void> {
   console.log(`npm: ${npm.packages} packages, ${number(npm.bytes)} bytes unpacked`);
   console.log(`  committed: ${number(committed.npm)}`);
   console.log(formatSizes(npm.largest));
+  console.log(`data: ${number(await dataSize())} bytes`);
+  console.log(`  committed: ${number(committed.data)}`);
 }
 
 if (import.meta.main) await main();

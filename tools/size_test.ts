@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { repoFile } from "../tests/kit/pml_command.ts";
-import { committedSizes, formatSizes, installSizeOf, sizeOf, TOLERANCE } from "./size.ts";
+import { committedSizes, dataSize, formatSizes, installSizeOf, sizeOf, TOLERANCE } from "./size.ts";
 
 Deno.test("sizeOf() counts code and text imports, and no packages", async () => {
   const folder = await mkdtemp(join(tmpdir(), "pml-size-test-"));
@@ -47,5 +47,6 @@ Deno.test("own code and npm packages stay within a tenth of the committed sizes"
   console.log(report);
   assert.ok(own.gzipped <= committed.ownCode * (1 + TOLERANCE), report);
   assert.ok(npm.bytes <= committed.npm * (1 + TOLERANCE), report);
+  assert.ok(await dataSize() <= committed.data, "the word vectors have grown");
   assert.ok(npm.packages > 5, `${npm.packages} packages were found`);
 });
