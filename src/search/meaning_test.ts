@@ -87,9 +87,9 @@ Deno.test("Meaning keeps search lexical if its model is unusable, logs the reaso
   } finally {
     performance.now = now;
   }
-  const { ok, said, hint } = await meaning.check(ENTRIES);
+  const { ok, message, hint } = await meaning.check(ENTRIES);
   assert.equal(ok, false);
-  assert.match(said, /^lexical: Cannot use the model/);
+  assert.match(message, /^lexical: Cannot use the model/);
   assert.match(hint ?? "", /pml search install-model/);
   assert.equal(meaning.library().isThere, false);
 });
@@ -107,7 +107,7 @@ Deno.test({
     await cp(here.model, folder, { recursive: true });
     {
       await using meaning = scene.open(folder);
-      assert.match((await meaning.check(ENTRIES)).said, /^lexical until .*\(0 of 3 now\)/);
+      assert.match((await meaning.check(ENTRIES)).message, /^lexical until .*\(0 of 3 now\)/);
       assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "lexical at first");
       await meaning.index(ENTRIES, { tell: () => {}, signal: new AbortController().signal });
       const queries = ["show me what is written in my document", "do I need an umbrella tomorrow"];
@@ -115,7 +115,7 @@ Deno.test({
       const best = (of: Float32Array = new Float32Array()) => of.indexOf(Math.max(...of));
       assert.equal(ENTRIES[best(document)]?.tool.name, "read_file");
       assert.equal(ENTRIES[best(umbrella)]?.tool.name, "get_weather");
-      assert.match((await meaning.check(ENTRIES)).said, /^hybrid, 3 tools are indexed/);
+      assert.match((await meaning.check(ENTRIES)).message, /^hybrid, 3 tools are indexed/);
       assert.equal(scene.pids.size, 1);
     }
     assert.equal(scene.pids.size, 0, "the child has ended");
@@ -144,7 +144,7 @@ Deno.test({
     assert.equal(seen.isOther, true);
     const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
-    assert.match((await changed.check(ENTRIES)).said, /^lexical until .*\(0 of 3 now\)/);
+    assert.match((await changed.check(ENTRIES)).message, /^lexical until .*\(0 of 3 now\)/);
     // A model that does not work does not replace the pinned one.
     const numbers = join(folder, "onnx", "model_quantized.onnx");
     const whole = await Deno.readFile(numbers);
@@ -165,8 +165,8 @@ Deno.test("search without search.model stays lexical, and creates no model files
   await using app = await openApp({ cwd, environment });
   await app.servers.lists.prepare("tools", { only: "filesystem" });
   assert.equal((await (await app.finder()).search("read a file")).mode, "lexical");
-  const { ok, said } = await (await app.finder()).check();
-  assert.deepEqual([ok, said.split(";")[0]], [true, "lexical"]);
+  const { ok, message } = await (await app.finder()).check();
+  assert.deepEqual([ok, message.split(";")[0]], [true, "lexical"]);
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
 });
 
@@ -182,10 +182,10 @@ Deno.test("only a process that stays installs the library; others report how to 
   {
     await using meaning = scene.open(folder);
     assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
-    const { ok, said } = await meaning.check(ENTRIES);
+    const { ok, message } = await meaning.check(ENTRIES);
     assert.ok(ok);
-    assert.match(said, /^lexical until `pml search install-model .*\(36 MB\)$/);
-    assert.equal(said, meaning.lacking());
+    assert.match(message, /^lexical until `pml search install-model .*\(36 MB\)$/);
+    assert.equal(message, meaning.lacking());
   }
   assert.deepEqual(installing(), []);
   scene.stays = true;
