@@ -269,3 +269,20 @@ Deno.test("a result stays whole where the client's list has no tool that reads o
     assert.equal(isWhole(batch), !isCut, about);
   }
 });
+
+Deno.test("the results of a batch share the size of one answer, and the smaller ones stay whole", async () => {
+  await using at = await clientOf(await workspaceOf(), "2025-11-25");
+  const names = ["lines", "small", "rows-blocks-1", "plain", "items"];
+  const calls = names.map((name) => ({ tool: `r:${name}` }));
+  const answer = await at.ask({ calls }, "batch");
+  const text = textIn(answer);
+  assert.ok(text.includes('{"a": {"b": 1}, "c": [1, 2]}') && text.includes("no JSON"));
+  assert.equal(text.match(new RegExp(KEPT, "g"))?.length, 6, "three results, twice each");
+  assert.ok(bytesOf(answer) < 8_000, `${bytesOf(answer)} bytes`);
+  // Each of these is small enough for one answer, but not all together.
+  const rows = await at.get("items", { select: "[:300]" });
+  assert.ok(!KEPT.test(textIn(rows)), "it is whole");
+  const many = await at.ask({ calls: Array(4).fill({ tool: "r:middle" }) }, "batch");
+  const cut = textIn(many).match(/^Result: text of 11/gm)?.length;
+  assert.equal(cut, 2, "two of four fit");
+});

@@ -93,30 +93,58 @@ export class ToolCaller {
   /** Returns a result for the model that may be large, such as the selected part of another one. */
   async fitted(
     result: ToolResult,
-    { via, source }: { readonly via: string; readonly source: KeptSource | undefined },
+    { via, source, max }: {
+      readonly via: string;
+      readonly source: KeptSource | undefined;
+      /** The maximum number of characters, if it is less than `limits.inline_bytes`. */
+      readonly max?: number;
+    },
   ): Promise<ToolResult> {
     // The configuration may have changed since the call began.
-    const { actor, inlineBytes, ...settings } = this.#host.settings();
-    const reader = readerFor({ inlineBytes, ...settings }, via);
-    if (reader === undefined || !isLarge(result, inlineBytes)) return result;
+    const settings = this.#host.settings();
+    const reader = readerFor(settings, via);
+    const most = Math.min(max ?? settings.inlineBytes, settings.inlineBytes);
+    if (reader === undefined || !isLarge(result, most)) return result;
     const { largeResults } = await this.#host.workflow();
+    const { actor } = settings;
     const stored = await largeResults.keep(keptOutput(result), { actor, reader, source });
     return stored === undefined ? result : { ...result, ...replaced(result, stored) };
   }
 
+  /**
+   * Returns the results of a batch, by the whole ones. Together they share the size of one answer:
+   * the smaller ones stay whole as far as it allows.
+   */
+  async fittedBatch(
+    results: ReadonlyMap<ToolResult, Call>,
+  ): Promise<ReadonlyMap<ToolResult, ToolResult>> {
+    let remaining = this.#host.settings().inlineBytes;
+    const fitted = new Map<ToolResult, ToolResult>();
+    const sizes = [...results].map(([result, call]) => ({ result, call, size: sizeOf(result) }));
+    for (const { result, call, size } of sizes.sort((one, other) => one.size - other.size)) {
+      // The answer for a shorter result would not be shorter.
+      const max = Math.max(remaining, ANSWER_MAX);
+      remaining -= size;
+      fitted.set(result, await this.#fit(result, call, max));
+    }
+    return fitted;
+  }
+
   async #fitting(call: Call): Promise<Outcome> {
     const outcome = await this.#callTool(call);
-    const { inlineBytes } = this.#host.settings();
     if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
-    if (!isLarge(outcome.result, inlineBytes) || this.#isForPage(call)) return outcome;
+    const { result } = outcome;
+    const fitted = await this.#fit(result, call, this.#host.settings().inlineBytes);
+    return fitted === result ? outcome : { ...outcome, result: fitted };
+  }
+
+  async #fit(result: ToolResult, call: Call, max: number): Promise<ToolResult> {
+    if (!isLarge(result, max) || this.#isForPage(call)) return result;
     const definition = await this.#definitionOf(call.id);
     // A client that validates the result with the schema would reject another one.
     // guard: whole-result
-    if (definition === undefined || definition.outputSchema !== undefined) return outcome;
-    return {
-      ...outcome,
-      result: await this.fitted(outcome.result, { via: call.via, source: call }),
-    };
+    if (definition === undefined || definition.outputSchema !== undefined) return result;
+    return await this.fitted(result, { via: call.via, source: call, max });
   }
 
   /** Returns whether a page may have made the call: it reads the result itself. */
@@ -135,6 +163,8 @@ export class ToolCaller {
   }
 }
 
+/** The maximum number of characters of an answer for a large result. */
+const ANSWER_MAX = 2_000;
 /** The meta-tools that read kept results, the simpler one first. */
 const READERS: readonly Reader[] = ["call", "execute_workflow"];
 
@@ -167,6 +197,14 @@ function isLarge({ content, structuredContent }: ToolResult, max: number): boole
     length += text.length;
   }
   return length > max || structuredContent !== undefined && isLonger(structuredContent, max);
+}
+
+/** Returns about the number of characters of a result that a model reads. */
+function sizeOf({ content, structuredContent }: ToolResult): number {
+  const size = content.reduce((sum, block) => sum + (textIn(block)?.length ?? 0), 0);
+  return structuredContent === undefined
+    ? size
+    : Math.max(size, JSON.stringify(structuredContent).length);
 }
 
 /** Returns the text of a block; undefined for images and other blocks without one. */

@@ -405,14 +405,26 @@ export class MetaCalls {
   async #batch(request: ToolRequest): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
     const { resultBytes: most } = this.#host.settings();
-    const callTool = (call: Call) => this.#caller.run(call);
+    // They share the size of one answer, so none is cut before all have ended.
+    const callTool = (call: Call) => this.#caller.runWhole(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
       call: this.#batchCall(one, request),
     }));
     const items = await runBatch(asCalls, { callTool, preflight: this.#host, most });
-    return { kind: "result", result: batchResult(items) };
+    const results = items.flatMap(({ result }, at) => {
+      const call = asCalls[at]?.call;
+      return result === undefined || call === undefined || call instanceof PmlError
+        ? []
+        : [[result, call] as const];
+    });
+    const fitted = await this.#caller.fittedBatch(new Map(results));
+    const shown = items.map((item) => {
+      const result = item.result && fitted.get(item.result);
+      return result === undefined ? item : { ...item, result };
+    });
+    return { kind: "result", result: batchResult(shown) };
   }
 
   #batchCall(one: BatchRequest, request: ToolRequest): Call | PmlError {

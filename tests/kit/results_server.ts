@@ -22,6 +22,7 @@ const LINES = Array.from({ length: 3_000 }, (_, at) => `line ${at + 1}`).join("\
 /** The results by the names of the tools. */
 const TOOLS: Readonly<Record<string, () => Record<string, unknown>>> = {
   lines: () => ({ content: [text(LINES)] }),
+  middle: () => ({ content: [text(LINES.slice(0, 11_500))] }),
   failed: () => ({ content: [text(LINES)], isError: true }),
   items: () => ({ content: [text(JSON.stringify(ITEMS))] }),
   structured: () => ({ content: [text("2000 items")], structuredContent: { items: ITEMS } }),
