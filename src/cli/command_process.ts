@@ -12,7 +12,7 @@ import type { StdioOptions } from "../transport/stdio/stdio.ts";
 
 /** Times of questions on a terminal, in milliseconds. */
 export interface TypingPauses {
-  /** How long an approval request is shown before keys answer it. */
+  /** How long a question is shown before keys answer it. */
   readonly shown: number;
   /** How long the terminal must be quiet until earlier input is discarded. */
   readonly quiet: number;
