@@ -21,7 +21,7 @@ const WEATHER = `export const __meta__ = {
 export function today() { return "sunny"; }
 export function send() { return "sent"; }
 `;
-const TRUST = [/trust exactly this code\?/, "y"] as const;
+const TRUST = [/to add \w+ and trust/, "trust"] as const;
 const ACCEPT = ["[y] accept", "y"] as const;
 
 Deno.test("pml add of a module's file shows it once, approves exactly its code, and adds its grants after a yes", async () => {
@@ -58,7 +58,7 @@ Deno.test("pml add of a module approves no other code of the workspace file", as
     trusted: false,
   });
   const trusted = await runPmlOnTerminal(ws, ["trust"], {
-    typed: [["Trust exactly this?", "y"], ["Start this server", "n"]],
+    typed: [[/to trust exactly this: /, "trust"], ["Start this server", "n"]],
   });
   assert.equal(trusted.code, 0, trusted.stdout);
   await writeFile(ws.file("other.ts"), `${other}// changed\n`);
@@ -79,11 +79,11 @@ Deno.test("pml add of a module asks for trust in a workspace file first, and kee
     trusted: false,
   });
   const untrusted = await runPmlOnTerminal(ws, ["add", "weather.ts"], {
-    typed: [[/runs unasked: git:log[^]*Trust exactly this\?/, "n"]],
+    typed: [[/runs unasked: git:log[^]*to trust exactly this: /, "no"]],
   });
   assert.match(untrusted.stdout, /WORKSPACE_UNTRUSTED/);
   const declined = await runPmlOnTerminal(ws, ["add", "weather.ts"], {
-    typed: [["Trust exactly this?", "y"], ["Grant it", "n"], [TRUST[0], "n"]],
+    typed: [[/to trust exactly this: /, "trust"], ["Grant it", "n"], [TRUST[0], "no"]],
   });
   assert.equal(declined.code, 1, declined.stdout);
   assert.equal(await Deno.readTextFile(ws.file(".pml.json")), pml);
@@ -145,7 +145,7 @@ Deno.test("pml add --replace of a module asks about its old grants before it run
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   assert.equal(
     (await runPmlOnTerminal(ws, ["trust"], {
-      typed: [["Trust exactly", "y"], ["Start this", "n"]],
+      typed: [[/to trust exactly this: /, "trust"], ["Start this", "n"]],
     }))
       .code,
     0,
@@ -153,7 +153,7 @@ Deno.test("pml add --replace of a module asks about its old grants before it run
   const replaced = await runPmlOnTerminal(ws, ["add", "new.ts", "--replace"], {
     typed: [
       ["Grant it all of that?", "n"],
-      [/Replace weather, and trust/, "y"],
+      [/to replace weather and trust/, "trust"],
       [/- .*weather:\*[^]*Remove the rules and grants/, "y"],
       ACCEPT,
     ],

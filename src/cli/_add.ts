@@ -80,7 +80,8 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.json) return { value: { name, path, definition, keys, diff } };
   needPerson(`Cannot add ${quoted(name)}`);
   const facts = [shown, ...edit.facts, ...found.lines];
-  if (!await agrees(edit.question(" and start it"), at, facts)) return unchanged();
+  const does = edit.does === "add" ? "Add" : "Replace";
+  if (!await agrees(`${does} ${name} and start it?`, at, facts)) return unchanged();
   await edit.askRemovals();
   await edit.write();
   const kept = await keepValues(at, found.pick, { source: "as you typed it", replaces: true });

@@ -28,7 +28,7 @@ import {
 import { DefinitionEdit, type PresentEntry, presentEntry } from "./_definition_edit.ts";
 import { usage } from "./_failure.ts";
 import { startFirst } from "./_first_start.ts";
-import { agrees, isTerminal, needPerson } from "./_terminal.ts";
+import { agrees, isTerminal, isTyped, needPerson } from "./_terminal.ts";
 import { askUntrusted } from "./_trust.ts";
 import { shellWord } from "./_shell_word.ts";
 import { typedPath } from "./command_process.ts";
@@ -89,8 +89,10 @@ export async function addModule(
   if (json) return { value: { name, path: into, definition: entry, asks: beyond, diff } };
   needPerson(cannot);
   const facts = factsOf(module, { name, path, grants, workspace: app.config().workspace });
-  const question = edit.question(", and trust exactly this code");
-  if (!await agrees(question, at, [shown, ...edit.facts, ...facts])) return unchanged();
+  tell([shown, ...edit.facts, ...facts].join("\n"));
+  // As for the whole file: trust needs a word.
+  const does = `${edit.does} ${name} and trust exactly this code`;
+  if (!await isTyped("trust", does, at.signal)) return unchanged();
   await edit.askRemovals();
   await edit.write();
   // Only the bytes that were shown are approved: another content asks again.

@@ -165,10 +165,9 @@ export class DefinitionEdit {
       : [`The new definition does not have: ${visible(lost.join(", "), 400)}`];
   }
 
-  /** The question about the edit. */
-  question(more = ""): string {
-    const { name, present } = this.#options;
-    return `${present === undefined ? "Add" : "Replace"} ${name}${more}?`;
+  /** The verb for the edit. */
+  get does(): "add" | "replace" {
+    return this.#options.present === undefined ? "add" : "replace";
   }
 
   /**
