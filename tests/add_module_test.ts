@@ -153,7 +153,7 @@ Deno.test("pml add --replace of a module asks about its old grants before it run
   const replaced = await runPmlOnTerminal(ws, ["add", "new.ts", "--replace"], {
     typed: [
       ["Grant it all of that?", "n"],
-      [/to replace weather and trust/, "trust"],
+      [/to replace weather and/, "trust"],
       [/- .*weather:\*[^]*Remove the rules and grants/, "y"],
       ACCEPT,
     ],
