@@ -19,15 +19,20 @@ import type { Config } from "../config/current_config.ts";
 import type { Call, CallClient, CallTool, Question } from "../protocol/call.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { Server } from "../servers/server.ts";
+import type { Servers } from "../servers/lists/servers.ts";
+import type { ResolvedCall, Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
-import { Approvals } from "../policy/approvals.ts";
+import { Approvals, type LastingAnswers } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
-import { CallApprovals } from "../calls/call_approvals.ts";
+import type { Subject } from "../policy/subject.ts";
+import type { AnswerOffers } from "../calls/answer_offers.ts";
+import type { CallSubjects } from "../calls/call_subjects.ts";
+import type { ApprovalEvent, ApprovalHost, OfferFinder } from "../calls/decisions.ts";
 import { approvalRequired } from "../calls/approval_required.ts";
 import { SessionAnswers } from "../calls/session_answers.ts";
 import { callableTool } from "../calls/page_tools.ts";
@@ -285,4 +290,83 @@ function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
     const capMs = Math.max(callMaxMs, timeoutMs);
     return { callMs: timeoutMs, capMs, heldMs: backlog?.fullMs ?? 0 };
   });
+}
+
+/** The collaborators of `CallApprovals`. */
+interface ApprovalParts {
+  readonly policy: Policy;
+  readonly servers: Servers;
+  readonly machine: Machine;
+  readonly records: Records;
+  readonly approvals: Approvals;
+  readonly rules: AlwaysRules;
+  readonly sessions: SessionAnswers;
+}
+
+/** Asks about calls with the parts of a running PML. The first question loads more of them. */
+class CallApprovals implements ApprovalHost {
+  readonly approvals: Approvals;
+  readonly sessions: SessionAnswers;
+  readonly rules: AlwaysRules;
+  readonly offers: OfferFinder;
+  readonly #parts: ApprovalParts;
+  #subjects: Promise<CallSubjects> | undefined;
+
+  /** Takes the collaborators. Loads nothing yet. */
+  constructor(parts: ApprovalParts) {
+    this.#parts = parts;
+    this.approvals = parts.approvals;
+    this.sessions = parts.sessions;
+    this.rules = parts.rules;
+    this.offers = new LoadedOffers(parts);
+  }
+
+  /** The workspace now. */
+  get workspace(): string {
+    return this.#parts.policy.now.config.workspace;
+  }
+
+  /** Returns the configuration that was read: the same object as long as no file changes. */
+  read(): object {
+    return this.#parts.policy.now.loaded;
+  }
+
+  /** Returns the subject of the question about a call. */
+  async subjectOf(call: ResolvedCall): Promise<Subject> {
+    this.#subjects ??= import("../calls/call_subjects.ts").then(({ CallSubjects }) =>
+      new CallSubjects({ ...this.#parts, always: this.rules })
+    );
+    return await (await this.#subjects).of(call);
+  }
+
+  /** Writes to the journal. */
+  async record({ event, call, detail }: ApprovalEvent): Promise<void> {
+    // Details are plain JSON: names, hashes and lines of text.
+    const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
+    await this.#parts.records.write({ kind: "event", event, actor: call.actor, about });
+  }
+}
+
+/** Loads the finder of answers with the first question: most calls need none. */
+class LoadedOffers implements OfferFinder {
+  readonly #parts: ApprovalParts;
+  #loading: Promise<AnswerOffers> | undefined;
+
+  constructor(parts: ApprovalParts) {
+    this.#parts = parts;
+  }
+
+  async of(call: ResolvedCall): Promise<LastingAnswers> {
+    return await (await (this.#loading ??= this.#load())).of(call);
+  }
+
+  async #load(): Promise<AnswerOffers> {
+    const [{ AnswerOffers }, { ToolSets }] = await Promise.all([
+      import("../calls/answer_offers.ts"),
+      import("../calls/tool_sets.ts"),
+    ]);
+    const { policy, approvals, rules: always, sessions, servers: { lists } } = this.#parts;
+    const toolSets = new ToolSets({ policy, always, approvals });
+    return new AnswerOffers({ always, sessions, toolSets, lists });
+  }
 }

@@ -29,8 +29,7 @@ import { DefinitionValues } from "./definition_values.ts";
 import { Logins } from "../oauth/logins.ts";
 import { Machine } from "./machine.ts";
 import { NamespaceServer } from "./namespace_server.ts";
-import { ServerServices, type ServiceParts } from "./server_services.ts";
-import { SignInServers } from "./sign_in_servers.ts";
+import { ServerServices, type ServiceParts, SignInServers } from "./server_services.ts";
 import { UnknownServer } from "./unknown_server.ts";
 
 /** The kinds of servers that connections lead to: programs, addresses and the cloud. */
