@@ -391,3 +391,19 @@ Deno.test("pml import offers to leave out one of two servers that do the same", 
     assert.equal(verdict === "denied", key === "i");
   }
 });
+
+Deno.test("pml import shows the time limit and the tools that it takes from a client", async () => {
+  await using ws = await makeWorkspace();
+  const toml = [
+    "[mcp_servers.memo]",
+    'command = "memo"',
+    "tool_timeout_sec = 2",
+    'disabled_tools = ["fail"]',
+    "[mcp_servers.few]",
+    'command = "few"',
+    'enabled_tools = ["get"]',
+  ];
+  await writeFiles(dirname(ws.home), { ".codex/config.toml": toml.join("\n") });
+  const { stdout } = await runPml(ws, ["import", "codex", "--dry-run"]);
+  assertGolden("import/settings of a client", stdout.replaceAll(dirname(ws.home), "<HOME>"));
+});

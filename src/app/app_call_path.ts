@@ -51,7 +51,7 @@ function onPin(
   if (event !== "stale") return;
   const { server, tool } = about;
   const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
-  log.warn(`${what} is not the approved one: its next call asks`, { server });
+  log.warn(`The next call of ${what} asks, because it is not the approved one`, { server });
   servers.lists.expire(server);
 }
 

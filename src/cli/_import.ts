@@ -253,7 +253,21 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
       const now = where === undefined ? "" : `; its value is in ${where}`;
       return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];
     }),
+    ...settingLines(definition),
     ...left.map(({ key, why }) => `    left out: ${quoted(key)} (${why})`),
+  ];
+}
+
+/** Returns lines about the time limit and the tools of a definition. */
+function settingLines({ timeout, tools }: ImportableServer["definition"]): readonly string[] {
+  const isOnly = Array.isArray(tools);
+  const names = isOnly ? tools : Object.keys(tools ?? {});
+  const list = names.map((name) => quoted(name, 200)).join(", ");
+  return [
+    ...timeout === undefined ? [] : [`    its calls take at most ${timeout} ms`],
+    ...tools === undefined
+      ? []
+      : [`    ${isOnly ? "only these tools" : "without these tools"}: ${list || "none"}`],
   ];
 }
 

@@ -59,7 +59,9 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
     note: [
       servers.length === 0 && "No server of yours is a package of npm",
       old && `\`pml upgrade ${old.name}\` shows what changes, and asks`,
-      ...others.map(({ name, why, hint }) => `${name}: ${why}. ${hint}`),
+      ...[...Map.groupBy(others, ({ why, hint }) => `${why}. ${hint}`)].map(([text, all]) =>
+        `${all.map(({ name }) => name).join(", ")}: ${text}`
+      ),
     ].filter(Boolean).join("\n"),
   };
 }
