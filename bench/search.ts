@@ -1,6 +1,6 @@
 /**
  * Measures how well search finds tools:
- * `deno run -A bench/search.ts --catalog FILE --queries FILE [--model DIR] --json`.
+ * `deno run -A bench/search.ts --catalog FILE --queries FILE [--model DIR | --words] --json`.
  *
  * @module
  */
@@ -18,6 +18,9 @@ import type { JsonObject } from "../src/core/json.ts";
 import type { ToolDefinition } from "../src/protocol/tool.ts";
 import { Catalog, type CatalogEntry } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
+import { shippedWords } from "../src/search/shipped.ts";
+import { WordMeaning } from "../src/search/word_meaning.ts";
+import { editedRequests } from "./edits.ts";
 import { type Judged, metrics } from "./metrics.ts";
 
 /** One line of a catalog file. */
@@ -33,6 +36,14 @@ export function readRows<T>(path: string): readonly T[] {
   return readFileSync(path, "utf8").split("\n").filter((line) => line.trim() !== "")
     .map((line) => JSON.parse(line));
 }
+
+/** A product that no tool of catalog.jsonl mentions, and a request that does. */
+interface AbsentProduct {
+  readonly name: string;
+  readonly query: string;
+}
+
+const ABSENT = decodeURIComponent(new URL("absent_products.jsonl", import.meta.url).pathname);
 
 /** Sentences that no tool of the catalogs answers, none of which search itself knows. */
 const UNANSWERABLE = [
@@ -127,36 +138,33 @@ async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promis
   return meaning;
 }
 
-async function measure(files: {
-  readonly catalog: string;
-  readonly queries: string;
-  readonly model?: string | undefined;
-}) {
-  const catalog = catalogOf(files.catalog);
-  const queries = readRows<Judged>(files.queries);
-  const { model } = files;
-  await using meaning = model === undefined
-    ? undefined
-    : await meaningOf(resolve(model), catalog.list());
-  const search = new Search(catalog, { semantics: () => meaning });
-  const before = heldBytes();
-  const begun = performance.now();
-  await search.search("the first search reads all");
-  const index_ms = Math.round(performance.now() - begun);
-  const index_mb = Math.round((heldBytes() - before) / 1e5) / 10;
-  const ranked = new Map<string, readonly string[]>();
-  const times: number[] = [];
-  const modes = new Set<string>();
-  let unmet = 0;
-  for (const { query } of queries) {
-    const asked = performance.now();
-    const answer = await search.search(query);
-    times.push(performance.now() - asked);
-    modes.add(answer.mode);
-    unmet += answer.unmet.length;
-    ranked.set(query, answer.hits.map(({ id }) => id));
+/** Returns R@1 of the words of 200 names, without and with a typing mistake. */
+async function editsOf(search: Search, catalog: Catalog) {
+  const edits = editedRequests(catalog.list(), { count: 200, seed: 50 });
+  let [names_first, edited_first] = [0, 0];
+  for (const { query, edited, gold } of edits) {
+    const isFirst = async (text: string) => (await search.search(text)).hits[0]?.id === gold[0];
+    if (await isFirst(query)) names_first += 1 / edits.length;
+    if (await isFirst(edited)) edited_first += 1 / edits.length;
   }
-  const rank = (query: string) => ranked.get(query) ?? [];
+  return {
+    names_first: Math.round(1_000 * names_first) / 1_000,
+    edited_first: Math.round(1_000 * edited_first) / 1_000,
+  };
+}
+
+/** Returns how many of the absent products an answer names. */
+async function absentTold(search: Search): Promise<number> {
+  let absent_told = 0;
+  for (const { name, query } of readRows<AbsentProduct>(ABSENT)) {
+    const { notes } = await search.search(query);
+    if (notes.some(({ words }) => words.includes(name))) absent_told += 1;
+  }
+  return absent_told;
+}
+
+/** Returns the share of sentences without an answer that find nothing, or match loosely. */
+async function nonsenseTold(search: Search) {
   let nonsense_told = 0;
   let nonsense_remarked = 0;
   for (const query of UNANSWERABLE) {
@@ -165,14 +173,61 @@ async function measure(files: {
     if (isLoose) nonsense_remarked += 1 / UNANSWERABLE.length;
   }
   return {
+    nonsense_told: Math.round(100 * nonsense_told) / 100,
+    nonsense_remarked: Math.round(100 * nonsense_remarked) / 100,
+  };
+}
+
+async function measure(files: {
+  readonly catalog: string;
+  readonly queries: string;
+  readonly model?: string | undefined;
+  /** Compares words only. */
+  readonly words?: boolean | undefined;
+}) {
+  const catalog = catalogOf(files.catalog);
+  const queries = readRows<Judged>(files.queries);
+  const { model } = files;
+  await using meaning = model === undefined
+    ? undefined
+    : await meaningOf(resolve(model), catalog.list());
+  const words = await shippedWords();
+  const semantics = meaning === undefined ? [new WordMeaning(words)] : [meaning];
+  const search = new Search(catalog, {
+    semantics: () => files.words === true ? [] : semantics,
+    words: () => words,
+  });
+  const before = heldBytes();
+  const begun = performance.now();
+  await search.search("the first search reads all");
+  const index_ms = Math.round(performance.now() - begun);
+  const index_mb = Math.round((heldBytes() - before) / 1e5) / 10;
+  const ranked = new Map<string, readonly string[]>();
+  const times: number[] = [];
+  const modes = new Set<string>();
+  let [unmet, noted] = [0, 0];
+  for (const { query } of queries) {
+    const asked = performance.now();
+    const answer = await search.search(query);
+    times.push(performance.now() - asked);
+    modes.add(answer.mode);
+    unmet += answer.unmet.length;
+    if (answer.notes.length > 0) noted += 1 / queries.length;
+    ranked.set(query, answer.hits.map(({ id }) => id));
+  }
+  const rank = (query: string) => ranked.get(query) ?? [];
+  return {
     mode: [...modes].join(" and "),
     tools: catalog.list().length,
     ...metrics(queries, rank),
     ...sufficed(queries, rank),
     // Each of these queries has an answer, so "nothing fits" is wrong for them.
     nothing_fits: unmet,
-    nonsense_told: Math.round(100 * nonsense_told) / 100,
-    nonsense_remarked: Math.round(100 * nonsense_remarked) / 100,
+    // The share of these queries for which an answer names a word that no tool has.
+    noted: Math.round(1_000 * noted) / 1_000,
+    absent_told: await absentTold(search),
+    ...await nonsenseTold(search),
+    ...await editsOf(search, catalog),
     index_ms,
     index_mb,
     ...timesOf(times),
@@ -180,19 +235,20 @@ async function measure(files: {
 }
 
 async function main(): Promise<number> {
-  const { values: { catalog, queries, model, json } } = parseArgs({
+  const { values: { catalog, queries, model, words, json } } = parseArgs({
     options: {
       catalog: { type: "string" },
       queries: { type: "string" },
       model: { type: "string" },
+      words: { type: "boolean" },
       json: { type: "boolean" },
     },
   });
   if (catalog === undefined || queries === undefined) {
-    console.error("Give --catalog FILE and --queries FILE, and --model DIR for hybrid search");
+    console.error("Give --catalog FILE and --queries FILE, and --model DIR or --words");
     return 2;
   }
-  const figures = await measure({ catalog, queries, model });
+  const figures = await measure({ catalog, queries, model, words });
   const lines = Object.entries(figures).map(([name, value]) => `${name}: ${value}`);
   console.log(json ? JSON.stringify(figures) : lines.join("\n"));
   return 0;

@@ -35,7 +35,7 @@ async function modeOf(pml: RawStdio, query: string): Promise<unknown> {
 
 Deno.test({
   ...meaningsTest(
-    "pml stdio is lexical at first and hybrid later, and the next process reuses the index",
+    "pml stdio uses the built-in model at first and the configured one later, and the next process reuses the index",
     here,
   ),
   fn: async () => {
@@ -46,7 +46,7 @@ Deno.test({
       await using pml = new RawStdio(ws, { ownProcess: true });
       await pml.open();
       assert.ok(!pml.stderr.includes("Index"), "nothing before the first search");
-      assert.equal(await modeOf(pml, "look into a document"), "lexical");
+      assert.equal(await modeOf(pml, "look into a document"), "builtin");
       await until(async () => await modeOf(pml, "look into a document") === "hybrid");
       assert.match(pml.stderr, /info {2}Indexed (\d+) of \1 tools/);
       // The query of the configuration may now select other tools.
@@ -110,7 +110,7 @@ Deno.test({
     const refused = await runPmlOnTerminal(ws, again, { typed: [[/Type "pin"/, "yes"]] });
     assert.equal(refused.code, 1);
     const lexical = await runPml(ws, ["search", "--json", "look into a document"]);
-    assert.equal(JSON.parse(lexical.stdout).mode, "lexical", "the pin is still the old one");
+    assert.equal(JSON.parse(lexical.stdout).mode, "builtin", "the pin is still the old one");
     const taken = await runPmlOnTerminal(ws, again, { typed: [[/Type "pin"/, "pin"]] });
     assert.equal(taken.code, 0, taken.stdout);
   },
@@ -126,10 +126,10 @@ Deno.test("pml search install-model reports problems of a folder, or that it is 
   assert.equal(code, 1);
   const { error } = JSON.parse(stdout);
   assert.equal(error.code, "UPSTREAM_DOWN");
-  assert.match(error.hint, /^Search stays lexical/);
+  assert.match(error.hint, /^Search uses the built-in model/);
   // A query may be the name of a subcommand.
   const words = await runPml(ws, ["search", "--json", "--", "install-model"]);
-  assert.equal(JSON.parse(words.stdout).mode, "lexical");
+  assert.equal(JSON.parse(words.stdout).mode, "builtin");
   assert.throws(() => Deno.statSync(join(ws.home, "config.yaml")), Deno.errors.NotFound);
   // A command that ends soon starts no download; it prints how to get the library.
   const texts = FILES.map((name) => [`model/${name}`, "{}"]);
@@ -140,12 +140,15 @@ Deno.test("pml search install-model reports problems of a folder, or that it is 
   });
   const result = await runPml(ws, ["search", "read", "a", "file"]);
   assert.match(result.stdout, /^filesystem:/);
-  assert.match(result.stderr, /Search is lexical until `pml search install-model .*\(36 MB\)/);
+  assert.match(
+    result.stderr,
+    /Search works with the built-in model until `pml search install-model .*\(36 MB\)/,
+  );
   assert.ok(!result.stderr.includes("Installing"), result.stderr);
   // If the settings of npm cannot be read, installing fails before it uses the network.
   const env = { NPM_CONFIG_USERCONFIG: join(ws.home, "none") };
   await using pml = new RawStdio(ws, { env });
   await pml.open();
-  assert.equal(await modeOf(pml, "read a file"), "lexical");
+  assert.equal(await modeOf(pml, "read a file"), "builtin");
   await until(() => /Installing .*36 MB/.test(pml.stderr));
 });

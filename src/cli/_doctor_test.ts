@@ -64,7 +64,7 @@ Deno.test("doctor() reports which server needs which key and its source, never i
   }
 });
 
-Deno.test("doctor() reports why search is lexical, also if a model cannot be used", async () => {
+Deno.test("doctor() reports which model search uses, also if a model cannot be used", async () => {
   const HOME = await Deno.realPath(await Deno.makeTempDir());
   try {
     const cwd = `${HOME}/ws`;
@@ -79,12 +79,18 @@ Deno.test("doctor() reports why search is lexical, also if a model cannot be use
     };
     const without = await findings();
     assert.equal(without.search?.ok, true);
-    assert.match(without.search?.message ?? "", /^lexical; `pml search install-model`/);
+    assert.match(
+      without.search?.message ?? "",
+      /^with the built-in model; `pml search install-model`/,
+    );
     await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, "search:\n  model: ./nowhere\n");
     const { search, code } = await findings();
     assert.equal(code, 1);
     assert.equal(search?.ok, false);
-    assert.match(search?.message ?? "", /^lexical: .*\/nowhere": there is no such folder$/);
+    assert.match(
+      search?.message ?? "",
+      /^with the built-in model: .*\/nowhere": there is no such folder$/,
+    );
   } finally {
     await Deno.remove(HOME, { recursive: true });
   }

@@ -25,6 +25,7 @@ import {
   toolId,
 } from "../core/tool_id.ts";
 import { limitOf, parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
+import { noteText } from "../search/notes.ts";
 import { suggestionFor, usage } from "./_failure.ts";
 import {
   askForTools,
@@ -129,7 +130,7 @@ export async function search(
   const most = limitOf(limit, 100);
   const { app } = at;
   await prepare(at, server);
-  const { mode, hits, isLoose } = await (await app.finder()).search(query, {
+  const { mode, hits, isLoose, notes } = await (await app.finder()).search(query, {
     server,
     limit: most,
     allowed: (id) => app.policy.now.judge(id).kind !== "deny",
@@ -143,16 +144,17 @@ export async function search(
     covered: hit.covered,
   }));
   return {
-    value: { mode, loose: isLoose, hits: items },
+    value: { mode, loose: isLoose, notes, hits: items },
     text: items.map((one) =>
       lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
     ).join("\n"),
     paint: paintVerdicts,
     note: [
       items.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
+      ...notes.map(noteText),
       slow(app.servers.states()),
       failures(app.servers.troubles()),
-      ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
+      ...(lacking === undefined ? [] : [`Search works ${lacking}`]),
     ].filter(Boolean).join("\n"),
   };
 }

@@ -131,7 +131,8 @@ export class Scene implements Disposable {
       server: { name: id.slice(0, 1), origin: "test" },
     })).filter(({ id, score }) => options.allowed?.(id) && score >= (options.threshold ?? 0))
       .slice(0, options.limit);
-    return Promise.resolve({ mode: "lexical", hits, byQuery: [hits], unmet: [], isLoose: false });
+    const rest = { byQuery: [hits], unmet: [], isLoose: false, notes: [] };
+    return Promise.resolve({ mode: "lexical", hits, ...rest });
   };
 }
 

@@ -13,12 +13,17 @@ import type { Limits } from "../config/limits.ts";
 import type { CheckReport } from "../core/check.ts";
 import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
+import type { ShippedExamples } from "../search/examples.ts";
 import {
   Search,
   type SearchAnswer,
   type SearchOptions,
   type SearchSources,
 } from "../search/search.ts";
+import type { Semantics } from "../search/semantics.ts";
+import { shippedExamples, shippedWords } from "../search/shipped.ts";
+import { WordMeaning } from "../search/word_meaning.ts";
+import type { WordVectors } from "../search/word_vectors.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import { proxyVariables } from "../policy/network.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -55,6 +60,10 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   readonly #search: Search;
   #registries: RegistryServers | undefined;
   #meaning: Meaning | undefined;
+  #loading: Promise<[WordVectors, ShippedExamples]> | undefined;
+  #examples: ShippedExamples | undefined;
+  #words: WordVectors | undefined;
+  #shipped: WordMeaning | undefined;
 
   /** Reads nothing before the first search. */
   constructor(host: FinderHost) {
@@ -89,9 +98,19 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return this.#host.servers.has(server);
   }
 
-  /** Returns the model that is configured, once it was opened. */
-  semantics(): Meaning | undefined {
-    return this.#meaning;
+  /** Returns the model that is configured, and the one that ships with PML, once they are open. */
+  semantics(): readonly Semantics[] {
+    return [this.#meaning, this.#shipped].filter((one) => one !== undefined);
+  }
+
+  /** Returns the examples that ship with PML, once they are loaded. */
+  examples(): ShippedExamples | undefined {
+    return this.#examples;
+  }
+
+  /** Returns the words that ship with PML, once they are loaded. */
+  words(): WordVectors | undefined {
+    return this.#words;
   }
 
   /** Returns the process groups of this PML. */
@@ -138,13 +157,13 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
   }
 
-  /** Returns a check that states whether search is lexical or hybrid, and why. */
+  /** Returns a check that states which model search uses, and why. */
   async check(): Promise<CheckReport> {
     await this.#follow();
     if (this.#meaning !== undefined) {
       return await this.#meaning.check(this.entries());
     }
-    const text = "lexical; `pml search install-model` adds search by meaning";
+    const text = "with the built-in model; `pml search install-model` adds a larger one";
     return { name: "search", ok: true, message: text };
   }
 
@@ -187,6 +206,9 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
 
   /** Opens the model that the configuration names now, and closes another one. */
   async #follow(): Promise<void> {
+    this.#loading ??= Promise.all([shippedWords(), shippedExamples()]);
+    [this.#words, this.#examples] = await this.#loading;
+    this.#shipped ??= new WordMeaning(this.#words);
     const { model } = this.#config();
     if (model === this.#meaning?.folder) return;
     const meaning = model === undefined ? undefined : await this.model(model);

@@ -31,6 +31,7 @@ import { isRemark, outputOf } from "../protocol/output.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, type CatalogServer, WHOLE_SERVER } from "../search/catalog.ts";
+import { noteText } from "../search/notes.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { runBatch } from "../workflow/batch.ts";
@@ -526,12 +527,14 @@ function textsIn(args: JsonObject): readonly string[] {
 }
 
 /** Returns remarks about the quality of the search results. */
-function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
-  if (hits.length === 0) return ["Nothing fits; try other words"];
+function remarks({ hits, unmet, isLoose, notes: all }: SearchAnswer): readonly string[] {
+  const notes = all.map(noteText);
+  if (hits.length === 0) return ["Nothing fits; try other words", ...notes];
   if (unmet.length > 0) {
-    return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
+    const queries = unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ");
+    return [`Nothing fits ${queries}`, ...notes];
   }
-  return isLoose ? ["These share few words with the query; try others"] : [];
+  return [...isLoose ? ["These share few words with the query; try others"] : [], ...notes];
 }
 
 /** A tool as `schema` shows it. */

@@ -115,6 +115,8 @@ export interface ToolMeta {
   readonly errors?: Readonly<Record<string, string | object>>;
   /** `internal` for a tool that only saved capabilities may call. No list or search contains it. */
   readonly visibility?: "internal" | "external";
+  /** Requests for which the tool is meant, which search uses: at most 10 of 120 characters. */
+  readonly examples?: readonly string[];
   /** The icons. */
   readonly icons?: readonly object[];
   /** The execution options of MCP. */
@@ -135,6 +137,13 @@ const TEXTS = leaf<string[]>(
   "an array of strings",
   (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
   { type: "array", items: { type: "string" } },
+);
+const EXAMPLES = leaf<string[]>(
+  "an array of at most 10 strings of at most 120 characters",
+  (value) =>
+    Array.isArray(value) && value.length <= 10 &&
+    value.every((item) => typeof item === "string" && item.length <= 120),
+  { type: "array", items: { type: "string", maxLength: 120 }, maxItems: 10 },
 );
 const ERRORS = leaf<JsonObject>(
   "an object of texts or JSON Schema objects, by the code of the error",
@@ -171,6 +180,11 @@ const META_TOOL = object({}, {
   description: setting(TEXT, "The description for the model; none by default."),
   annotations: setting(OBJECT, "Hints about the effects of the tool, such as readOnlyHint.", {}),
   _meta: setting(OBJECT, "Further metadata for clients.", {}),
+  examples: setting(
+    EXAMPLES,
+    "Requests for which the tool is meant: at most 10 of 120 characters. Search uses them.",
+    [],
+  ),
   errors: setting(
     ERRORS,
     "The errors of the tool by code: when each occurs, or the JSON Schema of its structured content.",

@@ -74,8 +74,13 @@ export class Documents {
     return this.#ids.get(term);
   }
 
+  /** Returns all words with their numbers, also words of tools that no longer exist. */
+  words(): readonly (readonly [word: string, id: number])[] {
+    return [...this.#ids];
+  }
+
   /** Returns the place of a word in a tool; -1 if the tool does not have it. */
-  find({ from, to }: ToolDocument, id: number): number {
+  find({ from, to }: Pick<ToolDocument, "from" | "to">, id: number): number {
     const at = this.#terms.subarray(from, to).indexOf(id);
     return at < 0 ? at : from + at;
   }

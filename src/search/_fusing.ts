@@ -4,37 +4,40 @@
  * @module
  */
 
+/** The meanings of tools, relative to a query. */
+export interface Cosines {
+  readonly cosines: Float32Array;
+  /** The part of a score that the cosine decides. */
+  readonly weight: number;
+}
+
+/** The ends of the scales among the tools that may be found. */
+export interface Scales {
+  readonly bestScore: number;
+  readonly bestCosine: number;
+  /** The least cosine; 0 if it is negative, because that is as far away as none. */
+  readonly leastCosine: number;
+}
+
 /**
- * Returns for each tool the mean of its lexical score and its cosine. Both are first scaled to the
- * range from 0 to 1 among the allowed tools. Without a cosine, the lexical score counts for both.
+ * Returns for each tool the weighted mean of its lexical score and its cosine. Both are first scaled
+ * to the range from 0 to 1. Without a cosine, the lexical score counts for both. Tools that may not
+ * be found get scores, too, because judging all of them takes longer.
  */
 export function fused(
   lexical: Float64Array,
-  cosines: Float32Array,
-  allowed: readonly boolean[],
+  { cosines, weight }: Cosines,
+  { bestScore, bestCosine, leastCosine }: Scales,
 ): Float64Array {
-  const words = spread(lexical, allowed);
-  const meanings = spread(cosines, allowed);
-  return lexical.map((score, slot) => {
-    if (allowed[slot] !== true) return 0;
+  const all = new Float64Array(lexical.length);
+  const range = bestCosine - leastCosine;
+  for (let slot = 0; slot < all.length; slot++) {
+    const words = bestScore > 0 ? (lexical[slot] ?? 0) / bestScore : 0;
     const cosine = cosines[slot] ?? NaN;
-    return (words(score) + (Number.isNaN(cosine) ? words(score) : meanings(cosine))) / 2;
-  });
-}
-
-/** Returns a function that scales the values of allowed tools to the range from 0 to 1. */
-function spread(
-  values: Float64Array | Float32Array,
-  allowed: readonly boolean[],
-): (value: number) => number {
-  let least = Infinity;
-  let most = -Infinity;
-  values.forEach((value, slot) => {
-    if (!allowed[slot] || Number.isNaN(value)) return;
-    least = Math.min(least, value);
-    most = Math.max(most, value);
-  });
-  return (value) => most > least ? (value - least) / (most - least) : 0;
+    const meaning = range > 0 ? Math.max(cosine - leastCosine, 0) / range : 0;
+    all[slot] = Number.isNaN(cosine) ? words : (1 - weight) * words + weight * meaning;
+  }
+  return all;
 }
 
 /**

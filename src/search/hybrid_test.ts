@@ -23,6 +23,8 @@ function catalog(): Catalog {
 /** Returns search sources with a fixed cosine for each tool name. */
 function near(cosines: Readonly<Record<string, number>> | undefined, seen: CatalogEntry[][] = []) {
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) => {
       seen.push([...entries]);
       if (cosines === undefined) return Promise.resolve(undefined);
@@ -30,13 +32,13 @@ function near(cosines: Readonly<Record<string, number>> | undefined, seen: Catal
       return Promise.resolve(queries.map(() => one));
     },
   };
-  return { catalogs: () => [], isTaken: () => false, semantics: () => semantics };
+  return { catalogs: () => [], isTaken: () => false, semantics: () => [semantics] };
 }
 
 const NAMES = (ids: readonly { readonly id: string }[]) => ids.map(({ id }) => id.slice(4));
 
 Deno.test("search() is lexical, and reports it, while no vectors are available", async () => {
-  for (const given of [near(undefined), { ...near({}), semantics: () => undefined }]) {
+  for (const given of [near(undefined), { ...near({}), semantics: () => [] }]) {
     const { mode, hits } = await new Search(catalog(), given).search("a message");
     assert.equal(mode, "lexical");
     assert.deepEqual(NAMES(hits), ["send_mail", "read_text"]);

@@ -6,6 +6,8 @@
 
 import { Documents, type ToolDocument } from "./_documents.ts";
 import { FIELD_WEIGHTS } from "./_fields.ts";
+import { makeShortForms } from "./_short_forms.ts";
+import { Spelling } from "./_spelling.ts";
 import { makeSynonyms } from "./_synonyms.ts";
 import { termsOf } from "./terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
@@ -14,12 +16,17 @@ const K1 = 1.2;
 const B = 0.75;
 /** The weight of a synonym, relative to the word itself. */
 const SYNONYM_WORTH = 0.4;
+/** The weight of a word that is similar to a word of the query, which no tool has. */
+const SIMILAR_WORTH = 0.8;
 /** The gain of a tool if the query contains all words of its name. */
 const NAME_GAIN = 0.3;
 /** The gain of a tool by the mean score of the best three tools of its server. */
 const SERVER_GAIN = 0.25;
 const NEIGHBOURS = 3;
 const MOST_QUERY_TERMS = 256;
+/** Only the first words of a query are corrected, because this takes longer. */
+const MOST_CORRECTED = 16;
+const NO_ENGLISH: ReadonlySet<string> = new Set();
 
 /** The lexical scores of all tools for a query. */
 export interface LexicalScores {
@@ -51,12 +58,17 @@ export interface QueryTerm {
   readonly rarity: number;
   /** The numbers of its synonyms. */
   readonly others: readonly number[];
+  /** The numbers of similar words, if no tool has the word itself. */
+  readonly similar: readonly number[];
 }
 
 /** An index of the words of all tools, with the weight of each word in each tool. */
 export class LexicalIndex {
   readonly #documents = new Documents();
   readonly #synonyms = makeSynonyms();
+  readonly #shortForms = makeShortForms();
+  /** The words of all tools; undefined until a query has a word that no tool has. */
+  #spelling: Spelling | undefined;
   #entries: readonly CatalogEntry[] = [];
   #read: readonly ToolDocument[] = [];
   /** The start of each word's part in the two lists below. */
@@ -80,12 +92,14 @@ export class LexicalIndex {
     });
     this.#best = new Float64Array(NEIGHBOURS * numbers.size);
     this.#place();
+    this.#spelling = undefined;
   }
 
-  /** Returns how well each tool matches a query. */
-  rank(query: string): LexicalScores {
-    const terms = [...new Set(termsOf(query))].slice(0, MOST_QUERY_TERMS);
-    const queryTerms = terms.map((term) => this.#queryTerm(term));
+  /** Returns how well each tool matches a query. Words of English are not corrected. */
+  rank(query: string, english: Pick<Set<string>, "has"> = NO_ENGLISH): LexicalScores {
+    const terms = new Set(termsOf(query).flatMap((term) => this.#meant(term)));
+    const queryTerms = [...terms].slice(0, MOST_QUERY_TERMS)
+      .map((term, at) => this.#queryTerm(term, at < MOST_CORRECTED && !english.has(term)));
     const scores = new Float64Array(this.#entries.length);
     const [slots, weights] = [this.#slots, this.#weights];
     const all = new Uint32Array(this.#entries.length);
@@ -99,17 +113,42 @@ export class LexicalIndex {
       }
     }
     const isQueryTerm = new Uint8Array(this.#documents.size);
-    for (const { id } of queryTerms) if (id !== undefined) isQueryTerm[id] = 1;
+    for (const { id, similar } of queryTerms) {
+      if (id !== undefined) isQueryTerm[id] = 1;
+      for (const other of similar) isQueryTerm[other] = 1;
+    }
     const met = all.subarray(0, count);
     this.#raise(scores, { isQueryTerm, met });
     return { scores, met, terms: queryTerms };
   }
 
-  #queryTerm(term: string): QueryTerm {
+  /** Returns the words of a short form, with the form itself if a tool has it, or the word. */
+  #meant(term: string): readonly string[] {
+    const words = this.#shortForms.get(term)?.filter((word) => this.#usedId(word) !== undefined) ??
+      [];
+    if (words.length === 0) return [term];
+    return this.#usedId(term) === undefined ? words : [term, ...words];
+  }
+
+  #queryTerm(term: string, mayBeWrong: boolean): QueryTerm {
+    const id = this.#usedId(term);
+    const others = [...this.#synonyms.get(term) ?? []].flatMap((other) =>
+      this.#usedId(other) ?? []
+    );
+    if (id !== undefined || others.length > 0 || !mayBeWrong) {
+      return { id, rarity: this.#rarity(id), others, similar: [] };
+    }
+    this.#spelling ??= new Spelling(
+      this.#documents.words().filter(([, id]) => this.#start(id + 1) > this.#start(id)),
+    );
+    const similar = this.#spelling.closest(term);
+    return { id, rarity: this.#rarity(similar[0]), others, similar };
+  }
+
+  /** Returns the number of a word; undefined if no tool has it. */
+  #usedId(term: string): number | undefined {
     const id = this.#documents.idOf(term);
-    const others = [...this.#synonyms.get(term) ?? []]
-      .flatMap((other) => this.#documents.idOf(other) ?? []);
-    return { id, rarity: this.#rarity(id), others };
+    return id !== undefined && this.#start(id + 1) > this.#start(id) ? id : undefined;
   }
 
   /**
@@ -151,6 +190,40 @@ export class LexicalIndex {
     return met / Math.max(named - from, 1);
   }
 
+  /**
+   * Returns whether one tool has all these stems, or words that are similar if they may be wrong, or
+   * synonyms.
+   */
+  hasAll(
+    terms: readonly string[],
+    { mayBeWrong, isAmong }: {
+      readonly mayBeWrong: boolean;
+      readonly isAmong: (entry: CatalogEntry) => boolean;
+    },
+  ): boolean {
+    const [first = [], ...rest] = terms.flatMap((term) => this.#meant(term)).map((term) => {
+      const { id, others, similar } = this.#queryTerm(term, mayBeWrong);
+      return [...id === undefined ? [] : [id], ...others, ...similar];
+    });
+    return first.some((id) =>
+      this.#slots.subarray(this.#start(id), this.#start(id + 1)).some((slot) => {
+        const [entry, document = NO_WORDS] = [this.#entries[slot], this.#read[slot]];
+        return entry !== undefined && isAmong(entry) &&
+          rest.every((ids) => ids.some((other) => this.#documents.find(document, other) >= 0));
+      })
+    );
+  }
+
+  /** Returns whether the name of a tool has a stem. */
+  isInName(term: string): boolean {
+    const id = this.#documents.idOf(term);
+    if (id === undefined) return false;
+    return this.#slots.subarray(this.#start(id), this.#start(id + 1)).some((slot) => {
+      const { from, named } = this.#read[slot] ?? NO_WORDS;
+      return this.#documents.find({ from, to: named }, id) >= 0;
+    });
+  }
+
   /** Returns how much of a query a tool matches. */
   evidence(slot: number, terms: readonly QueryTerm[]): Evidence {
     const document = this.#read[slot] ?? NO_WORDS;
@@ -159,10 +232,11 @@ export class LexicalIndex {
     let total = 0;
     let met = 0;
     let inName = 0;
-    for (const { id, rarity, others } of terms) {
+    for (const { id, rarity, others, similar } of terms) {
       total += rarity;
       const at = has(id);
       if (at >= 0) met += rarity;
+      else if (similar.some((other) => has(other) >= 0)) met += rarity * SIMILAR_WORTH;
       else if (others.some((other) => has(other) >= 0)) met += rarity * SYNONYM_WORTH;
       if (at >= 0 && at < document.named) inName += rarity;
     }
@@ -226,7 +300,8 @@ function worths(
   rarityOf: (id: number) => number,
 ): ReadonlyMap<number, number> {
   const worths = new Map<number, number>();
-  for (const { rarity, others } of terms) {
+  for (const { rarity, others, similar } of terms) {
+    for (const id of similar) worths.set(id, SIMILAR_WORTH * rarityOf(id));
     // A synonym that is rarer than the word itself gets no higher weight.
     for (const id of others) worths.set(id, SYNONYM_WORTH * Math.min(rarity, rarityOf(id)));
   }

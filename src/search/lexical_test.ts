@@ -77,3 +77,36 @@ Deno.test("evidence() returns the part of a query that a tool matches, weighted 
   assert.ok(of("common unheard", 0).said < 0.1);
   assert.deepEqual(of("", 0), { covered: 0, said: 0 });
 });
+
+Deno.test("rank() matches a word with a typing mistake, unless a tool has it or it is English", () => {
+  const tools = [entry("list_issues", "Show tickets"), entry("create_file", "Write a text")];
+  for (const query of ["lsit", "isues", "lisst", "isxues", "tikcets"]) {
+    assert.deepEqual(ranking(query, ...tools), ["list_issues"], query);
+  }
+  // Two edits are too many for a short word, and words of three letters are too similar.
+  assert.deepEqual(ranking("lsti xxt", ...tools), []);
+  assert.deepEqual(ranking("lsit", ...tools, entry("lsit", "")), ["lsit"]);
+  const index = new LexicalIndex();
+  index.set(tools);
+  assert.deepEqual([...index.rank("creste").met], [1]);
+  assert.deepEqual([...index.rank("tixt", new Set(["tixt"])).met], []);
+  assert.deepEqual([...index.rank("tixt").met], [1]);
+});
+
+Deno.test("rank() matches the long words for a short form", () => {
+  const tools = [
+    entry("merge", "Merge a pull request"),
+    entry("pods", "List pods of Kubernetes"),
+    entry("pull", "Pull a branch"),
+  ];
+  assert.equal(ranking("PR", ...tools)[0], "merge");
+  assert.deepEqual(ranking("k8s", ...tools), ["pods"]);
+  assert.equal(ranking("list PRs", ...tools, entry("list_prs", "All of them"))[0], "list_prs");
+});
+
+Deno.test("evidence() counts a corrected word less than the word itself", () => {
+  const index = new LexicalIndex();
+  index.set([entry("issues", "List issues")]);
+  const covered = (query: string) => index.evidence(0, index.rank(query).terms).covered;
+  assert.ok(covered("isues") < covered("issues") && covered("isues") > 0.5);
+});

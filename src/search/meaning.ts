@@ -54,7 +54,7 @@ export interface Tried {
   readonly ms: number;
 }
 
-/** The pause after a failure, during which search stays lexical. It doubles with each failure. */
+/** The pause after a failure, during which search uses the built-in model. It doubles with each failure. */
 const RETRY_MS = 5_000;
 const RETRY_MAX_MS = 300_000;
 const SENTENCE = "Read the text of a file";
@@ -62,6 +62,9 @@ const SENTENCE = "Read the text of a file";
 /** Compares tools and queries by meaning, with one model. */
 export class Meaning
   implements Semantics, EmbedderOwner, PackageOwner, VectorsOwner, AsyncDisposable {
+  /** Words and meanings count half each. */
+  readonly weight = 0.5;
+  readonly mode = "hybrid";
   /** The folder of the model, as it is configured. */
   readonly folder: string;
   /** The PML home. */
@@ -132,7 +135,7 @@ export class Meaning
   }
 
   /**
-   * Returns the cosine of each entry for each query; undefined while search has to stay lexical.
+   * Returns the cosine of each entry for each query; undefined while search has to do without it.
    * Only a process that stays installs the library: another would end before that is done.
    */
   async similarities(
@@ -161,13 +164,18 @@ export class Meaning
       const how = lacking !== undefined
         ? lacking
         : done < total
-        ? `lexical until searches of clients have indexed all tools (${done} of ${total} now), ` +
+        ? `with the built-in model until searches of clients have indexed all tools (${done} of ${total} now), ` +
           `with the model in ${folder}`
         : `hybrid, ${total} tools are indexed with the model in ${folder}`;
       return { name: "search", ok: true, message: how };
     } catch (error) {
       const { message, hint } = asPmlError(error);
-      return { name: "search", ok: false, message: `lexical: ${message}`, ...defined({ hint }) };
+      return {
+        name: "search",
+        ok: false,
+        message: `with the built-in model: ${message}`,
+        ...defined({ hint }),
+      };
     }
   }
 
@@ -186,7 +194,9 @@ export class Meaning
   lacking(): string | undefined {
     const { name, downloadBytes, isThere } = this.library();
     if (isThere) return undefined;
-    return `lexical until \`pml search install-model ${quoted(this.folder, 400)}\`, or a first ` +
+    return `with the built-in model until \`pml search install-model ${
+      quoted(this.folder, 400)
+    }\`, or a first ` +
       `search of a client, has installed ${name} (${fileSize(downloadBytes)})`;
   }
 
@@ -300,7 +310,7 @@ export class Meaning
     });
   }
 
-  /** Logs a failure, and leaves search lexical for a while. */
+  /** Logs a failure, and leaves search without this model for a while. */
   failed(error: unknown): void {
     // Every search that waited reports the same failure.
     if (this.#closing.signal.aborted || error === this.#why) return;
@@ -309,7 +319,9 @@ export class Meaning
     this.#retryAt = performance.now() + wait;
     const { message, hint = "" } = this.#why;
     this.log.warn(
-      `Search stays lexical for the next ${Math.round(wait / 1_000)} s: ${message}. ${hint}`,
+      `Search uses the built-in model for the next ${
+        Math.round(wait / 1_000)
+      } s: ${message}. ${hint}`,
     );
   }
 }

@@ -63,7 +63,7 @@ const ENTRIES: readonly CatalogEntry[] = Object.entries(SAID).map(([name, descri
   server: { name: "one", origin: "private" },
 }));
 
-Deno.test("Meaning keeps search lexical if its model is unusable, logs the reason once, and waits", async () => {
+Deno.test("Meaning compares nothing if its model is unusable, logs the reason once, and waits", async () => {
   await using scene = new Scene();
   await using meaning = scene.open(join(scene.home, "nowhere"));
   for (let times = 0; times < 3; times++) {
@@ -89,7 +89,7 @@ Deno.test("Meaning keeps search lexical if its model is unusable, logs the reaso
   }
   const { ok, message, hint } = await meaning.check(ENTRIES);
   assert.equal(ok, false);
-  assert.match(message, /^lexical: Cannot use the model/);
+  assert.match(message, /: Cannot use the model/);
   assert.match(hint ?? "", /pml search install-model/);
   assert.equal(meaning.library().isThere, false);
 });
@@ -107,8 +107,8 @@ Deno.test({
     await cp(here.model, folder, { recursive: true });
     {
       await using meaning = scene.open(folder);
-      assert.match((await meaning.check(ENTRIES)).message, /^lexical until .*\(0 of 3 now\)/);
-      assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "lexical at first");
+      assert.match((await meaning.check(ENTRIES)).message, /until .*\(0 of 3 now\)/);
+      assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "not ready at first");
       await meaning.index(ENTRIES, { tell: () => {}, signal: new AbortController().signal });
       const queries = ["show me what is written in my document", "do I need an umbrella tomorrow"];
       const [document, umbrella] = await meaning.similarities(queries, ENTRIES) ?? [];
@@ -131,7 +131,7 @@ Deno.test({
       for (const pid of scene.pids) Deno.kill(pid, "SIGKILL");
       await until(() => scene.pids.size === 0);
       assert.equal(await again.similarities(["new"], ENTRIES), undefined);
-      assert.match(scene.warnings().join(), /stays lexical .*: its files have changed/);
+      assert.match(scene.warnings().join(), /uses the built-in model .*: its files have changed/);
     }
     await using changed = scene.open(folder);
     assert.equal(await changed.similarities(["q"], ENTRIES), undefined);
@@ -144,7 +144,7 @@ Deno.test({
     assert.equal(seen.isOther, true);
     const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
-    assert.match((await changed.check(ENTRIES)).message, /^lexical until .*\(0 of 3 now\)/);
+    assert.match((await changed.check(ENTRIES)).message, /until .*\(0 of 3 now\)/);
     // A model that does not work does not replace the pinned one.
     const numbers = join(folder, "onnx", "model_quantized.onnx");
     const whole = await Deno.readFile(numbers);
@@ -158,15 +158,15 @@ Deno.test({
   },
 });
 
-Deno.test("search without search.model stays lexical, and creates no model files", async () => {
+Deno.test("search without search.model uses the built-in model, and creates no model files", async () => {
   const home = Deno.realPathSync(await Deno.makeTempDir());
   const cwd = await Deno.makeTempDir();
   const environment = environmentOf({ PML_HOME: home, HOME: home, PML_LOG_LEVEL: "error" });
   await using app = await openApp({ cwd, environment });
   await app.servers.lists.prepare("tools", { only: "filesystem" });
-  assert.equal((await (await app.finder()).search("read a file")).mode, "lexical");
-  const { ok, message } = await (await app.finder()).check();
-  assert.deepEqual([ok, message.split(";")[0]], [true, "lexical"]);
+  assert.equal((await (await app.finder()).search("read a file")).mode, "builtin");
+  const { ok, said } = await (await app.finder()).check();
+  assert.deepEqual([ok, said.split(";")[0]], [true, "with the built-in model"]);
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
 });
 
@@ -184,7 +184,7 @@ Deno.test("only a process that stays installs the library; others report how to 
     assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
     const { ok, message } = await meaning.check(ENTRIES);
     assert.ok(ok);
-    assert.match(message, /^lexical until `pml search install-model .*\(36 MB\)$/);
+    assert.match(message, /until `pml search install-model .*\(36 MB\)$/);
     assert.equal(message, meaning.lacking());
   }
   assert.deepEqual(installing(), []);

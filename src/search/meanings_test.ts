@@ -9,6 +9,8 @@ Deno.test("search() weighs words and meaning equally while all vectors are avail
   let known = false;
   const asked: string[][] = [];
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) => {
       asked.push([...queries]);
       // The forecast is nearest to every query.
@@ -16,7 +18,7 @@ Deno.test("search() weighs words and meaning equally while all vectors are avail
       return Promise.resolve(known ? queries.map(() => Float32Array.from(near)) : undefined);
     },
   };
-  const search = new Search(catalog, { semantics: () => semantics });
+  const search = new Search(catalog, { semantics: () => [semantics] });
   const query = "replace a file";
   const before = await search.search(query);
   assert.equal(before.mode, "lexical");
@@ -41,6 +43,8 @@ Deno.test("search() finds nothing by meaning if no tool is nearer than to unrela
   const cosines = { far: 0.3, near: 0.5 };
   let query: keyof typeof cosines = "far";
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) =>
       Promise.resolve(
         queries.map((text) =>
@@ -48,7 +52,7 @@ Deno.test("search() finds nothing by meaning if no tool is nearer than to unrela
         ),
       ),
   };
-  const search = new Search(catalogOf(SERVERS), { semantics: () => semantics });
+  const search = new Search(catalogOf(SERVERS), { semantics: () => [semantics] });
   const far = await search.search(query);
   assert.deepEqual([far.mode, far.hits, far.unmet], ["hybrid", [], ["far"]]);
   query = "near";
@@ -65,12 +69,14 @@ Deno.test("search() ranks offers of registries by words alone", async () => {
   ]);
   const catalog = catalogOf(SERVERS);
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) => {
       assert.deepEqual(entries, catalog.list());
       return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10)));
     },
   };
-  const search = new Search(catalog, { catalogs: () => [offers], semantics: () => semantics });
+  const search = new Search(catalog, { catalogs: () => [offers], semantics: () => [semantics] });
   const { mode, hits } = await search.search("tides of the harbour");
   assert.equal(mode, "hybrid");
   assert.equal(hits[0]?.id, "almanac:tides");
@@ -79,10 +85,12 @@ Deno.test("search() ranks offers of registries by words alone", async () => {
 
 Deno.test("search() checks the rules once for each tool, however many queries there are", async () => {
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) =>
       Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10))),
   };
-  const search = new Search(catalogOf(SERVERS), { semantics: () => semantics });
+  const search = new Search(catalogOf(SERVERS), { semantics: () => [semantics] });
   const judged: string[] = [];
   const allowed = (id: string) => judged.push(id) > 0;
   await search.search(["read a file", "write a file", "list"], { allowed });
@@ -92,12 +100,14 @@ Deno.test("search() checks the rules once for each tool, however many queries th
 Deno.test("search() ignores cosines of a catalog that changed meanwhile", async () => {
   const catalog = catalogOf(SERVERS);
   const semantics: Semantics = {
+    weight: 0.5,
+    mode: "hybrid",
     similarities: (queries, entries) => {
       catalog.remove("filesystem");
       return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at)));
     },
   };
-  const search = new Search(catalog, { semantics: () => semantics });
+  const search = new Search(catalog, { semantics: () => [semantics] });
   const early = search.search("read a file");
   const late = await search.search("read a file");
   const { mode, hits } = await early;

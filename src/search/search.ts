@@ -11,10 +11,14 @@ import { isForModel } from "../protocol/apps.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
-import { fused, leastCosine, UNRELATED } from "./_fusing.ts";
+import { Examples, type ShippedExamples } from "./examples.ts";
+import { type Cosines, fused, leastCosine, UNRELATED } from "./_fusing.ts";
 import { bestTools, namesServer, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
 import { type Evidence, LexicalIndex } from "./lexical.ts";
+import { notesAbout, type SearchNote, ServerNames } from "./notes.ts";
 import type { Semantics } from "./semantics.ts";
+import { termsOf } from "./terms.ts";
+import type { WordVectors } from "./word_vectors.ts";
 
 const LONGEST_QUERY = 32_768;
 const USUAL_LIMIT = 10;
@@ -25,6 +29,10 @@ const LEAST_RANKED = 200;
 const OFFER_WORTH = 0.9;
 /** How much the use of a tool may add to its score; the best score of words is 1. */
 const USE_GAIN = 0.5;
+/** The same for an example that the query repeats. */
+const EXAMPLE_GAIN = 0.25;
+/** How many tools the least cosine is taken of. Judging more takes too long. */
+const MOST_COMPARED = 256;
 /** How many of the best tools decide whether anything matches. */
 const LOOKED_AT = 3;
 /** A tool with this part of a query's words matches, however common the words are. */
@@ -33,7 +41,7 @@ const COVERED = 0.5;
  * Below this nothing matches. Both values were measured with real queries, with and without an
  * answer.
  */
-const FITS = 0.25;
+const FITS = 0.22;
 /** Below this a tool matches loosely. */
 const FITS_WELL = 0.4;
 
@@ -77,8 +85,11 @@ export interface SearchHit {
 
 /** The result of a search. It has no hits if nothing matches. */
 export interface SearchAnswer {
-  /** How the tools were ranked. */
-  readonly mode: "lexical" | "hybrid";
+  /**
+   * How the tools were ranked: by words, or also by meaning, with the model that ships with PML or
+   * with the one that the user configured.
+   */
+  readonly mode: "lexical" | Semantics["mode"];
   /** The tools that match, the best first. */
   readonly hits: readonly SearchHit[];
   /** The tools that match each query, in the order of the queries; each has up to `limit` hits. */
@@ -87,6 +98,11 @@ export interface SearchAnswer {
   readonly unmet: readonly string[];
   /** Whether no query has a hit that matches well. */
   readonly isLoose: boolean;
+  /**
+   * The words that no tool has, or no tool of the server that a query names, and servers that do not
+   * exist; at most one note of each kind.
+   */
+  readonly notes: readonly SearchNote[];
 }
 
 /** The optional sources of a search. `Finder` implements it. */
@@ -97,8 +113,12 @@ export interface SearchSources {
    * Returns whether a server of this name exists already. Then an offer with its name is ignored.
    */
   isTaken?(server: string): boolean;
-  /** Returns the part that compares meanings, if there is a model. */
-  semantics?(): Semantics | undefined;
+  /** Returns the parts that compare meanings. The first one that has vectors is used. */
+  semantics?(): readonly Semantics[];
+  /** Returns the examples that ship with PML. */
+  examples?(): ShippedExamples | undefined;
+  /** Returns words of English, which are not corrected. */
+  words?(): WordVectors | undefined;
 }
 
 /** How one query is searched for. */
@@ -120,9 +140,13 @@ interface QueryResult {
 }
 
 /** The cosines of all tools for a query, and the least cosine that means a relation. */
-interface Nearness {
-  readonly cosines: Float32Array;
+interface Nearness extends Cosines {
   readonly least: number;
+}
+
+/** The cosines by one model, for each query. */
+interface ModelNearness extends Pick<Semantics, "mode"> {
+  readonly each: readonly Nearness[];
 }
 
 /** Searches the tools of a catalog. */
@@ -132,12 +156,15 @@ export class Search {
   readonly #index = new LexicalIndex();
   /** The least cosine that means a relation, for one list of tools and one model. */
   #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
+  #examples: Examples | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
   /** The tools that are not offers. Only these are compared by meaning. */
   #own: readonly CatalogEntry[] = [];
   /** All tools, by their names on their servers. */
   #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
+  #byServer: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
+  #names = new ServerNames([]);
   /** The indices of all tools, and the factor of each. */
   #slots = new Uint32Array();
   #worths = new Float64Array();
@@ -161,7 +188,7 @@ export class Search {
     const { limit: requestedLimit = USUAL_LIMIT, threshold = 0, memory } = options;
     const limit = Math.min(Math.max(requestedLimit, 1), MOST_HITS);
     const results = queries.map((text, at) =>
-      this.#find(text, { limit, allowed, near: near?.[at], memory })
+      this.#find(text, { limit, allowed, near: near?.each[at], memory })
     );
     const fitting = results.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
     const byQuery = fitting.map((ranked, at) =>
@@ -169,11 +196,12 @@ export class Search {
     );
     const hits = inTurn(byQuery, limit);
     return {
-      mode: near === undefined ? "lexical" : "hybrid",
+      mode: near?.mode ?? "lexical",
       hits: hits.map(hitOf),
       byQuery: byQuery.map((ranked) => ranked.map(hitOf)),
       unmet: queries.filter((_, at) => results[at]?.ranked.length === 0),
       isLoose: hits.length > 0 && results.every(({ fit }) => fit !== "well"),
+      notes: this.#notes(new Map(queries.map((text, at) => [text, results[at]])), options, allowed),
     };
   }
 
@@ -198,6 +226,8 @@ export class Search {
       this.#entries,
       ({ server }) => server.isOffer === true ? OFFER_WORTH : 1,
     );
+    this.#byServer = Map.groupBy(this.#entries, ({ server }) => server.name);
+    this.#names = new ServerNames(this.#byServer.keys());
     this.#byName = Map.groupBy(this.#entries, ({ tool }) => tool.name);
     this.#index.set(this.#entries);
   }
@@ -206,20 +236,29 @@ export class Search {
    * Returns how near the tools are to the queries by meaning; undefined while the model has no
    * vectors for them.
    */
-  async #nearness(queries: readonly string[]): Promise<readonly Nearness[] | undefined> {
+  async #nearness(queries: readonly string[]): Promise<ModelNearness | undefined> {
     const [entries, own] = [this.#entries, this.#own];
-    const by = this.#sources.semantics?.();
-    const similar = await by?.similarities(queries, own);
-    if (by === undefined || similar === undefined) return undefined;
+    for (const by of this.#sources.semantics?.() ?? []) {
+      const similar = await by.similarities(queries, own);
+      const least = similar === undefined ? undefined : await this.#leastOf(by, own);
+      // If the catalog changed meanwhile, the numbers belong to another list.
+      if (entries !== this.#entries) return undefined;
+      if (similar === undefined || least === undefined) continue;
+      const { mode, weight } = by;
+      const each = similar.map((cosines) => ({ cosines: this.#placed(cosines), weight, least }));
+      return { mode, each };
+    }
+    return undefined;
+  }
+
+  /** Returns the least cosine that means a relation to one of these tools. */
+  async #leastOf(by: Semantics, own: readonly CatalogEntry[]): Promise<number | undefined> {
     if (this.#least?.of !== own || this.#least.by !== by) {
       const unrelated = await by.similarities(UNRELATED, own);
       if (unrelated === undefined) return undefined;
       this.#least = { of: own, by, value: leastCosine(unrelated) };
     }
-    // If the catalog changed meanwhile, the numbers belong to another list.
-    if (entries !== this.#entries) return undefined;
-    const { value: least } = this.#least;
-    return similar.map((cosines) => ({ cosines: this.#placed(cosines), least }));
+    return this.#least.value;
   }
 
   /** Puts the cosines into the order of all tools, with NaN for offers. */
@@ -242,13 +281,18 @@ export class Search {
 
   #find(query: string, { limit, allowed, near, memory }: QuerySearch): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
-    const { scores, met, terms } = this.#index.rank(query);
+    const { scores, met, terms } = this.#index.rank(query, this.#sources.words?.());
     const isFused = near !== undefined && /\S/.test(query);
-    const all = isFused ? fused(scores, near.cosines, this.#entries.map(allowed)) : scores;
+    const all = isFused ? this.#fused(scores, near, { met, allowed }) : scores;
     const among = isFused ? this.#slots : met;
     for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#worths[slot] ?? 1);
     const picking = { among, most, mostOfServer: most / 2, allowed };
-    const ranked = preferred(relative(bestTools(this.#entries, all, picking)), memory?.fit(query))
+    const used = memory?.fit(query) ?? new Map<ToolId, number>();
+    const queryTerms = new Set(termsOf(query));
+    const examples = this.#examples ??= new Examples(this.#sources.examples?.());
+    const preference = ({ entry }: RankedTool) =>
+      USE_GAIN * (used.get(entry.id) ?? 0) + EXAMPLE_GAIN * examples.fit(queryTerms, entry);
+    const ranked = preferred(relative(bestTools(this.#entries, all, picking)), preference)
       .map((one) => ({ ...one, covered: this.#index.evidence(one.slot, terms).covered }));
     const named = this.#named(query.trim()).filter(allowed);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
@@ -258,6 +302,62 @@ export class Search {
       looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
     const fit = fitOf(evidence, isNear);
     return { ranked: fit === "none" ? [] : ranked, fit };
+  }
+
+  #fused(
+    scores: Float64Array,
+    near: Nearness,
+    { met, allowed }: Pick<PickingLimits, "allowed"> & { readonly met: Uint32Array },
+  ): Float64Array {
+    const bestOf = (values: Float64Array | Float32Array, among: Uint32Array) => {
+      let best = 0;
+      for (const slot of among) {
+        const value = values[slot] ?? 0;
+        const entry = value > best ? this.#entries[slot] : undefined;
+        // The rules are checked last, because they take longest.
+        if (entry !== undefined && allowed(entry)) best = value;
+      }
+      return best;
+    };
+    let [least, judged] = [Infinity, 0];
+    for (let slot = 0; slot < this.#entries.length && judged < MOST_COMPARED; slot++) {
+      const [entry, cosine] = [this.#entries[slot], near.cosines[slot] ?? NaN];
+      if (entry === undefined || Number.isNaN(cosine) || !allowed(entry)) continue;
+      least = Math.min(least, cosine);
+      judged += 1;
+    }
+    return fused(scores, near, {
+      bestScore: bestOf(scores, met),
+      bestCosine: bestOf(near.cosines, this.#slots),
+      leastCosine: Math.max(least, 0),
+    });
+  }
+
+  #notes(
+    results: ReadonlyMap<string, QueryResult | undefined>,
+    { server }: SearchOptions,
+    allowed: (entry: CatalogEntry) => boolean,
+  ): readonly SearchNote[] {
+    const words = this.#sources.words?.();
+    if (words === undefined || this.#entries.length === 0) return [];
+    const index = this.#index;
+    return notesAbout([...results.keys()], {
+      bestServer: (query) => {
+        const { ranked: [first], fit } = results.get(query) ?? { ranked: [] };
+        return fit === "well" ? first?.entry.server.name : undefined;
+      },
+      names: this.#names,
+      canFind: (name) => this.#byServer.get(name)?.some(allowed) ?? false,
+      isServer: (name) => this.#sources.isTaken?.(name) ?? false,
+      has: (terms, { server, mayBeWrong }) =>
+        index.hasAll(terms, {
+          mayBeWrong,
+          isAmong: (entry) =>
+            (server === undefined || entry.server.name === server) && allowed(entry),
+        }),
+      isInName: (term) => index.isInName(term),
+      isCommon: (term) => words.isCommon(term),
+    }, server);
   }
 
   #named(name: string): readonly CatalogEntry[] {
@@ -295,16 +395,15 @@ function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
   return ranked.map((one) => ({ ...one, score: one.score / best }));
 }
 
-/** Raises the tools that were used for similar queries. Adds no tools to the ranked ones. */
+/**
+ * Raises the tools that were used for similar queries, or have a similar example. Adds no tools to
+ * the ranked ones.
+ */
 function preferred(
   ranked: readonly RankedTool[],
-  fit: ReadonlyMap<ToolId, number> = new Map(),
+  gain: (one: RankedTool) => number,
 ): readonly RankedTool[] {
-  if (fit.size === 0) return ranked;
-  const raised = ranked.map((one) => ({
-    ...one,
-    score: one.score + USE_GAIN * (fit.get(one.entry.id) ?? 0),
-  }));
+  const raised = ranked.map((one) => ({ ...one, score: one.score + gain(one) }));
   return relative(raised.sort((one, other) => other.score - one.score));
 }
 

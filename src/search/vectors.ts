@@ -7,9 +7,7 @@
 
 import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { splitToolId } from "../core/tool_id.ts";
 import { soon } from "../io/waiting.ts";
 import {
   readVectors,
@@ -19,7 +17,7 @@ import {
   writeVectors,
 } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
-import type { Semantics } from "./semantics.ts";
+import { meaningText } from "./meaning_text.ts";
 
 /** Turns texts into vectors. `Embedder` implements it. */
 export interface TextEmbedder {
@@ -75,7 +73,7 @@ const NONE = new Float32Array();
 const MOST_OTHERS = 10_000;
 
 /** The vectors of a catalog. */
-export class Vectors implements Semantics {
+export class Vectors {
   readonly #file: VectorFile;
   readonly #embedder: TextEmbedder;
   readonly #owner: VectorsOwner;
@@ -310,20 +308,4 @@ function cosines(query: Float32Array, rows: readonly StoredVector[]): Float32Arr
     for (let at = 0; at < codes.length; at++) sum += (codes[at] ?? 0) * (query[at] ?? 0);
     return sum * scale;
   });
-}
-
-/**
- * How much of a description is used. The rest is mostly usage rules and examples, which make the
- * vector less exact and take more time.
- */
-const LONGEST = 240;
-const LONGEST_NAME = 100;
-/** Models split words at `_`, and most ignore capitals. */
-const CAMEL = /(?<=[a-z0-9])(?=[A-Z])/g;
-
-/** Returns the server, the tool and the beginning of its description. */
-export function meaningText({ id, tool, server }: CatalogEntry): string {
-  const name = splitToolId(id).tool.slice(0, LONGEST_NAME).replace(CAMEL, "_");
-  const description = textOf(tool.description).slice(0, 4 * LONGEST).replace(/\s+/g, " ").trim();
-  return `${server.name} ${name}: ${description.slice(0, LONGEST)}`;
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { toolId } from "../core/tool_id.ts";
 import { readVectors, storedVector, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
-import { meaningText } from "./vectors.ts";
+import { meaningText } from "./meaning_text.ts";
 import { type TextEmbedder, Vectors, type VectorsOwner } from "./vectors.ts";
 
 const MODEL = "ab".repeat(32);

@@ -236,7 +236,7 @@ function down(
   } = {},
 ): PmlError {
   return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
-    hint: "Search stays lexical; `pml doctor` retries it now",
+    hint: "Search uses the built-in model; `pml doctor` retries it now",
     ...(said.trim() !== "" && { detail: { stderr: errorFirst(said, TAIL) } }),
   });
 }

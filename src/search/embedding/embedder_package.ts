@@ -95,7 +95,7 @@ export class EmbedderPackage {
     if (await treeHash(folder) !== lock.tree) {
       const message = `Cannot load ${lock.name}: its files were changed`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
-        hint: `Search stays lexical. \`pml search install-model\` installs it anew in ${
+        hint: `Search uses the built-in model. \`pml search install-model\` installs it anew in ${
           quoted(folder, 400)
         }`,
       });
@@ -202,7 +202,8 @@ function failed(
   },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot install ${lock.name}: ${why}`, {
-    hint: "Search stays lexical. Check the connection to npm's registry and the free disk space",
+    hint:
+      "Search uses the built-in model. Check the connection to npm's registry and the free disk space",
     cause,
     ...(detail && { detail }),
   });

@@ -28,7 +28,7 @@ Deno.test({
     const before = await Deno.readTextFile(file);
     for (const text of [`${before} `, before.replace("a", "b")]) {
       await Deno.writeTextFile(file, text);
-      await assert.rejects(one.ready(), { code: "INTEGRITY_MISMATCH", hint: /stays lexical/ });
+      await assert.rejects(one.ready(), { code: "INTEGRITY_MISMATCH", hint: /built-in model/ });
     }
     await Deno.writeTextFile(file, before);
     await one.ready();
@@ -63,14 +63,14 @@ Deno.test("EmbedderPackage refuses a tarball with a different hash, and leaves n
   await Deno.remove(home, { recursive: true });
 });
 
-Deno.test("EmbedderPackage reports that search stays lexical if no registry answers", async () => {
+Deno.test("EmbedderPackage reports that search uses the built-in model if no registry answers", async () => {
   const home = await Deno.makeTempDir();
   const one = packageIn(home, { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" });
   // Removes the rest of a killed installation, not an installation that another PML runs now.
   const [old, now] = [`${one.folder}.old`, `${one.folder}.now`];
   for (const folder of [old, now]) await Deno.mkdir(folder, { recursive: true });
   await Deno.utime(old, new Date(0), new Date(0));
-  await assert.rejects(one.ready(), { code: "UPSTREAM_DOWN", hint: /Search stays lexical/ });
+  await assert.rejects(one.ready(), { code: "UPSTREAM_DOWN", hint: /built-in model/ });
   assert.throws(() => Deno.statSync(old), Deno.errors.NotFound);
   await Deno.remove(now);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);

@@ -162,7 +162,9 @@ export class ModelPins {
 
 function unusable(folder: string, why: string, hint: string): PmlError {
   const message = `Cannot use the model in ${quoted(folder, 400)}: ${why}`;
-  return new PmlError("INTEGRITY_MISMATCH", message, { hint: `Search stays lexical. ${hint}` });
+  return new PmlError("INTEGRITY_MISMATCH", message, {
+    hint: `Search uses the built-in model. ${hint}`,
+  });
 }
 
 /** Returns the model file for a number format. */

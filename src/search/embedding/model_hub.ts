@@ -53,7 +53,7 @@ const STALL_MS = 30_000;
 /** Bytes that stay free on the disk for other files. */
 const SPARE = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
-const OTHERWISE = "Search stays lexical. Try again: the downloaded part is kept. " +
+const OTHERWISE = "Search uses the built-in model. Try again: the downloaded part is kept. " +
   "`--from URL` names a mirror, and DIR your own model";
 
 /** An answer after all redirects. */

@@ -162,8 +162,8 @@ Deno.test("ModelHub refuses a file whose hash or size differs from the hub's", a
   await assert.rejects(less.install(), { message: /its answer broke off/ });
 });
 
-Deno.test("ModelHub reports each failure with its reason, and that search stays lexical", async () => {
-  const lexical = { hint: /Search stays lexical/ };
+Deno.test("ModelHub reports each failure with its reason, and that search uses the built-in model", async () => {
+  const lexical = { hint: /built-in model/ };
   for (const [status, code] of [[404, "UPSTREAM_PROTOCOL"], [503, "UPSTREAM_DOWN"]] as const) {
     await using scene = new Scene({ status });
     await assert.rejects(scene.install(), {
