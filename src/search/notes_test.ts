@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { assertGolden } from "../../tests/kit/golden.ts";
 import { catalogOf, tool } from "./_servers_fixture_test.ts";
 import { Catalog } from "./catalog.ts";
 import { noteText } from "./notes.ts";
@@ -90,6 +91,11 @@ Deno.test("search() makes no notes without tools or words", async () => {
   catalog.set({ name: "one", origin: "private" }, [tool(["read", "Read a file"])]);
   const [note] = (await search.search("trello")).notes;
   assert.deepEqual(note, { about: "tools", words: ["trello"] });
-  assert.ok(note && noteText(note).endsWith(": trello"));
+  const more = [
+    { about: "servers", words: ["pagerduty"] },
+    { about: "server", server: "chat", words: ["upload", "file"] },
+  ] as const;
+  const notes = note === undefined ? more : [note, ...more];
+  assertGolden("search/notes", notes.map(noteText).join("\n"));
   assert.deepEqual((await new Search(catalog).search("trello")).notes, []);
 });
