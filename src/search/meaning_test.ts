@@ -165,8 +165,8 @@ Deno.test("search without search.model uses the built-in model, and creates no m
   await using app = await openApp({ cwd, environment });
   await app.servers.lists.prepare("tools", { only: "filesystem" });
   assert.equal((await (await app.finder()).search("read a file")).mode, "builtin");
-  const { ok, said } = await (await app.finder()).check();
-  assert.deepEqual([ok, said.split(";")[0]], [true, "with the built-in model"]);
+  const { ok, message } = await (await app.finder()).check();
+  assert.deepEqual([ok, message.split(";")[0]], [true, "with the built-in model"]);
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
 });
 
