@@ -26,7 +26,7 @@ const ONLY_ID = /^([a-z][a-z0-9-]*):[\w-]+$/i;
 const GRAMMAR = new Set(
   ("although among anyone anything because being between cannot despite during each every " +
     "everyone everything having her hers herself him himself his however itself might " +
-    "must myself nor nothing onto others ourselves per shall she should since somebody " +
+    "must myself nor nothing onto others ourselves per shall she should since " +
     "someone something than themselves they those though throughout toward towards unless unlike " +
     "until upon versus whatever whenever whereas wherever whether while who whoever whom whose why " +
     "within without would yet yourself don doesn didn isn aren wasn won hasn haven couldn shouldn")
