@@ -78,7 +78,11 @@ export function tools(...names: readonly string[]): ToolDefinition[] {
 /** A gateway whose search returns fixed scores, and applies only one rule. */
 export class Scene implements Disposable {
   readonly catalog = new Catalog();
-  readonly servers = new Servers({ catalog: this.catalog, waitMs: () => 10_000, onChange: () => {} });
+  readonly servers = new Servers({
+    catalog: this.catalog,
+    waitMs: () => 10_000,
+    onChange: () => {},
+  });
   readonly rendered = new RenderedLists();
   readonly asked: { query: unknown; options: SearchOptions }[] = [];
   started = 0;
