@@ -19,4 +19,4 @@ export type Json=null|boolean|number|string|readonly Json[]|JsonObject;
 export interface JsonObject{[key:string]:Json}
 export interface Permissions{read:readonly string[];write:readonly string[];net:readonly string[];run:readonly string[];env:readonly string[]}
 export interface Meta{name?:string;version?:string;description?:string;permissions?:Partial<Permissions>;tools:Record<string,ToolMeta>}
-export interface ToolMeta{title?:string;description?:string;inputSchema?:object;outputSchema?:object;annotations?:object;permissions?:Partial<Permissions>;errors?:Record<string,string|object>;visibility?:"internal"|"external";icons?:readonly object[];execution?:object;_meta?:object}
+export interface ToolMeta{title?:string;description?:string;inputSchema?:object;outputSchema?:object;annotations?:object;permissions?:Partial<Permissions>;errors?:Record<string,string|object>;visibility?:"internal"|"external";examples?:readonly string[];icons?:readonly object[];execution?:object;_meta?:object}
