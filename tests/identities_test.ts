@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import process from "node:process";
-import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { journalOf, ofKind, withoutMark } from "./attacks/oracles.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -225,9 +225,7 @@ for (const state of ["reachable", "offline"] as const) {
     for (const name of ["nosuch", "denied", "closed"]) {
       const texts: string[] = [];
       for (const work of all(name)) {
-        const text = (await told(work)).replaceAll(name, "NAME")
-          // Each answer of a batch has a random mark.
-          .replaceAll(/\[[a-z0-9]{8} 1\/1\]/g, "[MARK 1/1]");
+        const text = withoutMark(await told(work)).replaceAll(name, "NAME");
         texts.push(text.replace(/"pml\/run":"[^"]*"/, ""));
       }
       answers.push(texts);

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import type { JsonObject } from "../src/core/json.ts";
-import { assertAftermath, codeOf, textOf } from "./attacks/oracles.ts";
+import { assertAftermath, codeOf, textOf, withoutMark } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
@@ -77,7 +77,7 @@ async function assertUnknown(pml: RawStdio, server: string): Promise<void> {
       await pml.callTool("schema", { tools: [id] }),
       await pml.callTool("batch", { calls: [{ tool: id }] }),
     ].map(({ result, error }) => JSON.stringify(result ?? error));
-    return lines.map((text) => text.replaceAll(tool, "TOOL"));
+    return lines.map((text) => withoutMark(text).replaceAll(tool, "TOOL"));
   };
   const [hidden, missing] = [await answers("vault"), await answers("no_such")];
   for (const text of hidden) assert.match(text, /UNKNOWN_TOOL|Cannot find the tool/);

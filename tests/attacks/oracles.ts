@@ -186,3 +186,8 @@ async function textsUnder(folder: string, but: string): Promise<Record<string, s
   }
   return texts;
 }
+
+/** Returns the text of an answer of `batch` without its random mark, to compare two answers. */
+export function withoutMark(text: string): string {
+  return text.replaceAll(/\[[a-z0-9]{8} (\d+\/\d+)\]/g, "[MARK $1]");
+}
