@@ -136,7 +136,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   assert.equal((await runPml(ws, ["why", "filesystem:read_file"], { env })).code, 0);
   assert.equal(await runs(), before);
   const listed = await runPml(ws, ["key", "list"], { env });
-  assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) needed by far$/m);
+  assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) +needed by far$/m);
   assert.equal((await pml.close()).code, 0);
   await Deno.remove(secret);
   const gone = await runPml(ws, ["call", "far:t"], { env });

@@ -6,7 +6,7 @@
 
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { runsOf, stem } from "../search/terms.ts";
+import { runsOf, stem, termsOf } from "../search/terms.ts";
 
 /** How well a tool matches the main word of a step. */
 export type MainWordFit = "name" | "description" | "none";
@@ -76,6 +76,12 @@ export function fitOf(word: string, tool: ToolDefinition): MainWordFit {
   if (own.some((each) => isIn(each, name))) return "name";
   // A description contains many words by chance, so only the word itself counts there.
   return isIn(word, description) ? "description" : "none";
+}
+
+/** Returns the number of words in the name of a tool that a step does not contain. */
+export function otherWords({ name }: ToolDefinition, query: string): number {
+  const terms = new Set(termsOf(query));
+  return termsOf(name).filter((term) => !terms.has(term)).length;
 }
 
 /** Returns whether a step excludes something. */

@@ -12,7 +12,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
 import { type Filled, type OpenArgument, referenceFor, withLiterals } from "./_filling.ts";
-import { fitOf, isLimited, mainWord } from "./_step_fit.ts";
+import { fitOf, isLimited, mainWord, otherWords } from "./_step_fit.ts";
 import { type IntentStep, intentSteps } from "./_steps.ts";
 
 /** The sources of information about tools for a plan. */
@@ -61,6 +61,8 @@ const CONTEXT = 0.2;
 const LITERALS = 0.2;
 /** The gain of a tool if its name, or its description, contains the main word of a step. */
 const MAIN_WORD = { name: 0.3, description: 0.1, none: 0 } as const;
+/** The loss of a tool for each word of its name that a step does not contain. */
+const OTHER_WORD = 0.05;
 /** The most confidence in a tool that does not do all that a step contains. */
 const PARTIAL = 0.5;
 /** The maximum number of tools that a plan with few tasks names in all. */
@@ -116,7 +118,7 @@ async function draftOf(
     const main = word === undefined ? "none" : fitOf(word, hit.tool);
     const literals = fit.used / Math.max(step.literals.length, 1);
     const worth = hit.score + CONTEXT * (context.get(hit.id) ?? 0) + LITERALS * literals +
-      MAIN_WORD[main];
+      MAIN_WORD[main] - OTHER_WORD * otherWords(hit.tool, step.query);
     return { hit, fit, main, worth: worth - at * 1e-9 };
   }).sort((one, other) => other.worth - one.worth);
   // The server of an offer was never used, so its tools are only alternatives.

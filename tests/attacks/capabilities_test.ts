@@ -13,7 +13,14 @@ import { approve, called, capabilityScene, savedCode } from "../capability_scene
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { assertAftermath, assertServes, codeOf, journalOf, textOf } from "./oracles.ts";
+import {
+  assertAftermath,
+  assertServes,
+  codeOf,
+  journalOf,
+  textOf,
+  withoutMark,
+} from "./oracles.ts";
 
 /** Returns how often tools started. */
 async function startsOf(ws: Workspace, tool: string): Promise<number> {
@@ -108,7 +115,7 @@ Deno.test("only a saved capability reaches an internal tool", async () => {
       await pml.callTool("execute_code", { code: code.replace("vault", tool) }),
     ].map(({ result, error }) => {
       const { _meta, ...rest } = (result ?? error) as { readonly _meta?: unknown };
-      return JSON.stringify(rest).replaceAll(tool, "TOOL");
+      return withoutMark(JSON.stringify(rest)).replaceAll(tool, "TOOL");
     });
   const [hidden, missing] = [await answers("vault"), await answers("nothing")];
   for (const text of hidden) assert.match(text, /UNKNOWN_TOOL|Cannot find the tool|has no tool/);

@@ -257,7 +257,7 @@ Deno.test("RG12: tools with names outside of the module are refused by a hub, an
   await using ws = await userWorkspace(proxy.url);
   await within(ws, async (pml) => {
     const hits = textOf(await pml.callTool("search", { query: "go goes x", limit: 20 }));
-    const offers = hits.split("\n").filter((line) => /\[registry/.test(line));
+    const offers = hits.split("\n").filter((line) => /^\S.*\bnot installed\]/.test(line));
     assert.deepEqual(offers.map((line) => line.split("(")[0]), ["acme:go"], hits);
     assert.equal((await callWithReply(pml)).said, "acme 1.0.0");
     for (const tool of ["acme:read_file", "acme:search", "acme:Go", "pml:go", "filesystem:go"]) {
