@@ -56,6 +56,28 @@ function isUnbound(node: ts.Node, checker: ts.TypeChecker): boolean {
     isMethod(checker.getTypeAtLocation(node.parent).getProperty(name.text));
 }
 
+/**
+ * Returns whether an object is passed where a method of its class is expected as a function: its
+ * receiver may call it without the object.
+ */
+function isPassedForFunctions(node: ts.Node, checker: ts.TypeChecker): boolean {
+  if (ts.isSourceFile(node)) return false;
+  const isArgument = (ts.isCallExpression(node.parent) || ts.isNewExpression(node.parent)) &&
+    node.parent.arguments?.some((one) => one === node) === true;
+  if (!isArgument) return false;
+  const type = checker.getTypeAtLocation(node);
+  const properties = checker.getContextualType(node as ts.Expression)?.getProperties() ?? [];
+  return properties.some(({ name, declarations = [] }) =>
+    declarations.some((one) => ts.isPropertySignature(one) && hasFunction(one)) &&
+    isMethod(type.getProperty(name))
+  );
+}
+
+function hasFunction({ type }: ts.PropertySignature): boolean {
+  return type !== undefined && (ts.isFunctionTypeNode(type) ||
+    ts.isParenthesizedTypeNode(type) && ts.isFunctionTypeNode(type.type));
+}
+
 /** Returns whether an object with getters is copied, so that the copy lacks their members. */
 function isLossyCopy(node: ts.Node, checker: ts.TypeChecker): boolean {
   if (ts.isSpreadAssignment(node)) return hasGetters(checker.getTypeAtLocation(node.expression));
@@ -137,6 +159,11 @@ Deno.test("no method of a class is taken from its object without being bound", a
   assert.deepEqual(found.map((place) => relative(repoFile(""), place)), []);
 });
 
+Deno.test("no object is passed where a method of its class is expected as a function", async () => {
+  const found = placesIn(await projectProgram(), isPassedForFunctions);
+  assert.deepEqual(found.map((place) => relative(repoFile(""), place)), []);
+});
+
 Deno.test("a method that is taken from its object is found, and one that stays there is not", async () => {
   const folder = await Deno.makeTempDir();
   try {
@@ -161,6 +188,30 @@ Deno.test("a method that is taken from its object is found, and one that stays t
       place.slice(file.length + 1)
     );
     assert.deepEqual(found, ["3: open", "4: box.open", "5: box.open", "12: lift"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("an object that is passed for its functions is found, and one for its methods is not", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const file = join(folder, "box.ts");
+    const lines = [
+      "class Box { size = 1; open() { return this.size; } readonly close = () => this.size; }",
+      "const box = new Box();",
+      "declare function functions(one: { readonly open?: () => number }): void;",
+      "declare function methods(one: { open(): number }): void;",
+      "declare function fields(one: { readonly close: () => number }): void;",
+      "functions(box);",
+      "methods(box);",
+      "fields(box);",
+      "functions({ open: () => box.open() });",
+    ];
+    await Deno.writeTextFile(file, lines.join("\n"));
+    const found = placesIn(ts.createProgram([file], OPTIONS), isPassedForFunctions)
+      .map((place) => place.slice(file.length + 1));
+    assert.deepEqual(found, ["6: box"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

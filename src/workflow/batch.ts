@@ -53,7 +53,7 @@ export async function runBatch(
   return await Promise.all(calls.map(async ({ id, tool, call }) => {
     try {
       if (call instanceof PmlError) throw call;
-      const result = await answeredResult(call, { callTool, answer: answers.get(call.callId) });
+      const result = await answeredResult(call, { callTool }, answers.get(call.callId));
       const { length } = JSON.stringify(result);
       // A result over the limit is dropped at once, so that the results do not fill the memory.
       if (length > remaining) {

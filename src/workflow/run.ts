@@ -102,10 +102,17 @@ export class Run {
       isNested: depth > 0,
       callId: crypto.randomUUID(),
     };
-    const result = await answeredResult(call, { callTool, answer });
+    const result = await answeredResult(call, { callTool }, answer);
     this.#tools.add(request.id);
     return result;
   }
+}
+
+/** The way of a call that may ask. `CallPath` is one. */
+export interface AskingPath {
+  readonly callTool: CallTool;
+  /** Stores an approval request for later, and returns the error for the caller. */
+  leave?(question: Question): Promise<PmlError>;
 }
 
 /**
@@ -114,20 +121,16 @@ export class Run {
  */
 export async function answeredResult(
   call: Call,
-  { callTool, answer: approvalAnswer, leave }: {
-    readonly callTool: CallTool;
-    readonly answer?: ApprovalAnswer | undefined;
-    /** Stores an approval request for later, and returns the error for the caller. */
-    readonly leave?: (question: Question) => Promise<PmlError>;
-  },
+  path: AskingPath,
+  approvalAnswer?: ApprovalAnswer,
 ): Promise<ToolResult> {
   const { id, client: { onQuestion }, cancellation: { signal } } = call;
   let [answer, { callId }] = [approvalAnswer, call];
   for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const outcome = await callTool(changedCall(call, { callId, answer }));
+    const outcome = await path.callTool(changedCall(call, { callId, answer }));
     if (outcome.kind === "result") return outcome.result;
     const { question } = outcome;
-    if (onQuestion === undefined && leave !== undefined) throw await leave(question);
+    if (onQuestion === undefined && path.leave !== undefined) throw await path.leave(question);
     if (onQuestion === undefined) break;
     answer = await onQuestion(question, signal);
     callId = crypto.randomUUID();
