@@ -88,7 +88,14 @@ export {
 } from "./src/policy/capability_rules.ts";
 export { getToolRouting, type ToolRouting } from "./src/servers/cloud/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
-export type { QueryMemory, SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
+export type {
+  QueryMemory,
+  SearchAnswer,
+  SearchHit,
+  SearchMode,
+  SearchOptions,
+} from "./src/search/search.ts";
+export type { SearchNote } from "./src/search/notes.ts";
 
 /** The options of `openGateway()`. */
 export interface OpenOptions {

@@ -12,6 +12,8 @@ const MAX = 300;
 const BEFORE = "\nBefore that:\n";
 /** How npm begins the lines of an error. */
 const OF_NPM = /^npm (?:error|ERR!) */;
+/** How uv begins the lines of the reasons of an error; the last one is the first reason. */
+const OF_UV = /^[├╰]─▶ */;
 /** Lines of npm that do not state the cause. */
 const NOISE = /^(?:code |errno |syscall |\d+$|A complete log of this run|$)/;
 
@@ -35,7 +37,9 @@ export function causeIn(text: string): string {
   const lines = linesOf(text).map((line) => line.trim());
   const at = errorAt(lines);
   const cause = at === undefined ? lines.findLast(Boolean) : lines[at]?.replace(OF_NPM, "");
-  return cause === undefined ? "" : `: ${visible(cause, MAX)}`;
+  const reason = lines.slice(at).findLast((line) => OF_UV.test(line));
+  return [cause, reason?.replace(OF_UV, "")]
+    .map((one) => one === undefined ? "" : `: ${visible(one, MAX)}`).join("");
 }
 
 /**

@@ -103,6 +103,7 @@ export interface SearchNote {
   readonly about: "servers" | "tools" | "server";
   /** At most two words, in lower case. */
   readonly words: readonly string[];
+  /** The server whose tools have none of the words. */
   readonly server?: string;
 }
 

@@ -83,13 +83,16 @@ export interface SearchHit {
   readonly server: CatalogServer;
 }
 
+/**
+ * How tools are ranked: by words, or also by meaning, with the model that ships with PML (`builtin`)
+ * or with the one that the user configured (`hybrid`).
+ */
+export type SearchMode = "lexical" | "builtin" | "hybrid";
+
 /** The result of a search. It has no hits if nothing matches. */
 export interface SearchAnswer {
-  /**
-   * How the tools were ranked: by words, or also by meaning, with the model that ships with PML or
-   * with the one that the user configured.
-   */
-  readonly mode: "lexical" | Semantics["mode"];
+  /** How the tools were ranked. */
+  readonly mode: SearchMode;
   /** The tools that match, the best first. */
   readonly hits: readonly SearchHit[];
   /** The tools that match each query, in the order of the queries; each has up to `limit` hits. */

@@ -133,7 +133,7 @@ Deno.test("a module that still sends after its answer loses its child", async (t
 });
 
 Deno.test("an oversized result is reported with its size, never cut", async () => {
-  const limits = { result_bytes: 1 * MB };
+  const limits = { result_bytes: 1 * MB, inline_bytes: 0 };
   await attack({ modules: { good: "good.ts", odd: "odd.ts" }, limits }, async ({ call }) => {
     const fits = "x".repeat(900_000);
     assert.equal((await call("good:give", { value: fits })).text, fits);
