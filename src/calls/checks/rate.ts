@@ -1,5 +1,5 @@
 /**
- * Limits how many calls an identity makes in some time.
+ * Limits how many calls an identity makes in a period.
  *
  * @module
  */
@@ -13,50 +13,50 @@ import { matches } from "../../core/pattern.ts";
 import type { Policy } from "../../policy/policy.ts";
 import type { Check } from "./check.ts";
 
-/** The calls of one rate, in their order. */
-type Counted = { readonly callId: string; readonly at: number }[];
+/** The calls that count for one rate, the oldest first. */
+type CountedCalls = { readonly callId: string; readonly at: number }[];
 
-/** Returns a check that limits how many calls an identity makes in some time. */
+/** Returns a check that throws OVERLOADED if an identity has used up one of its rates. */
 export function withinRate(policy: Pick<Policy, "now">): Check {
   const rates = new Rates();
   return (call) => {
     const identity = policy.now.config.narrowing?.identity;
-    if (identity !== undefined) rates.take(identity, call);
+    if (identity !== undefined) rates.count(identity, call);
     return undefined;
   };
 }
 
 /** Counts the calls of an identity. */
 export class Rates {
-  readonly #counted = new Map<string, Counted>();
+  readonly #counted = new Map<string, CountedCalls>();
 
   /** Counts a call once. Throws OVERLOADED if a rate of the identity is used up. */
-  take(
+  count(
     { name, rates }: Identity,
     { id, callId }: Pick<Call, "id" | "callId">,
     now = performance.now(),
   ): void {
-    const hit = rates.filter(({ pattern }) => matches(pattern, id));
-    for (const rate of hit) {
+    const matching = rates.filter(({ pattern }) => matches(pattern, id));
+    for (const rate of matching) {
       const times = this.#timesOf(rate, now);
       const [oldest] = times;
       const isCounted = isIn(times, callId);
       if (oldest === undefined || isCounted || times.length < rate.calls) continue;
       const seconds = Math.ceil((oldest.at + rate.ms - now) / 1_000);
-      const why = `${quoted(name)} has made its ${rate.calls} calls of ${rate.pattern.text}`;
+      const why = `${quoted(name)} has used up its rate ${rate.text} for ${rate.pattern.text}`;
       throw new PmlError("OVERLOADED", `Cannot run ${quoted(id)}: ${why}`, {
         hint: `Try again in ${seconds} s`,
         detail: { retry_after_s: seconds },
       });
     }
-    for (const rate of hit) {
+    for (const rate of matching) {
       const times = this.#timesOf(rate, now);
-      // A pass may begin again.
+      // The checks of a call can restart, and call this again.
       if (!isIn(times, callId)) times.push({ callId, at: now });
     }
   }
 
-  #timesOf({ pattern, ms, calls }: Rate, now: number): Counted {
+  #timesOf({ pattern, ms, calls }: Rate, now: number): CountedCalls {
     const key = `${pattern.text} ${calls} ${ms}`;
     const times = this.#counted.get(key) ?? [];
     this.#counted.set(key, times);
@@ -65,9 +65,12 @@ export class Rates {
   }
 }
 
-/** The checks of a call begin again soon or never. */
+/**
+ * The number of latest calls that are searched for a call whose checks restarted. Checks restart
+ * soon after they began, so that few other calls come between.
+ */
 const RECENT = 256;
 
-function isIn(times: Counted, callId: string): boolean {
+function isIn(times: CountedCalls, callId: string): boolean {
   return times.slice(-RECENT).some((one) => one.callId === callId);
 }

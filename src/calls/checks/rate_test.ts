@@ -14,32 +14,32 @@ const CI: Identity = {
   rates: [rate("fs:read", 2, 1_000), rate("fs:*", 3, 60_000)],
 };
 
-Deno.test("Rates counts each call once, by every rate that its tool has, until its time is over", () => {
+Deno.test("Rates counts each call once, for every rate of its tool, until the period ends", () => {
   const rates = new Rates();
-  const take = (tool: string, callId: string, now: number) =>
-    rates.take(CI, { id: toolId("fs", tool), callId }, now);
+  const count = (tool: string, callId: string, now: number) =>
+    rates.count(CI, { id: toolId("fs", tool), callId }, now);
   const refused = (tool: string, now: number, seconds: number) =>
-    assert.throws(() => take(tool, "refused", now), {
+    assert.throws(() => count(tool, "refused", now), {
       code: "OVERLOADED",
       detail: { retry_after_s: seconds },
       hint: `Try again in ${seconds} s`,
     });
-  take("read", "1", 0);
-  take("read", "2", 100);
-  take("read", "2", 200); // its pass began again
+  count("read", "1", 0);
+  count("read", "2", 100);
+  count("read", "2", 200); // its checks restarted
   refused("read", 300, 1);
-  // What was refused counted for nothing, also not for the other rate.
-  take("write", "4", 400);
+  // A refused call counts for no rate.
+  count("write", "4", 400);
   refused("write", 500, 60);
   refused("read", 1_200, 59);
-  take("write", "7", 60_050);
-  take("read", "8", 60_150);
+  count("write", "7", 60_050);
+  count("read", "8", 60_150);
   // Tools without a rate are not counted.
-  for (let at = 0; at < 9; at++) rates.take(CI, { id: toolId("git", "log"), callId: `${at}` }, 0);
-  rates.take({ ...CI, rates: [] }, { id: toolId("fs", "read"), callId: "9" }, 60_200);
+  for (let at = 0; at < 9; at++) rates.count(CI, { id: toolId("git", "log"), callId: `${at}` }, 0);
+  rates.count({ ...CI, rates: [] }, { id: toolId("fs", "read"), callId: "9" }, 60_200);
 });
 
-Deno.test("withinRate() counts each call of an identity, and the passes of one call once", () => {
+Deno.test("withinRate() counts each call of an identity, and a call whose checks restart once", () => {
   const identity = { ...CI, rates: [rate("s:*", 2, 60_000)] };
   const policy = { now: { config: { narrowing: { identity } } } };
   const check = withinRate(policy as unknown as Parameters<typeof withinRate>[0]);
