@@ -45,9 +45,9 @@ export interface PendingApproval {
   readonly session?: string;
   /** The sets of tools that one answer may cover. */
   readonly sets?: readonly ToolSet[];
-  /** The members in which each call alone differs from an earlier one. */
+  /** For each call, the names of the members that are its only difference from an earlier call. */
   readonly differing?: readonly (readonly string[])[];
-  /** Whether the same question waited already when it was left. */
+  /** Whether the same question already waited when this one was written. */
   readonly isRepeated?: boolean;
 }
 
@@ -75,7 +75,7 @@ const BLANK = 0x20;
 const ID_FILE = /^([0-9a-f]{64})\.json$/;
 
 /** The folders `pending` and `approved` in a PML home. */
-export class PendingFiles {
+export class ApprovalFiles {
   readonly #home: string;
   readonly #log: WarningLog;
   readonly #ttl: number;
@@ -90,7 +90,7 @@ export class PendingFiles {
   }
 
   /** Writes a question that waits for an answer. Returns it. */
-  async leave(
+  async write(
     id: string,
     { subjects, always, never = false, session, sets = [], differing = [] }: Pick<
       PendingApproval,
@@ -105,10 +105,10 @@ export class PendingFiles {
     const asked = this.#clock.now();
     const expires = asked + this.#ttl;
     const offers = { always, never, sets, ...session !== undefined && { session } };
-    const kept = { subjects, ...offers, differing, asked, expires };
-    await writePrivate(this.#path("pending", id), kept);
+    const content = { subjects, ...offers, differing, asked, expires };
+    await writePrivate(this.#path("pending", id), content);
     const isRepeated = waiting.some((other) => other.id === id);
-    return { ...kept, id, text: fullText(subjects, differing), ...isRepeated && { isRepeated } };
+    return { ...content, id, text: fullText(subjects, differing), ...isRepeated && { isRepeated } };
   }
 
   /** Removes expired approvals. */
@@ -132,9 +132,9 @@ export class PendingFiles {
     privateFolder(join(this.#home, "approved"));
     const pending = this.#pending(id);
     const approved = this.#path("approved", id);
-    const given = pending !== undefined &&
+    const isGranted = pending !== undefined &&
       await succeeded(repeated(() => Deno.rename(this.#path("pending", id), approved)));
-    if (!given) throw stale(id);
+    if (!isGranted) throw stale(id);
     const { asked, expires, session } = pending;
     keepTimes(approved, { asked, expires, ...isForSession && { session } });
     await syncName(approved);
@@ -151,7 +151,7 @@ export class PendingFiles {
       throw stale(id);
     }
     const subjects = pending.subjects.map((subject) => withoutKeys(subject, keys));
-    const without = await this.leave(digestOf(subjects), { subjects, always: false });
+    const without = await this.write(digestOf(subjects), { subjects, always: false });
     await this.grant(without.id);
   }
 
@@ -162,7 +162,7 @@ export class PendingFiles {
   async refuse(id: string): Promise<boolean> {
     const waited = await succeeded(repeated(() => Deno.remove(this.#path("pending", id))));
     // guard: approval-refused
-    return await this.#removed(id) || waited;
+    return await this.#removeApproved(id) || waited;
   }
 
   /**
@@ -170,10 +170,10 @@ export class PendingFiles {
    */
   async take(id: string): Promise<GrantedApproval | undefined> {
     const approved = this.#read("approved", { id, parse: (json) => json as GrantedApproval });
-    return approved !== undefined && await this.#removed(id) ? approved : undefined;
+    return approved !== undefined && await this.#removeApproved(id) ? approved : undefined;
   }
 
-  async #removed(id: string): Promise<boolean> {
+  async #removeApproved(id: string): Promise<boolean> {
     const path = this.#path("approved", id);
     if (!await succeeded(repeated(() => Deno.remove(path)))) return false;
     // After a power failure, the removed approval must not be there again.
@@ -220,8 +220,9 @@ function parsed(json: unknown, id: string): PendingApproval {
 }
 
 /**
- * Removes all but the times from an approval: its name binds it to the call. The file is written in
- * place, so that a call which uses it up meanwhile cannot use it twice.
+ * Removes all but the times and the session from the file of an approval: its name, the digest of
+ * the call, is enough. The file is written in place: a new file could restore an approval that a
+ * call used up and removed in the meantime.
  */
 function keepTimes(path: string, { asked, expires, session }: GrantedApproval): void {
   try {

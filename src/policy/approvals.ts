@@ -13,11 +13,11 @@ import { dropOldest } from "../core/memo.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import type { Clock } from "../io/waiting.ts";
 import {
+  ApprovalFiles,
   type ApprovalLifetime,
   type GrantedApproval,
   type PendingApproval,
-  PendingFiles,
-} from "./_pending.ts";
+} from "./_approval_files.ts";
 import { AskedMembers, metaKeysIn, shownMembers } from "./_members.ts";
 import {
   alwaysText,
@@ -31,7 +31,7 @@ import { ReadDefinitions } from "./_read_definitions.ts";
 import { digestOf, type Subject } from "./subject.ts";
 import { keyOfSet, type ToolSet } from "./tool_set.ts";
 
-export type { PendingApproval } from "./_pending.ts";
+export type { PendingApproval } from "./_approval_files.ts";
 export { toolSetText } from "./_question.ts";
 
 /**
@@ -122,7 +122,7 @@ export interface SentQuestion {
 export class Approvals {
   readonly #open = new Map<string, OpenQuestion>();
   #size = 0;
-  readonly #files: PendingFiles;
+  readonly #files: ApprovalFiles;
   readonly #definitions: ReadDefinitions;
   readonly #members = new AskedMembers();
   /** The connections of questions that wait for a terminal, by nonces that only this process knows. */
@@ -133,7 +133,7 @@ export class Approvals {
 
   /** Starts without questions. Opens nothing in the home yet. */
   constructor(home: string, log: WarningLog, lifetime: ApprovalLifetime) {
-    this.#files = new PendingFiles(home, log, lifetime);
+    this.#files = new ApprovalFiles(home, log, lifetime);
     this.#definitions = new ReadDefinitions(home, log);
     this.#clock = lifetime.clock ?? Date;
     this.#ttl = lifetime.ttl;
@@ -288,7 +288,7 @@ export class Approvals {
     }
     const { digest, subjects, differing, sets } = open;
     const session = nonce === undefined ? {} : { session: nonce };
-    return await this.#files.leave(digest, {
+    return await this.#files.write(digest, {
       ...session,
       subjects,
       differing,
