@@ -151,7 +151,7 @@ class OtherNames implements TakenNames {
 }
 
 /** Throws if code or a plan could not run. Runs nothing of it. */
-export async function assertRuns(
+export async function assertValid(
   app: App,
   capability: Pick<Capability, "kind" | "text">,
 ): Promise<void> {
@@ -159,9 +159,9 @@ export async function assertRuns(
     const { strictTool } = await import("../gateway/strict_tool.ts");
     const schemas = await app.schemas();
     const plan = parseExact(capability.text);
-    await schemas.ownArguments(strictTool("execute_workflow", 1), { plan }, "the plan");
+    await schemas.checkOwnArguments(strictTool("execute_workflow", 1), { plan }, "the plan");
   }
-  await (await app.workflow()).assertRuns(capability);
+  await (await app.workflow()).assertValid(capability);
 }
 
 /** Returns the warning that a server hides the capabilities of a namespace. */

@@ -49,7 +49,7 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   const listing = {
     ...app.directory.at(name),
     kind: MODULE.name,
-    checksSchemas: false,
+    checksItself: false,
     blocked: () => undefined,
   };
   const options = {

@@ -23,7 +23,7 @@ export type ArgumentCall = Pick<Call, "id" | "arguments" | "cancellation">;
 /** The tool of a call. */
 export interface ArgumentTool {
   readonly definition: ToolDefinition;
-  readonly server: Pick<Server, "checksSchemas" | "wrongArguments">;
+  readonly server: Pick<Server, "checksItself" | "wrongArguments">;
 }
 
 /** Checks arguments and results. */
@@ -35,26 +35,26 @@ export class Schemas {
    * for a server that checks its own arguments.
    */
   checkArguments(call: ArgumentCall, { definition, server }: ArgumentTool): Maybe<undefined> {
-    if (server.checksSchemas) return undefined;
-    // JSON would make null of it.
+    if (server.checksItself) return undefined;
+    // JSON has no infinite numbers: it would send null.
     if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);
-    return refused(call.id, definition, server.wrongArguments?.(call, definition));
+    return throwIfWrong(call.id, definition, server.wrongArguments?.(call, definition));
   }
 
   /** Checks arguments against a schema of PML itself. Throws or rejects with BAD_ARGUMENTS. */
-  ownArguments(definition: ToolDefinition, args: JsonObject, name: string): Maybe<undefined> {
-    return refused(name, definition, this.#own.wrong(definition.inputSchema, args));
+  checkOwnArguments(definition: ToolDefinition, args: JsonObject, name: string): Maybe<undefined> {
+    return throwIfWrong(name, definition, this.#own.wrong(definition.inputSchema, args));
   }
 
   /**
-   * Returns an outcome. Throws OUTPUT_INVALID if the result of a module is not a result of MCP. The
-   * module's child has compared it with `outputSchema`.
+   * Returns the outcome unchanged. Throws OUTPUT_INVALID if a module's result is not a valid MCP
+   * result. The sandbox child has already checked it against `outputSchema`.
    */
-  checkResult(outcome: Outcome, id: ToolId, server: Pick<Server, "checksSchemas">): Outcome {
-    if (server.checksSchemas) return outcome;
+  checkResult(outcome: Outcome, id: ToolId, server: Pick<Server, "checksItself">): Outcome {
+    if (server.checksItself) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
-    // A client would refuse all of the result.
+    // Clients reject a whole result for one invalid member.
     if (!isResult(result)) throw badResult(id);
     return outcome;
   }
@@ -74,12 +74,12 @@ function hasInfinity(whole: unknown): boolean {
   return false;
 }
 
-function refused(
+function throwIfWrong(
   name: string,
   definition: ToolDefinition,
   wrong: Maybe<string | undefined>,
 ): Maybe<undefined> {
-  if (wrong instanceof Promise) return wrong.then((why) => refused(name, definition, why));
+  if (wrong instanceof Promise) return wrong.then((why) => throwIfWrong(name, definition, why));
   if (wrong !== undefined) throw badArguments(name, definition, wrong);
   return undefined;
 }
@@ -89,7 +89,7 @@ function isResult({ content, isError = false, _meta = {} }: ToolResult): boolean
     content.every(isContentBlock);
 }
 
-/** Returns the error for a model with invalid arguments. */
+/** Returns the error for invalid arguments. Its hint shows the model how to call the tool. */
 export function badArguments(name: string, definition: ToolDefinition, why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${why}`, {
     hint: `Call it as ${signatureOf(definition)}`,
@@ -99,9 +99,9 @@ export function badArguments(name: string, definition: ToolDefinition, why: stri
 function badResult(id: ToolId): PmlError {
   return new PmlError(
     "OUTPUT_INVALID",
-    `Cannot use what "${id}" returned: it is no result of MCP`,
+    `Cannot use the result of "${id}": it is not a valid MCP result`,
     {
-      hint: "It did run. Tell the author of the tool",
+      hint: "The tool did run. Report this to its author",
       detail: { may_have_run: true },
     },
   );

@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertRuns, exportForm, hidden, nameOwner, unhidden } from "../app/app_capabilities.ts";
+import { assertValid, exportForm, hidden, nameOwner, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -129,7 +129,7 @@ async function save(at: At): Promise<Shown> {
 
 /** Shows all of a capability, and saves it if the user types the word. */
 async function agreed(at: At, prepared: Prepared): Promise<Shown> {
-  await assertRuns(at.app, prepared.capability);
+  await assertValid(at.app, prepared.capability);
   const review = await at.saving.review(prepared);
   const { id, hash, facts } = review;
   const value = { name: id, hash, facts };

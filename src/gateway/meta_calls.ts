@@ -97,7 +97,7 @@ export class MetaCalls {
     const args = withParsedArguments(name, request.arguments);
     const checked = { ...request, arguments: args };
     if (name === "execute_workflow") this.#assertFewTasks(args);
-    const checking = this.#schemas.ownArguments(definition, args, name);
+    const checking = this.#schemas.checkOwnArguments(definition, args, name);
     if (checking instanceof Promise) return checking.then(() => this.#run(name, checked));
     return name === "call" ? this.#callForModel(checked) : this.#run(name, checked);
   }
@@ -284,7 +284,7 @@ export class MetaCalls {
   /** Starts a child for code, so that it is ready when the model has read the answer. */
   #expectCode(): void {
     // If this fails, running the code reports why.
-    this.#host.workflow().then((workflow) => workflow.ahead()).catch(() => {});
+    this.#host.workflow().then((workflow) => workflow.prepareSandbox()).catch(() => {});
   }
 
   async #schema(args: JsonObject): Promise<ToolResult> {

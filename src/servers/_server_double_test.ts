@@ -21,7 +21,7 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
     kind: "stdio",
     definition: undefined,
     tells: false,
-    checksSchemas: true,
+    checksItself: true,
     identity: () => Promise.resolve(undefined),
     blocked: () => undefined,
     unapproved: () => Promise.resolve(undefined),
@@ -61,9 +61,10 @@ export function checkedCall(call: Call): CheckedCall {
 
 /** Returns the options of a server, with the changes of a test. */
 export function knownDouble(name: string, change: Partial<Listing> = {}): KnownServerOptions {
-  const { title, origin, kind, definition, tells, checksSchemas, blocked, ...double } =
-    serverDouble(name);
-  const listing = { name, title, origin, kind, definition, tells, checksSchemas, blocked };
+  const { title, origin, kind, definition, tells, checksItself, blocked, ...double } = serverDouble(
+    name,
+  );
+  const listing = { name, title, origin, kind, definition, tells, checksItself, blocked };
   return {
     listing: { ...listing, ...change },
     approval: { ...double, text: () => `the ${name} of a test` },

@@ -176,7 +176,7 @@ class LazyServer implements Server {
   }
 
   wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
-    if (this.checksSchemas) return undefined;
+    if (this.checksItself) return undefined;
     return this.#openAndUse(async (server) => await server.wrongArguments?.(...of));
   }
 

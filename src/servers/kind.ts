@@ -340,8 +340,8 @@ export interface ServerKind<
   readonly isOnline: boolean;
   /** Whether it notifies clients of changed lists, and may show each client other lists. */
   readonly notifies: boolean;
-  /** Whether it checks the arguments and results of all its tools itself. */
-  readonly checksSchemas: boolean;
+  /** Whether it checks the arguments and results of all its tools itself, so that PML need not. */
+  readonly checksItself: boolean;
   /** Whether the cloud runs it. Calls then need the key of the user's account. */
   readonly isInCloud?: boolean;
   /** Whether it may have tools that its list lacks. */

@@ -25,7 +25,7 @@ export type Listing = Pick<
   | "definition"
   | "settings"
   | "tells"
-  | "checksSchemas"
+  | "checksItself"
   | "blocked"
 >;
 

@@ -13,14 +13,14 @@ export function listingOf<O extends Origin>(
   origin: O,
   from: Pick<Listing, "name" | "kind" | "definition">,
 ): Listing & { readonly origin: O } {
-  const { notifies = true, checksSchemas = true } = kindNamed(from.kind) ?? {};
+  const { notifies = true, checksItself = true } = kindNamed(from.kind) ?? {};
   return {
     ...from,
     origin,
     title: undefined,
     settings: undefined,
     tells: notifies,
-    checksSchemas,
+    checksItself,
     blocked: () => undefined,
   };
 }

@@ -43,8 +43,8 @@ export interface Server {
    * Whether the server notifies PML of changed lists. Its lists may differ from client to client.
    */
   readonly tells: boolean;
-  /** Whether the server checks the arguments and results of all its tools itself. */
-  readonly checksSchemas: boolean;
+  /** Whether the server checks arguments and results of all its tools itself, so that PML need not. */
+  readonly checksItself: boolean;
   /**
    * Returns the identity that an approval binds to; undefined for servers that ship with PML. An
    * install can change it.

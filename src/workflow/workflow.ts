@@ -40,9 +40,9 @@ export interface WorkflowParts
 
 /** Runs plans and code. */
 export class Workflow implements CapabilityRuns {
-  /** The outputs that answers do not include. */
+  /** Outputs of runs and large results, cached for a limited time. */
   readonly results: Results;
-  /** Reads these outputs, and keeps large results. */
+  /** Stores large results in `results`, and reads parts of them. */
   readonly largeResults: KeptResults;
   /** Runs plans. */
   readonly plans: Plans;
@@ -63,13 +63,13 @@ export class Workflow implements CapabilityRuns {
     return await executeCode(request, this.#parts);
   }
 
-  /** Prepares for code that is expected soon. */
-  ahead(): void {
+  /** Starts a sandbox child for code that is expected soon. */
+  prepareSandbox(): void {
     this.#parts.children.ahead();
   }
 
   /** Throws if code or a plan is invalid. Runs no part of it. */
-  async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
+  async assertValid({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
       const { planTasks: most } = this.#parts.policy.config.limits;
       parsePlan(parseExact(text), { most, params: {} });
@@ -111,10 +111,10 @@ export class Workflow implements CapabilityRuns {
       return { kind: "result", result: textResult(text) };
     }
     if (typeof intent === "string") {
-      if (plan !== undefined || resume !== undefined) throw both();
-      const made = await answerIntent({ ...request, intent }, this.#parts.intents);
-      if (made.kind === "shown") return made.outcome;
-      return withPlan(await this.#run({ ...request, plan: made.plan }), made);
+      if (plan !== undefined || resume !== undefined) throw planAndIntent();
+      const answer = await answerIntent({ ...request, intent }, this.#parts.intents);
+      if (answer.kind === "shown") return answer.outcome;
+      return withPlan(await this.#run({ ...request, plan: answer.plan }), answer);
     }
     // The arguments were checked against the schema.
     const options = { plan: plan as JsonObject | undefined, resume: resume as string | undefined };
@@ -137,10 +137,11 @@ export class Workflow implements CapabilityRuns {
     const { result, isDone, plan: { json } } = await this.plans.run(request);
     if (saving === undefined) return { kind: "result", result };
     const save = async (): Promise<JsonObject> => {
-      const whole = isDone && (prepared || prepare(json));
-      return whole ? await saving.save(whole, [], request) : UNSAVED;
+      // The plan of a resumed run is known only after the run.
+      const capability = isDone && (prepared || prepare(json));
+      return capability ? await saving.save(capability, [], request) : UNSAVED;
     };
-    // A resumed plan can only be prepared now. A failure must not lose the result of the run.
+    // If saving fails, the result of the run must still be returned.
     const saved = await save().catch((error) => {
       const { code, message } = asPmlError(error);
       return { saved: false, error: { code, message } };
@@ -149,7 +150,7 @@ export class Workflow implements CapabilityRuns {
   }
 }
 
-function both(): PmlError {
+function planAndIntent(): PmlError {
   return new PmlError("BAD_ARGUMENTS", "Cannot run the request: it has both a plan and an intent", {
     hint: "Send only one of `plan`, `intent` and `resume`",
   });

@@ -24,7 +24,7 @@ export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
   isSandboxed: true,
   isOnline: false,
   notifies: false,
-  checksSchemas: false,
+  checksItself: false,
   isSaved: true,
   definition: {
     types: [],

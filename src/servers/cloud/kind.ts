@@ -45,7 +45,7 @@ export const CLOUD: ServerKind<CloudManifest> = {
   isSandboxed: false,
   isOnline: true,
   notifies: true,
-  checksSchemas: true,
+  checksItself: true,
   isInCloud: true,
   hasUnlistedTools: true,
   manifest: {

@@ -39,7 +39,7 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   isSandboxed: false,
   isOnline: true,
   notifies: true,
-  checksSchemas: true,
+  checksItself: true,
   definition: {
     types: TYPES,
     forms: (parts) => {

@@ -16,7 +16,7 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   isSandboxed: true,
   isOnline: false,
   notifies: false,
-  checksSchemas: false,
+  checksItself: false,
   definition: {
     types: ["deno"],
     forms: ({ type, path, flag, settings: tools }) => {

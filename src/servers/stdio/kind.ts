@@ -65,7 +65,7 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   isSandboxed: false,
   isOnline: false,
   notifies: true,
-  checksSchemas: true,
+  checksItself: true,
   definition: {
     types: ["stdio"],
     forms: (parts) => {

@@ -27,7 +27,7 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
   isSandboxed: false,
   isOnline: false,
   notifies: false,
-  checksSchemas: true,
+  checksItself: true,
   definition: {
     types: ["spoken"],
     forms: ({ type, filled, text, beside }) => {
