@@ -1,6 +1,6 @@
 /**
- * Writes records to the journal of this process. The first record opens it. If it cannot be
- * written, the log says so once.
+ * Writes records to the journal of this process. The first record opens the journal. Of several
+ * failures in a row, only the first one is logged.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { Metrics } from "./metrics.ts";
 
 /** Opens the journal. */
 export interface JournalOpener {
-  /** Opens it. If it cannot, throws AUDIT_UNAVAILABLE, and calls `failures.failed()` with it. */
+  /** Opens the journal. On failure, calls `failures.failed()` with the error and throws it. */
   open(failures: JournalFailures): Journal;
 }
 
@@ -22,7 +22,7 @@ export class Records implements JournalFailures, Disposable {
   readonly #opener: JournalOpener;
   readonly #log: Pick<Log, "error" | "info">;
   readonly #metrics: Pick<Metrics, "recorded">;
-  readonly #waiters: (() => void)[] = [];
+  readonly #deferred: (() => void)[] = [];
   #onRecord: ((record: JournalRecord) => void) | undefined;
   #journal: Journal | undefined;
   #isBroken = false;
@@ -41,7 +41,7 @@ export class Records implements JournalFailures, Disposable {
   /** Writes a record; rejects with AUDIT_UNAVAILABLE. */
   async write(record: JournalRecord): Promise<void> {
     await this.#opened().write(record);
-    this.#written();
+    this.#logRecovery();
   }
 
   /** Calls a function with each start and end of a call from now on. */
@@ -51,10 +51,13 @@ export class Records implements JournalFailures, Disposable {
 
   /** Runs the rest of a call after its answer is sent, so that the client does not wait for it. */
   later(work: () => void): void {
-    if (this.#waiters.push(work) === 1) setImmediate(() => this.#catchUp());
+    if (this.#deferred.push(work) === 1) setImmediate(() => this.#catchUp());
   }
 
-  /** Writes the end of a call whose start was written, with the next records or after a few ms. */
+  /**
+   * Writes the end of a call whose start was written. Returns at once: the end is written together
+   * with the next records, or after a few milliseconds.
+   */
   end(record: EndRecord): void {
     this.#metrics.recorded(record);
     this.#onRecord?.(record);
@@ -67,7 +70,7 @@ export class Records implements JournalFailures, Disposable {
     return new Promise((resolve) => {
       try {
         this.#opened().append(record, (error) => {
-          if (error === undefined) this.#written();
+          if (error === undefined) this.#logRecovery();
           resolve(error);
         });
       } catch (error) {
@@ -77,8 +80,8 @@ export class Records implements JournalFailures, Disposable {
   }
 
   /**
-   * Writes a record without waiting. If the start of the call was not recorded (`isLost`), its end
-   * is only counted.
+   * Writes a record without waiting. With `isLost` (the start of the call was not recorded), the
+   * record only counts in the metrics.
    */
   note(record: JournalRecord, isLost = false): void {
     this.#metrics.recorded(record);
@@ -104,13 +107,13 @@ export class Records implements JournalFailures, Disposable {
   }
 
   /** Logs that the journal works again, if it did not. */
-  #written(): void {
+  #logRecovery(): void {
     if (this.#isBroken) this.#log.info("The journal is written again");
     this.#isBroken = false;
   }
 
   #catchUp(): void {
-    for (const work of this.#waiters.splice(0)) {
+    for (const work of this.#deferred.splice(0)) {
       try {
         work();
       } catch (error) {
