@@ -326,8 +326,8 @@ class CallApprovals implements ApprovalHost {
     return this.#parts.policy.now.config.workspace;
   }
 
-  /** Returns the configuration that was read: the same object as long as no file changes. */
-  read(): object {
+  /** Returns the present configuration: the same object until one of its files changes. */
+  currentConfig(): object {
     return this.#parts.policy.now.loaded;
   }
 

@@ -110,7 +110,7 @@ export async function house(
       assert.equal(call.id.split(":")[0], "weather", "each record names its tool");
       return Promise.resolve(void events.push(event));
     },
-    read: (): object => state,
+    currentConfig: (): object => state,
     workspace: "/ws",
   };
   const unapproved = () =>

@@ -71,14 +71,14 @@ export async function askForAll(
       return false;
     });
     if (opens.length === 0) break;
-    const before = host.read();
+    const before = host.currentConfig();
     // guard: ask-all-yes
     await askPerson(opens, host, looker);
     // Changes while the user read were not shown.
-    const isSame = host.read() === before;
+    const isSame = host.currentConfig() === before;
     await acceptAll(opens, host);
     const shownQuestions = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
-    approvedCalls = { config: host.read(), questions: shownQuestions };
+    approvedCalls = { config: host.currentConfig(), questions: shownQuestions };
   }
   return tickets;
 }
@@ -132,12 +132,12 @@ function isCovered(
   { call, subject, unapproved }: CallQuestion,
   { said, host }: {
     readonly said: ApprovedCalls | undefined;
-    readonly host: Pick<ApprovalHost, "read">;
+    readonly host: Pick<ApprovalHost, "currentConfig">;
   },
 ): boolean {
   const before = said?.questions.get(call.callId);
   // guard: ask-all-read
-  if (unapproved !== undefined || before === undefined || said?.config !== host.read()) {
+  if (unapproved !== undefined || before === undefined || said?.config !== host.currentConfig()) {
     return false;
   }
   if (before.unapproved !== undefined) {

@@ -96,7 +96,7 @@ for (const [when, count] of [["since the yes", 3], ["while they were shown", 1]]
     await using at = await house({});
     let reads = 0;
     const first = {};
-    at.asking.read = () => reads++ < count ? first : at.state;
+    at.asking.currentConfig = () => reads++ < count ? first : at.state;
     const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
     assert.equal((await asked).size, 1);
     assert.equal(questions.length, 2);

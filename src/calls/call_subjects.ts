@@ -93,7 +93,7 @@ export class CallSubjects {
   /** Returns whether a rule of an answer for several tools would allow a call, but ended. */
   #hasEndedRule({ id, method, verdict }: ResolvedCall, definition: ToolDefinition): boolean {
     return method === undefined && verdict?.kind === "ask" && verdict.rule === id &&
-      this.#parts.always.multiTool.isOver(verdict, definition);
+      this.#parts.always.multiTool.hasEnded(verdict, definition);
   }
 
   /**

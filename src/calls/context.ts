@@ -49,7 +49,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   readonly isOffered: boolean | undefined;
   readonly meta: JsonObject | undefined;
   readonly members: Call["members"];
-  readonly agrees: Call["agrees"];
+  readonly assertMatches: Call["assertMatches"];
   readonly task: TaskRequest | undefined;
   readonly via: string;
   readonly isTyped: boolean | undefined;
@@ -111,7 +111,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     this.isOffered = request.isOffered;
     this.meta = request.meta;
     this.members = request.members;
-    this.agrees = request.agrees;
+    this.assertMatches = request.assertMatches;
     this.task = request.task;
     this.via = request.via;
     this.isTyped = request.isTyped;

@@ -52,8 +52,8 @@ export interface ApprovalHost {
   /** Offers and saves the rules of "Always" and "Never", and those for the tools of a set. */
   readonly rules: Pick<AlwaysRules, "offered" | "reach" | "add" | "addTools" | "deny">;
   readonly workspace: string;
-  /** Returns the configuration that was read: the same object as long as no file changes. */
-  read(): object;
+  /** Returns the present configuration: the same object until one of its files changes. */
+  currentConfig(): object;
   /** Returns the subject of the question about a call. The answer is bound to everything in it. */
   subjectOf(call: ResolvedCall): Promise<Subject>;
   /** Writes to the journal. The call waits for it. */
@@ -67,16 +67,17 @@ export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 export type LastingReply = "Session" | "Always" | "Reads" | "All" | "Never";
 
 /**
- * The result of asking: a question, or the answer: a yes to the call, in the client or in a terminal,
- * or an answer with an effect on later calls.
+ * The result of `askUser()`: a question that is still open, or the kind of the user's answer. "Yes"
+ * came from the client and "terminal" from `pml approve`; both allow this call. The others also have
+ * an effect on later calls.
  */
 export type AskResult =
   | AskOutcome
   | { readonly kind: "Yes" | "terminal" | LastingReply };
 
 /**
- * Returns the decision of the rules about a call, where a tool outside of the toolset is denied. A
- * decision that the call already has is ignored.
+ * Returns the decision of the rules about a call. Denies a tool that is not in the toolset. Ignores
+ * the `verdict` of the call.
  */
 export function decisionOf(
   judge: Judge,
@@ -89,15 +90,18 @@ export function decisionOf(
   const own = isOfTask ? undefined : args;
   const verdict = (toolset && missingVerdict([toolset], id)) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
-  // A condition sees the arguments alone, and a server may obey other members.
+  // The condition was only compared with the arguments, and other members can change the effect.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
   const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
   if (isUnruled && isNotification === true && via === "server") return OF_SERVER;
-  const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
-  return isBegun ? BEGUN : verdict;
+  const mayFollow = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
+  return mayFollow ? OF_TASK : verdict;
 }
 
-/** Returns whether a request is about a task. The rules judge other methods with such a name. */
+/**
+ * Returns whether a request is about a task. A method that MCP does not define has its own rule name,
+ * even if it begins with `tasks/`.
+ */
 function isTaskRequest(id: ToolId, method = ""): boolean {
   if (!method.startsWith("tasks/")) return false;
   // guard: task-methods
@@ -106,20 +110,24 @@ function isTaskRequest(id: ToolId, method = ""): boolean {
 }
 
 /** The verdict for notifications of servers to clients that no rule names. */
-const OF_SERVER: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
+const OF_SERVER: Verdict = { kind: "allow", rule: "approved with its server", source: "defaults" };
 
-/** The verdict for later requests about a task. The rules judged the call that began it. */
-const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
+/** The verdict for later requests about a task. The rules decided about the call that created it. */
+const OF_TASK: Verdict = {
+  kind: "allow",
+  rule: "approved with the call of its task",
+  source: "defaults",
+};
 
 /**
- * Returns the judge for calls of a draft, which has no grants, or asks about them itself: each call
- * is allowed, unless a rule of the user asks about it or denies it.
+ * Returns the judge for calls of a draft. It allows calls that no rule of the user matches: a draft
+ * has no grants, or asks for each use of a grant itself.
  */
 export function allowingUnruled(judge: Judge): Judge {
   return (...args) => {
     const verdict = judge(...args);
-    const isOpen = verdict.kind === "ask" && verdict.source === "defaults";
-    return isOpen ? { ...verdict, kind: "allow" } : verdict;
+    const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
+    return isUnruled ? { ...verdict, kind: "allow" } : verdict;
   };
 }
 
@@ -130,8 +138,8 @@ export function assertNotDenied({ id, verdict }: Pick<Call, "id" | "verdict">): 
 }
 
 /**
- * Asks about calls in one question. Returns the question, or the kind of yes. Throws APPROVAL_DECLINED
- * for a no.
+ * Asks about calls in one question. Returns the open question, or the kind of an answer that allows
+ * the calls, or "Never". Throws APPROVAL_DECLINED for "No".
  */
 export async function askUser(
   calls: readonly Call[],
@@ -142,16 +150,16 @@ export async function askUser(
     readonly answer: ApprovalAnswer | undefined;
     /** The rule that "Always" would add. */
     readonly rule?: string | undefined;
+    /** Where "Always" would write that rule, and where the rule would apply. */
+    readonly reach?: string | undefined;
     /** The other answers that the question may offer. */
     readonly lasting?: LastingAnswers | undefined;
-    /** Where "Always" would write it, and where it would apply. */
-    readonly reach?: string | undefined;
     /** Whether one answer covers all equal questions that are open at the same time. */
     readonly isShared?: boolean;
   },
 ): Promise<AskResult> {
   const { approvals } = host;
-  const tell = (event: ApprovalEvent["event"], detail: JsonObject) =>
+  const record = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => host.record({ event, call, detail })));
   const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
   switch (meaning) {
@@ -164,7 +172,7 @@ export async function askUser(
     case "All":
     case "terminal":
       if (meaning === "Yes" && answer !== undefined && answer.reply !== "Yes") {
-        await tell("always_not_kept", { why: WHY_ONCE[answer.reply] ?? WHY_SOON });
+        await record("always_not_kept", { why: WHY_ONCE[answer.reply] ?? WHY_SOON });
       }
       await approvals.markRead(
         subjects.filter(({ definitionLines }) => definitionLines !== undefined)
@@ -173,7 +181,7 @@ export async function askUser(
       return { kind: meaning };
     case "No":
     case "cancelled":
-      await tell("declined", { reply: meaning });
+      await record("declined", { reply: meaning });
       throw declined(
         calls,
         meaning === "No" ? "the user answered no" : "the user dismissed the question",
@@ -187,7 +195,7 @@ export async function askUser(
         terminalOnly: meaning !== undefined,
         isShared,
       });
-      await tell("asked", { of: calls.length, terminalOnly: question.terminalOnly });
+      await record("asked", { of: calls.length, terminalOnly: question.terminalOnly });
       return { kind: "ask", question };
     }
   }
@@ -195,7 +203,7 @@ export async function askUser(
 
 const WHY_SOON = "the answer came within 300 ms";
 const WHY_SET = `${WHY_SOON}, or the tools changed since the question`;
-/** Why an answer counts once. */
+/** Why an answer allows only this call, by the reply. All others: `WHY_SOON`. */
 const WHY_ONCE: Partial<Record<ApprovalReply, string>> = { Reads: WHY_SET, All: WHY_SET };
 
 /** The events of replies, if they are not those of "Always". */
@@ -205,8 +213,8 @@ const EVENTS: Partial<Record<LastingReply, "never" | "session">> = {
 };
 
 /**
- * Saves an answer before the call runs. If this fails, the yes is still valid once. Throws
- * APPROVAL_DECLINED for "Never".
+ * Saves an answer before the call runs. If this fails, it records why; the answer then allows only
+ * this call. Throws APPROVAL_DECLINED for "Never".
  */
 export async function keepAnswer(
   call: ResolvedCall,

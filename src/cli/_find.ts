@@ -178,7 +178,7 @@ export async function why(
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
   const isEnded = kind === "allow" && rule === id && tool !== undefined &&
-    new MultiToolRules(app.policy.home).isOver({ rule, source }, tool);
+    new MultiToolRules(app.policy.home).hasEnded({ rule, source }, tool);
   const verdict = SAYS[isEnded ? "ask" : kind];
   const uncovered = kind === "ask" ? uncoveredRule(app, id) : undefined;
   const state = app.servers.states().find(({ name }) => name === server);

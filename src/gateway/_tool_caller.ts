@@ -72,7 +72,7 @@ export class ToolCaller {
       cancellation: scope.cancellation,
       client: scope.client,
       answer: scope.answer,
-      agrees: headers && ((tool: ToolDefinition) => {
+      assertMatches: headers && ((tool: ToolDefinition) => {
         const header = differingHeader(tool, { args, headers });
         if (header !== undefined) throw headerMismatch(header);
       }),

@@ -82,7 +82,7 @@ export class MultiToolRules {
    * then the tool stopped to only read, or became destructive. The user approved that change, but no
    * later call.
    */
-  isOver(rule: FileRule, definition: ToolDefinition): boolean {
+  hasEnded(rule: FileRule, definition: ToolDefinition): boolean {
     const now = effectOf(definition);
     if (now.reads) return false;
     const key = JSON.stringify([rule.source, rule.rule]);

@@ -31,23 +31,23 @@ Deno.test("a rule of an answer for several tools ends if the hints of its tool b
   ] as const;
   for (const [before, { reads, writes, destroys }] of table) {
     const { rules } = await recorded(before);
-    const over = [READS, WRITES, DESTROYS].map((now) => rules.isOver(RULE, now));
+    const over = [READS, WRITES, DESTROYS].map((now) => rules.hasEnded(RULE, now));
     assert.deepEqual(over, [reads, writes, destroys]);
     // An argument can have an effect, too.
     const takesUrl = { ...READS, inputSchema: { type: "object", properties: { url: {} } } };
-    assert.equal(rules.isOver(RULE, takesUrl), before === READS);
+    assert.equal(rules.hasEnded(RULE, takesUrl), before === READS);
   }
 });
 
 Deno.test("only rules of that file and tool end, and an answer about the tool alone begins a new one", async () => {
   const { rules } = await recorded(READS);
-  assert.equal(rules.isOver({ ...RULE, source: "/other/.pml.json" }, DESTROYS), false);
-  assert.equal(rules.isOver({ ...RULE, rule: toolId("crm", "find2") }, DESTROYS), false);
-  assert.equal(rules.isOver({ ...RULE, rule: "crm:*" }, DESTROYS), false);
-  assert.equal(rules.isOver(RULE, DESTROYS), true);
+  assert.equal(rules.hasEnded({ ...RULE, source: "/other/.pml.json" }, DESTROYS), false);
+  assert.equal(rules.hasEnded({ ...RULE, rule: toolId("crm", "find2") }, DESTROYS), false);
+  assert.equal(rules.hasEnded({ ...RULE, rule: "crm:*" }, DESTROYS), false);
+  assert.equal(rules.hasEnded(RULE, DESTROYS), true);
   await rules.remove(RULE);
   await rules.remove(RULE);
-  assert.equal(rules.isOver(RULE, DESTROYS), false);
+  assert.equal(rules.hasEnded(RULE, DESTROYS), false);
 });
 
 Deno.test("a record that cannot be read ends the rule of a tool that does not only read", async () => {
@@ -55,7 +55,7 @@ Deno.test("a record that cannot be read ends the rule of a tool that does not on
   const [{ name = "" } = {}] = [...Deno.readDirSync(join(home, "shown"))];
   for (const text of ["", "{", "{}", '{"reads": "no", "destroys": false}']) {
     await writeFile(join(home, "shown", name), text);
-    assert.equal(rules.isOver(RULE, tool({ title: text })), true, text);
-    assert.equal(rules.isOver(RULE, READS), false);
+    assert.equal(rules.hasEnded(RULE, tool({ title: text })), true, text);
+    assert.equal(rules.hasEnded(RULE, READS), false);
   }
 });

@@ -19,7 +19,7 @@ export type { PathVariables } from "./_path_readings.ts";
 export type { Rule } from "./_rule_index.ts";
 
 const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
-const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
+const FOLLOWS: Verdict = { kind: "allow", rule: "approved with its server", source: "defaults" };
 /**
  * The verdicts for other features of MCP if no rule matches: they are approved together with their
  * server. Sampling is not, because it sends text to the client.

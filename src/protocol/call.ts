@@ -230,8 +230,8 @@ export interface Call {
   readonly meta?: JsonObject | undefined;
   /** The other members of the message, which the user approves and the server receives. */
   readonly members?: OtherMembers | undefined;
-  /** Throws if the client's request does not agree with the definition of its tool. */
-  readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
+  /** Throws if the HTTP headers of the request do not match the definition of its tool. */
+  readonly assertMatches?: ((definition: ToolDefinition) => void) | undefined;
   /** Set if the call may become a task, with the revision of the client that wants it. */
   readonly task?: TaskRequest | undefined;
   /**
@@ -270,8 +270,18 @@ export interface Call {
  * would lose, so members are copied by name.
  */
 export function changedCall(call: Call, changes: Partial<Call>): Call {
-  const { id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped } =
-    call;
+  const {
+    id,
+    arguments: args,
+    method,
+    isOffered,
+    meta,
+    members,
+    assertMatches,
+    task,
+    via,
+    isTyped,
+  } = call;
   const {
     isNested,
     run,
@@ -294,7 +304,7 @@ export function changedCall(call: Call, changes: Partial<Call>): Call {
     isOffered,
     meta,
     members,
-    agrees,
+    assertMatches,
     task,
     via,
     isTyped,

@@ -34,8 +34,8 @@ function offers({ answers }: Pick<Question, "answers">, reply: ApprovalReply): b
   return answers.some((offered) => offered.reply === reply);
 }
 
-/** The workspace, and the configuration that was read. */
-const HERE = { workspace: "/w", read: () => ({}) };
+/** The workspace, and the present configuration. */
+const HERE = { workspace: "/w", currentConfig: () => ({}) };
 
 interface FixtureOptions {
   readonly verdict?: Verdict;

@@ -36,7 +36,7 @@ function checked(
   schemas: ArgumentSchemas,
 ): Maybe<undefined> {
   // guard: marked-arguments
-  call.agrees?.(definition);
+  call.assertMatches?.(definition);
   const { server } = call;
   let checking: Maybe<undefined> = undefined;
   // guard: schema-arguments

@@ -47,11 +47,11 @@ Deno.test("argumentsAreAcceptable() refuses arguments that the schema refuses, a
 
 Deno.test("argumentsAreAcceptable() refuses headers that differ from the arguments, before the schema is read", () => {
   const seen: ToolDefinition[] = [];
-  const agrees = (definition: ToolDefinition) => {
+  const assertMatches = (definition: ToolDefinition) => {
     seen.push(definition);
     throw REFUSED;
   };
-  const call = resolvedContext(newCall({ agrees }), { definition: () => DEFINITION });
+  const call = resolvedContext(newCall({ assertMatches }), { definition: () => DEFINITION });
   assert.throws(() => argumentsAreAcceptable(NEVER)(call), REFUSED);
   assert.deepEqual(seen, [DEFINITION]);
 });

@@ -44,7 +44,7 @@ async function approvedLater(
   }
   await accept();
   await approvals.markRead(readIn(unapproved, approvals));
-  call.approvedWith = isLook ? undefined : host.read();
+  call.approvedWith = isLook ? undefined : host.currentConfig();
   await host.record({ event: "approved", call, detail: { trusted: facts } });
   // The handle is used up.
   call.answer = undefined;
@@ -56,7 +56,7 @@ async function approvedLater(
 function passed(call: CallContext, host: ApprovalHost): Maybe<CheckResult> {
   // guard: trust-version
   if (!call.isCurrent()) return "restart";
-  const isCovered = call.approvedWith !== undefined && call.approvedWith === host.read();
+  const isCovered = call.approvedWith !== undefined && call.approvedWith === host.currentConfig();
   return isCovered && call.verdict?.kind !== "allow" ? coverCall(call, host) : undefined;
 }
 
