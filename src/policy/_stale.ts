@@ -16,23 +16,28 @@ import { kindOf } from "../servers/kinds.ts";
 import { type Pin, sharedIdentity, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
-/** An unapproved change, without a way to accept it. */
-export type Stale = Pick<Unapproved, "code" | "facts" | "changedFrom">;
+/** How a server or tool differs from its pins. `Pins` adds how the user can accept it. */
+export type PinDifference = Pick<Unapproved, "code" | "facts" | "changedFrom">;
 
 /** Returns how a server differs from the approved one; undefined if it does not. */
-export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
+export function serverDifference(
+  identity: ServerIdentity,
+  { lock, home }: PinState,
+): PinDifference | undefined {
   const { name, isInLock, isCoveredByTrust, pinned: { source }, facts } = identity;
   const approved = memberOf(home, name);
   const locked = isInLock ? memberOf(lock, name) : approved;
   const changesOf = (was: LockEntry | undefined) => was ? uncovered(was, identity) : [];
   const changes = changesOf(approved);
-  const more = changesOf(locked).filter((line) => !changes.includes(line));
+  const lockChanges = changesOf(locked).filter((line) => !changes.includes(line));
   const lines = [
     ...titled(`${quoted(name)} has changed since it was approved`, changes),
-    ...titled(`${quoted(name)} differs from ${LOCK_NAME}`, more),
+    ...titled(`${quoted(name)} differs from ${LOCK_NAME}`, lockChanges),
   ];
-  const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
-  if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
+  const ofOtherSource = [approved, locked].filter((was) =>
+    was !== undefined && was.source !== source
+  );
+  if (ofOtherSource.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
   if (lines.length > 0 && approved !== undefined) {
     return { code: "APPROVAL_STALE", facts: [...lines, ...facts] };
   }
@@ -46,7 +51,7 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
 }
 
-/** Returns the approved hash of a tool, and the pinned hashes that are not its present one. */
+/** Returns the approved hash of a tool, and all pinned hashes that differ from its present hash. */
 export function pinsOfTool(
   { identity: { name, isInLock }, tool }: Required<Omit<Pin, "isApproved">>,
   { lock, home }: Pick<PinState, "lock" | "home">,
@@ -61,30 +66,31 @@ export function pinsOfTool(
 }
 
 /** Returns how a tool differs from the pinned one; undefined if it does not. */
-export async function staleTool(
+export async function toolDifference(
   { identity, tool }: Omit<Pin, "isApproved">,
   from: {
     readonly state: PinState;
     /** Returns the definition of a hash, if it is known. */
     readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
-    /** The definition that the server listed first, if it is another one. */
+    /** The definition that the server listed first; undefined if it is the present one. */
     readonly first: ToolDefinition | undefined;
   },
-): Promise<Stale | undefined> {
+): Promise<PinDifference | undefined> {
   // The definitions of a module are part of its code.
   if (tool === undefined || kindOf(identity.pinned).isSandboxed) return undefined;
   const { name } = identity;
   const { definition, hash } = tool;
   const { approved, others } = pinsOfTool({ identity, tool }, from.state);
   if (approved === undefined && from.first !== undefined) {
-    const title = `${subjectOf(name, definition)} has changed since it was first listed:`;
+    const title = `${describe(name, definition)} has changed since it was first listed:`;
     const lines = definitionChanges(from.first, definition).map((line) => `  ${line}`);
     const facts = [title, `  definition: is ${hash}`, ...lines];
     return { code: "APPROVAL_STALE", facts, changedFrom: definitionHash(from.first) };
   }
   if (others.length === 0) return undefined;
-  // If PML knows only the hash of the earlier definition, the question shows all of this one.
-  const unknown = { name: definition.name, inputSchema: {} };
+  // If PML knows only the hash of the earlier definition, every field of the present one counts as
+  // changed, so that the question shows all of them.
+  const empty = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
   const known: string[] = [];
   for (const other of others) {
@@ -94,16 +100,16 @@ export async function staleTool(
     const was = await from.definition(other);
     if (was !== undefined) known.push(other);
     facts.push(
-      `${subjectOf(name, definition)} ${how}:`,
+      `${describe(name, definition)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
-      ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
+      ...definitionChanges(was ?? empty, definition).map((line) => `  ${line}`),
     );
   }
   const [changedFrom] = known.length === others.length ? known : [];
   return { code: "APPROVAL_STALE", facts, ...defined({ changedFrom }) };
 }
 
-function subjectOf(server: string, { name }: ToolDefinition): string {
+function describe(server: string, { name }: ToolDefinition): string {
   if (name === INSTRUCTIONS) return `The text "instructions" of ${quoted(server)}`;
   if (isSkillPin(name)) {
     return `The skill ${quoted(name.slice("@skill(".length, -1), 200)} of ${quoted(server)}`;
@@ -125,7 +131,7 @@ export function differencesOf(
     }
     // Unknown values, such as the version of a package that is not installed, are not compared.
     const { version = locked.version, integrity = locked.integrity } = pinned;
-    // The entry of a registry has the hash of code, but not of a package.
+    // Also not compared: the hash of a package, which the entry of a registry does not contain.
     const known = { ...pinned, integrity };
     return [
       ...pinnedChanges(locked, isCoveredByTrust ? { ...known, version } : known).map((line) =>
@@ -135,8 +141,13 @@ export function differencesOf(
     ];
   });
   const names = new Set(identities.map(({ name }) => name));
-  const left = Object.entries(lock).filter(([name, pin]) => isOwnPin(pin) && !names.has(name));
-  return [...lines, ...left.map(([name]) => `${name}: in ${LOCK_NAME}, but no file defines it`)];
+  const undefinedPins = Object.entries(lock).filter(([name, pin]) =>
+    isOwnPin(pin) && !names.has(name)
+  );
+  return [
+    ...lines,
+    ...undefinedPins.map(([name]) => `${name}: in ${LOCK_NAME}, but no file defines it`),
+  ];
 }
 
 function toolDifferences(

@@ -30,7 +30,13 @@ import { type LockEntry, lockVariables } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
-import { differencesOf, pinsOfTool, type Stale, staleServer, staleTool } from "./_stale.ts";
+import {
+  differencesOf,
+  type PinDifference,
+  pinsOfTool,
+  serverDifference,
+  toolDifference,
+} from "./_stale.ts";
 import type { Policy } from "./policy.ts";
 import type { PinnedWorkspace } from "./pinned_workspace.ts";
 
@@ -152,7 +158,7 @@ export class Pins {
   ): Promise<Unapproved | undefined> {
     const state = await this.state();
     if (this.#matching.has(identity)) return undefined;
-    const stale = staleServer(identity, state);
+    const stale = serverDifference(identity, state);
     // guard: server-pins
     if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });
     this.#matching.add(identity);
@@ -170,7 +176,7 @@ export class Pins {
     await this.#writing;
     const state = await this.state();
     const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
-    const stale = await staleTool(pin, {
+    const stale = await toolDifference(pin, {
       state,
       definition: async (hash) => await this.#files.definition(hash),
       first: this.#otherFirst(pin),
@@ -333,7 +339,7 @@ export class Pins {
   }
 
   #unapproved(
-    { code, facts, changedFrom }: Stale,
+    { code, facts, changedFrom }: PinDifference,
     { of, isWanted, ...pin }: Omit<Pin, "isApproved"> & {
       readonly of: object;
       readonly isWanted?: boolean;
