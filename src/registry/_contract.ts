@@ -6,7 +6,7 @@
 
 import { isObject, objectOf } from "../core/json.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
-import type { Wanting } from "./_downloads.ts";
+import type { CodeRequest } from "./_downloads.ts";
 import { RegistryClient, type RegistryClientOptions } from "./client.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
 import type { CatalogPage, LookOptions, Lookup, RegistryReader } from "./source.ts";
@@ -49,7 +49,7 @@ export class ContractSource implements RegistryReader {
   /** Returns the code of a module. */
   async code(
     { fqdn, version }: CodeManifest,
-    { signal, onProgress }: LookOptions & Pick<Wanting, "onProgress">,
+    { signal, onProgress }: LookOptions & Pick<CodeRequest, "onProgress">,
   ): Promise<Uint8Array> {
     const client = this.#client;
     const answered = await client.get(`/${fqdn}@${encodeURIComponent(version)}`, {

@@ -15,7 +15,7 @@ import { untilAborted } from "./client.ts";
 import { integrityOf } from "../core/hash.ts";
 
 /** The options of one caller of `code()`. `place` is the registry that has the code. */
-export interface Wanting {
+export interface CodeRequest {
   readonly place: CachedRegistry | undefined;
   readonly signal: AbortSignal;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
@@ -23,7 +23,7 @@ export interface Wanting {
 
 interface Download {
   readonly bytes: Promise<Uint8Array>;
-  readonly told: Set<(progress: Progress) => void>;
+  readonly listeners: Set<(progress: Progress) => void>;
 }
 
 /** Downloads code. */
@@ -40,16 +40,19 @@ export class Downloads {
     this.#closing = closing;
   }
 
-  /** Returns code with the hash in its entry. Throws INTEGRITY_MISMATCH for other code. */
-  async code(manifest: CodeManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
+  /** Returns the code of an entry. Throws INTEGRITY_MISMATCH if its hash is not the one of the entry. */
+  async code(
+    manifest: CodeManifest,
+    { place, signal, onProgress }: CodeRequest,
+  ): Promise<Uint8Array> {
     const cached = this.#cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
     const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
-    if (onProgress !== undefined) download.told.add(onProgress);
+    if (onProgress !== undefined) download.listeners.add(onProgress);
     try {
       return await untilAborted(download.bytes, signal);
     } finally {
-      if (onProgress !== undefined) download.told.delete(onProgress);
+      if (onProgress !== undefined) download.listeners.delete(onProgress);
     }
   }
 
@@ -58,9 +61,9 @@ export class Downloads {
     if (place === undefined) {
       throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
     }
-    const listeners: Download["told"] = new Set();
-    const onProgress = (progress: Progress) => listeners.forEach((tell) => tell(progress));
-    const bytes = this.#fetched(manifest, { place, onProgress }).finally(() =>
+    const listeners: Download["listeners"] = new Set();
+    const onProgress = (progress: Progress) => listeners.forEach((listener) => listener(progress));
+    const bytes = this.#fetch(manifest, { place, onProgress }).finally(() =>
       this.#all.delete(integrity)
     );
     // All callers may have stopped waiting when the download fails.
@@ -70,12 +73,12 @@ export class Downloads {
         this.#background.entry(place, fqdn, true);
       }
     });
-    const download = { bytes, told: listeners };
+    const download = { bytes, listeners };
     this.#all.set(integrity, download);
     return download;
   }
 
-  async #fetched(
+  async #fetch(
     manifest: CodeManifest,
     { place, onProgress }: {
       readonly place: CachedRegistry;

@@ -10,7 +10,7 @@ import { codeManifest } from "../servers/kinds.ts";
 import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
-import { Downloads, type Wanting } from "./_downloads.ts";
+import { type CodeRequest, Downloads } from "./_downloads.ts";
 import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
 import { CachedRegistry, type KeptEntry, type RegistryPlace, type RegistryUser } from "./_place.ts";
 import type { OmittedTool } from "./manifest.ts";
@@ -49,7 +49,7 @@ export interface FoundEntry {
   readonly leftOut: readonly OmittedTool[];
 }
 
-type WaitSignal = Pick<Wanting, "signal">;
+type WaitSignal = Pick<CodeRequest, "signal">;
 
 const REST_MS = 5_000;
 
@@ -136,14 +136,14 @@ export class Registries {
   /** Returns the code of a module. Throws INTEGRITY_MISMATCH if its hash is not the entry's. */
   async code(
     { manifest, source }: FoundEntry,
-    wanting: Omit<Wanting, "place">,
+    request: Omit<CodeRequest, "place">,
   ): Promise<Uint8Array> {
     const own = codeManifest(manifest);
     if (own === undefined) {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
     }
     const place = this.#places.find((place) => place.source.url === source);
-    return await this.#downloads.code(own, { ...wanting, place });
+    return await this.#downloads.code(own, { ...request, place });
   }
 
   /** Returns all cached catalog entries. Refreshes expired catalogs in the background. */
