@@ -46,10 +46,10 @@ export interface Evidence {
   /** The part of the query's words that the tool has, from 0 to 1. Rare words count more. */
   readonly covered: number;
   /**
-   * The same, relative to how much words can distinguish in this catalog. Words in the tool's name
-   * count twice.
+   * How specific the match is: the rarity of the matched words, relative to all words of the query
+   * and to the rarest possible word of this catalog. Words in the tool's name count twice.
    */
-  readonly said: number;
+  readonly specificity: number;
 }
 
 /** A word of the query and its weight. */
@@ -240,10 +240,10 @@ export class LexicalIndex {
       else if (others.some((other) => has(other) >= 0)) met += rarity * SYNONYM_WORTH;
       if (at >= 0 && at < document.named) inName += rarity;
     }
-    if (total === 0) return { covered: 0, said: 0 };
+    if (total === 0) return { covered: 0, specificity: 0 };
     return {
       covered: met / total,
-      said: (met + inName) / Math.sqrt(total * this.#rarity(undefined)),
+      specificity: (met + inName) / Math.sqrt(total * this.#rarity(undefined)),
     };
   }
 

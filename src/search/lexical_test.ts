@@ -72,10 +72,10 @@ Deno.test("evidence() returns the part of a query that a tool matches, weighted 
   index.set([...common, entry("kite", "rare word")]);
   const of = (query: string, slot: number) => index.evidence(slot, index.rank(query).terms);
   assert.equal(of("rare", 50).covered, 1);
-  assert.equal(of("kite", 50).said, 2 * of("rare", 50).said);
+  assert.equal(of("kite", 50).specificity, 2 * of("rare", 50).specificity);
   assert.ok(of("common unheard", 0).covered < 0.1);
-  assert.ok(of("common unheard", 0).said < 0.1);
-  assert.deepEqual(of("", 0), { covered: 0, said: 0 });
+  assert.ok(of("common unheard", 0).specificity < 0.1);
+  assert.deepEqual(of("", 0), { covered: 0, specificity: 0 });
 });
 
 Deno.test("rank() matches a word with a typing mistake, unless a tool has it or it is English", () => {

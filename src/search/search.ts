@@ -25,25 +25,25 @@ const USUAL_LIMIT = 10;
 const MOST_HITS = 10_000;
 /** The least number of tools that are ranked; half of them may come from one server. */
 const LEAST_RANKED = 200;
-/** The factor for the scores of tools that the user has not approved yet. */
-const OFFER_WORTH = 0.9;
+/** The factor for the scores of tools that registries and the cloud offer. */
+const OFFER_FACTOR = 0.9;
 /** How much the use of a tool may add to its score; the best score of words is 1. */
 const USE_GAIN = 0.5;
 /** The same for an example that the query repeats. */
 const EXAMPLE_GAIN = 0.25;
-/** How many tools the least cosine is taken of. Judging more takes too long. */
+/** How many tools are compared for `leastCosine`. The rules take too long for more. */
 const MOST_COMPARED = 256;
-/** How many of the best tools decide whether anything matches. */
-const LOOKED_AT = 3;
-/** A tool with this part of a query's words matches, however common the words are. */
-const COVERED = 0.5;
+/** The number of best tools that decide whether the query has a match. */
+const DECIDING_TOOLS = 3;
+/** A tool that has at least this part of a query's words matches, even if the words are common. */
+const COVERED_MIN = 0.5;
 /**
- * Below this nothing matches. Both values were measured with real queries, with and without an
- * answer.
+ * The least specificity (`Evidence`) of a loose match. This value and the next one were measured
+ * with real queries: some with a matching tool in the catalog, some without.
  */
-const FITS = 0.22;
-/** Below this a tool matches loosely. */
-const FITS_WELL = 0.4;
+const SPECIFICITY_LOOSE = 0.22;
+/** The least specificity of a good match. */
+const SPECIFICITY_GOOD = 0.4;
 
 /** Options that limit a search. */
 export interface SearchOptions {
@@ -142,7 +142,7 @@ interface QueryResult {
   readonly fit: "none" | "loosely" | "well";
 }
 
-/** The cosines of all tools for a query, and the least cosine that means a relation. */
+/** The cosines of all tools for a query, and the least cosine of a tool that is related to it. */
 interface Nearness extends Cosines {
   readonly least: number;
 }
@@ -157,8 +157,8 @@ export class Search {
   readonly #catalog: Catalog;
   readonly #sources: SearchSources;
   readonly #index = new LexicalIndex();
-  /** The least cosine that means a relation, for one list of tools and one model. */
-  #least: { readonly of: object; readonly by: Semantics; readonly value: number } | undefined;
+  /** The least cosine of a related tool, cached for one list of tools and one model. */
+  #least: { readonly tools: object; readonly model: Semantics; readonly value: number } | undefined;
   #examples: Examples | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
@@ -168,9 +168,10 @@ export class Search {
   #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
   #byServer: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
   #names = new ServerNames([]);
-  /** The indices of all tools, and the factor of each. */
+  /** The index of each tool in `#entries`. */
   #slots = new Uint32Array();
-  #worths = new Float64Array();
+  /** The factor for the score of each tool. */
+  #factors = new Float64Array();
 
   /** Takes the catalog. It is read at the first search. */
   constructor(catalog: Catalog, sources: SearchSources = {}) {
@@ -184,7 +185,7 @@ export class Search {
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
     const queries = checked(query);
-    this.#follow();
+    this.#readCatalogs();
     const near = await this.#nearness(queries);
     // The rules take longest, so each tool is judged once for all queries.
     const allowed = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
@@ -212,9 +213,8 @@ export class Search {
     return [this.#catalog, ...this.#sources.catalogs?.() ?? []];
   }
 
-  // Reads the catalogs again if they changed. They return another list only after a change, so
-  // several changes in a row are read once.
-  #follow(): void {
+  // Reads the catalogs again if one of them changed: it then returns another list object.
+  #readCatalogs(): void {
     const lists = this.#catalogs().map((catalog) => catalog.list());
     if (
       lists.length === this.#lists.length && lists.every((list, at) => list === this.#lists[at])
@@ -225,9 +225,9 @@ export class Search {
     this.#entries = lists.flat().sort(byId);
     this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
     this.#slots = Uint32Array.from(this.#entries, (_, at) => at);
-    this.#worths = Float64Array.from(
+    this.#factors = Float64Array.from(
       this.#entries,
-      ({ server }) => server.isOffer === true ? OFFER_WORTH : 1,
+      ({ server }) => server.isOffer === true ? OFFER_FACTOR : 1,
     );
     this.#byServer = Map.groupBy(this.#entries, ({ server }) => server.name);
     this.#names = new ServerNames(this.#byServer.keys());
@@ -241,31 +241,35 @@ export class Search {
    */
   async #nearness(queries: readonly string[]): Promise<ModelNearness | undefined> {
     const [entries, own] = [this.#entries, this.#own];
-    for (const by of this.#sources.semantics?.() ?? []) {
-      const similar = await by.similarities(queries, own);
-      const least = similar === undefined ? undefined : await this.#leastOf(by, own);
+    for (const model of this.#sources.semantics?.() ?? []) {
+      const similar = await model.similarities(queries, own);
+      const least = similar === undefined ? undefined : await this.#leastOf(model, own);
       // If the catalog changed meanwhile, the numbers belong to another list.
       if (entries !== this.#entries) return undefined;
       if (similar === undefined || least === undefined) continue;
-      const { mode, weight } = by;
-      const each = similar.map((cosines) => ({ cosines: this.#placed(cosines), weight, least }));
+      const { mode, weight } = model;
+      const each = similar.map((cosines) => ({
+        cosines: this.#inCatalogOrder(cosines),
+        weight,
+        least,
+      }));
       return { mode, each };
     }
     return undefined;
   }
 
-  /** Returns the least cosine that means a relation to one of these tools. */
-  async #leastOf(by: Semantics, own: readonly CatalogEntry[]): Promise<number | undefined> {
-    if (this.#least?.of !== own || this.#least.by !== by) {
-      const unrelated = await by.similarities(UNRELATED, own);
+  /** Returns the least cosine of a tool that is related to a query. */
+  async #leastOf(model: Semantics, own: readonly CatalogEntry[]): Promise<number | undefined> {
+    if (this.#least?.tools !== own || this.#least.model !== model) {
+      const unrelated = await model.similarities(UNRELATED, own);
       if (unrelated === undefined) return undefined;
-      this.#least = { of: own, by, value: leastCosine(unrelated) };
+      this.#least = { tools: own, model, value: leastCosine(unrelated) };
     }
     return this.#least.value;
   }
 
   /** Puts the cosines into the order of all tools, with NaN for offers. */
-  #placed(cosines: Float32Array): Float32Array {
+  #inCatalogOrder(cosines: Float32Array): Float32Array {
     if (this.#own.length === this.#entries.length) return cosines;
     let next = 0;
     return Float32Array.from(
@@ -288,18 +292,18 @@ export class Search {
     const isFused = near !== undefined && /\S/.test(query);
     const all = isFused ? this.#fused(scores, near, { met, allowed }) : scores;
     const among = isFused ? this.#slots : met;
-    for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#worths[slot] ?? 1);
+    for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#factors[slot] ?? 1);
     const picking = { among, most, mostOfServer: most / 2, allowed };
     const used = memory?.fit(query) ?? new Map<ToolId, number>();
     const queryTerms = new Set(termsOf(query));
     const examples = this.#examples ??= new Examples(this.#sources.examples?.());
     const preference = ({ entry }: RankedTool) =>
       USE_GAIN * (used.get(entry.id) ?? 0) + EXAMPLE_GAIN * examples.fit(queryTerms, entry);
-    const ranked = preferred(relative(bestTools(this.#entries, all, picking)), preference)
+    const ranked = withPreference(relative(bestTools(this.#entries, all, picking)), preference)
       .map((one) => ({ ...one, covered: this.#index.evidence(one.slot, terms).covered }));
     const named = this.#named(query.trim()).filter(allowed);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
-    const looked = ranked.slice(0, LOOKED_AT);
+    const looked = ranked.slice(0, DECIDING_TOOLS);
     const evidence = best(looked.map(({ slot }) => this.#index.evidence(slot, terms)));
     const isNear = near !== undefined &&
       looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
@@ -377,19 +381,19 @@ export class Search {
 
 /** Returns how well a query is matched. Words or meaning alone count less than both together. */
 function fitOf(evidence: Evidence, isNear: boolean): QueryResult["fit"] {
-  if (fits(evidence, isNear ? FITS : FITS_WELL)) return "well";
-  return isNear || fits(evidence, FITS) ? "loosely" : "none";
+  if (fits(evidence, isNear ? SPECIFICITY_LOOSE : SPECIFICITY_GOOD)) return "well";
+  return isNear || fits(evidence, SPECIFICITY_LOOSE) ? "loosely" : "none";
 }
 
-function fits({ covered, said }: Evidence, least: number): boolean {
-  return covered >= COVERED || said >= least;
+function fits({ covered, specificity }: Evidence, least: number): boolean {
+  return covered >= COVERED_MIN || specificity >= least;
 }
 
 function best(all: readonly Evidence[]): Evidence {
   return all.reduce((one, other) => ({
     covered: Math.max(one.covered, other.covered),
-    said: Math.max(one.said, other.said),
-  }), { covered: 0, said: 0 });
+    specificity: Math.max(one.specificity, other.specificity),
+  }), { covered: 0, specificity: 0 });
 }
 
 /** Scales the scores so that the best one is 1. */
@@ -399,10 +403,10 @@ function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
 }
 
 /**
- * Raises the tools that were used for similar queries, or have a similar example. Adds no tools to
- * the ranked ones.
+ * Raises the scores of ranked tools that were used for similar queries, or have a similar example.
+ * Adds no tools.
  */
-function preferred(
+function withPreference(
   ranked: readonly RankedTool[],
   gain: (one: RankedTool) => number,
 ): readonly RankedTool[] {
