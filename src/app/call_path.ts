@@ -288,7 +288,7 @@ function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
     const own = policy.definitionOf(splitToolId(id).server);
     const { timeoutMs = callMs } = own ?? {};
     const capMs = Math.max(callMaxMs, timeoutMs);
-    return { callMs: timeoutMs, capMs, heldMs: backlog?.fullMs ?? 0 };
+    return { callMs: timeoutMs, capMs, pausedMs: backlog?.fullMs ?? 0 };
   });
 }
 

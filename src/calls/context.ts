@@ -298,7 +298,7 @@ class ContextClient implements CallClient {
    */
   get onProgress(): ProgressListener {
     return (progress) => {
-      if (this.#call.running?.notes(progress) !== false) this.#call.report(progress);
+      if (this.#call.running?.handleProgress(progress) !== false) this.#call.report(progress);
     };
   }
 
@@ -319,6 +319,6 @@ class ContextClient implements CallClient {
 
   #ask<T>(ask: () => Promise<T>): Promise<T> {
     const { running } = this.#call;
-    return running === undefined ? ask() : running.during(ask);
+    return running === undefined ? ask() : running.whileAsking(ask);
   }
 }

@@ -13,12 +13,12 @@ import { yieldTurn } from "../io/waiting.ts";
 
 /** How long a call may take, in milliseconds. */
 export interface Deadline {
-  /** Without progress. Each progress message starts it again. */
+  /** The limit without progress. Each progress message starts it again. */
   readonly callMs: number;
-  /** At the most, progress or not. */
+  /** The limit in total, with or without progress. */
   readonly capMs: number;
-  /** For how long no server was read so far, because the client has to read first. */
-  readonly heldMs?: number;
+  /** The total time in which PML read from no server, because the client did not read its answers. */
+  readonly pausedMs?: number;
 }
 
 /** How often PML reports that a call without progress still runs, in milliseconds. */
@@ -35,7 +35,7 @@ export class Deadlines implements Disposable {
   /** When the timer goes off; never if it is not set. */
   #at = Infinity;
 
-  /** Takes the limits of calls, which are asked for at each look, and how often PML reports. */
+  /** Takes a function that returns the present limits of a call, and how often PML reports. */
   constructor(limits: (id: ToolId) => Deadline, reportMs: number = REPORT_MS) {
     this.#limits = limits;
     this.#reportMs = reportMs;
@@ -52,11 +52,11 @@ export class Deadlines implements Disposable {
     return running;
   }
 
-  /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
+  /** Ends the time of a call. Does not clear the timer, because it serves all calls. */
   end(running: RunningCall): void {
     this.#running.delete(running);
     if (this.#expired.size > 0) this.#expired.delete(running);
-    running.leave();
+    running.release();
   }
 
   /** Ends the timer. */
@@ -82,7 +82,10 @@ export class Deadlines implements Disposable {
     if (!isExpiring && this.#expired.size > 0) void this.#expire();
   }
 
-  /** Cancels the expired calls, one in a turn: others can end with it, if their server is ended. */
+  /**
+   * Cancels the expired calls, each in its own turn of the event loop: if a cancelled call ends its
+   * server, the other calls of this server end before they expire.
+   */
   async #expire(): Promise<void> {
     for (const running of this.#expired) {
       this.#expired.delete(running);
@@ -103,7 +106,7 @@ export interface TimedCall {
   cancel(error: PmlError): void;
 }
 
-/** The time of a call that runs. */
+/** A call that runs, and the times from which its deadline is calculated. */
 export class RunningCall {
   readonly #limits: (id: ToolId) => Deadline;
   readonly #reportMs: number;
@@ -113,9 +116,11 @@ export class RunningCall {
   /** When the client got the last report. */
   #reported = this.#started;
   #isResponsive = true;
-  #known: number;
-  #since = 0;
-  #asking = 0;
+  /** The `pausedMs` that `#started` already includes. */
+  #countedPauseMs: number;
+  /** When the first open question began. */
+  #askedAt = 0;
+  #openQuestions = 0;
 
   /** When the call is to be looked at first. */
   readonly firstLook: number;
@@ -125,22 +130,22 @@ export class RunningCall {
     this.#call = call;
     this.#limits = limits;
     this.#reportMs = reportMs;
-    const { callMs, capMs, heldMs = 0 } = limits(call.id);
-    this.#known = heldMs;
+    const { callMs, capMs, pausedMs = 0 } = limits(call.id);
+    this.#countedPauseMs = pausedMs;
     const ms = Math.min(callMs, capMs, call.wantsReports ? reportMs : Infinity);
     this.firstLook = this.#started + ms;
   }
 
   /** Whether a user is being asked, who may take any time. */
   get isAsking(): boolean {
-    return this.#asking > 0;
+    return this.#openQuestions > 0;
   }
 
   /**
-   * Notes a report: progress starts the time without progress again. Returns whether the client
-   * gets it.
+   * Handles a progress report: progress starts `callMs` again. Returns whether the client gets the
+   * report.
    */
-  notes(progress: ProgressReport): boolean {
+  handleProgress(progress: ProgressReport): boolean {
     const { own } = progress;
     this.#reported = performance.now();
     if (showsWork(progress)) this.#heardAt = this.#reported;
@@ -149,13 +154,13 @@ export class RunningCall {
   }
 
   /** Asks the user. The time until the answer does not count. */
-  async during<T>(ask: () => Promise<T>): Promise<T> {
-    if (this.#asking++ === 0) this.#since = performance.now();
+  async whileAsking<T>(ask: () => Promise<T>): Promise<T> {
+    if (this.#openQuestions++ === 0) this.#askedAt = performance.now();
     try {
       return await ask();
     } finally {
-      const waited = performance.now() - this.#since;
-      if (--this.#asking === 0) {
+      const waited = performance.now() - this.#askedAt;
+      if (--this.#openQuestions === 0) {
         this.#started += waited;
         this.#heardAt += waited;
       }
@@ -166,13 +171,13 @@ export class RunningCall {
   look(): number | undefined {
     const call = this.#call;
     if (call === undefined) return undefined;
-    const { heldMs = 0 } = this.#limits(call.id);
-    // The time in which the client had to read first does not count, and its answer may wait unread.
-    if (heldMs > this.#known) {
-      this.#started += heldMs - this.#known;
+    const { pausedMs = 0 } = this.#limits(call.id);
+    // A pause does not count, and the answer of the server may not have been read since.
+    if (pausedMs > this.#countedPauseMs) {
+      this.#started += pausedMs - this.#countedPauseMs;
       this.#heardAt = performance.now();
     }
-    this.#known = heldMs;
+    this.#countedPauseMs = pausedMs;
     if (this.#dueOf(call) > performance.now()) {
       this.#report(call);
       return this.#nextOf(call);
@@ -189,8 +194,8 @@ export class RunningCall {
     call.cancel(timedOut(call.id, ms));
   }
 
-  /** Forgets the call. The engine keeps old tables of a Set, with their content, for long. */
-  leave(): void {
+  /** Drops the reference to the call: V8 can keep deleted elements of a Set in memory for long. */
+  release(): void {
     this.#call = undefined;
   }
 
@@ -212,11 +217,11 @@ export class RunningCall {
     const now = performance.now();
     if (!call.wantsReports || now < this.#reported + this.#reportMs) return;
     this.#reported = now;
-    // A client that hears nothing of a server that hangs can give the call up.
+    // While a server hangs, PML sends no reports, so that the client can cancel the silent call.
     if (this.isAsking || !this.#isResponsive) return;
     const seconds = Math.round((now - this.#started) / 1_000);
     const report = ownProgress("waiting", `${call.id} has been running for ${seconds} s`);
-    // Whatever the listener throws must not keep other calls from ending.
+    // In a microtask, because an error of the listener must not stop this loop over all calls.
     queueMicrotask(() => {
       if (this.#call !== undefined) call.report(report);
     });

@@ -132,18 +132,18 @@ Deno.test("questions that are open at the end of a call are withdrawn", async ()
 });
 
 Deno.test("the time in which the client had to read first does not count, also if that is over", async () => {
-  let heldMs = 30;
+  let pausedMs = 30;
   const done = Promise.withResolvers<void>();
-  const call = callWith(() => ({ callMs: 150, capMs: 200, heldMs }), async () => {
+  const call = callWith(() => ({ callMs: 150, capMs: 200, pausedMs }), async () => {
     await done.promise;
     return DONE;
   });
   // It ends before the deadline is looked at, and after that nothing holds the call any more.
-  setTimeout(() => heldMs += 140, 20);
+  setTimeout(() => pausedMs += 140, 20);
   setTimeout(done.resolve, 240);
   assert.deepEqual(await call, DONE);
   const since = performance.now();
-  const hung = callWith(() => ({ callMs: 50, capMs: 90, heldMs }), hanging);
+  const hung = callWith(() => ({ callMs: 50, capMs: 90, pausedMs }), hanging);
   await assert.rejects(hung, isCode("TIMED_OUT"));
   assert.ok(performance.now() - since >= 45);
 });
@@ -157,7 +157,7 @@ Deno.test("Deadlines ends each call at its own time, with one timer for all", as
   const [, second, asking] = ["first", "second", "asking"].map(begin);
   assert.ok(second !== undefined && asking !== undefined);
   const answer = Promise.withResolvers<undefined>();
-  void asking.during(() => answer.promise);
+  void asking.whileAsking(() => answer.promise);
   deadlines.end(second);
   await new Promise((resolve) => setTimeout(resolve, 150));
   assert.deepEqual(ended, ["first TIMED_OUT"]);
@@ -199,12 +199,12 @@ Deno.test("reports of a call without progress do not extend its deadline", async
 Deno.test("no report is sent while a server is unresponsive, the user is asked, or after the end", async () => {
   const { deadlines, reports, running } = reporting(60_000);
   using _ = deadlines;
-  assert.equal(running.notes(ownProgress("unresponsive", "")), true);
+  assert.equal(running.handleProgress(ownProgress("unresponsive", "")), true);
   const answer = Promise.withResolvers<undefined>();
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.deepEqual(reports, []);
-  assert.equal(running.notes(ownProgress("responsive", "")), false);
-  const asked = running.during(() => answer.promise);
+  assert.equal(running.handleProgress(ownProgress("responsive", "")), false);
+  const asked = running.whileAsking(() => answer.promise);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.deepEqual(reports, []);
   answer.resolve(undefined);

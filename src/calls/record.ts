@@ -11,8 +11,9 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf } from "../core/json.ts";
 
-/** So many names with objects of so many names are no large shape. */
-const FEW = 3;
+/** With at most this many arguments, the shape is never too large: `argumentShape()` limits each. */
+const FEW_ARGUMENTS = 3;
+/** The maximum length of the shape of more arguments, in characters of JSON. */
 const LONGEST_SHAPE = 12_000;
 
 /**
@@ -27,7 +28,7 @@ export function unrecorded(outcome: Outcome, recordError: PmlError): Outcome {
   return { kind: "result", result: { ...rest, content: [...content, note], _meta: meta } };
 }
 
-/** Adds to an error that the call was not recorded. */
+/** Returns the error with a hint that the call was not recorded. */
 export function failedUnrecorded(
   { code, message, hint, detail, cause }: PmlError,
   recordError: PmlError,
@@ -40,7 +41,7 @@ function textOf({ message }: PmlError): string {
   return `PML: this call was not recorded. ${message}`;
 }
 
-/** A call as its records see it. */
+/** The members of a call that its records use. */
 type RecordedCall = Omit<Call, "client" | "cancellation"> & {
   /** The id of the client's request, as JSON. */
   readonly requestId: string | undefined;
@@ -68,14 +69,14 @@ function argumentsOf(
   values: Call["arguments"],
 ): Pick<StartRecord, "arguments" | "argumentsOmitted" | "argumentsBytes"> {
   const shape = argumentShape(values);
-  const isSmall = Object.keys(objectOf(shape)).length <= FEW ||
+  const isSmall = Object.keys(objectOf(shape)).length <= FEW_ARGUMENTS ||
     JSON.stringify(shape).length <= LONGEST_SHAPE;
   if (isSmall) return { arguments: shape };
   const { length: argumentsBytes } = new TextEncoder().encode(JSON.stringify(values));
   return { arguments: null, argumentsOmitted: true, argumentsBytes };
 }
 
-/** Returns the rule without exact arguments, because they are those of the call. */
+/** Returns the rule without exact arguments: the journal contains no arguments of calls. */
 function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }

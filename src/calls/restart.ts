@@ -7,7 +7,10 @@
 import type { Call } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 
-/** How often the checks of one call begin, after questions and changes, before it fails. */
+/**
+ * How many times the checks of one call may run. Each question to the user and each change of the
+ * configuration starts them again; then the call fails.
+ */
 export const MAX_PASSES = 20;
 
 /** Returns the error of a call that fails because its configuration keeps changing. */
