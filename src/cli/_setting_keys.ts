@@ -7,7 +7,7 @@
 import { isObject, memberOf } from "../core/json.ts";
 import type { Schema } from "../core/wanted.ts";
 
-/** The commands that write the other settings. They show the change in more detail. */
+/** Settings that `pml config set` does not write, and the commands that write them instead. */
 export const OTHER_COMMANDS: Readonly<Record<string, string>> = {
   permissions: "`pml allow`, `pml ask` or `pml deny`",
   mcpServers: "`pml add`",
@@ -22,7 +22,7 @@ export function settingKeys(schema: Schema, path = ""): readonly (readonly [stri
     .flatMap(([key, one]) => settingKeys(one, path === "" ? key : `${path}.${key}`));
 }
 
-/** Returns the words that may follow `pml config set`: keys, or values of the first key. */
+/** Returns the words that may come next in `pml config set`: keys, or after a key its values. */
 export function settingWords(schema: Schema, line: readonly string[]): readonly string[] {
   const keys = settingKeys(schema)
     .filter(([key]) => memberOf(OTHER_COMMANDS, key.split(".", 1)[0] ?? "") === undefined);

@@ -48,7 +48,7 @@ export async function readList(
   let cursor: Json | undefined;
   let length = 0;
   for (let page = 0;; page++) {
-    // Missing tools would count as removed until the server reports a change.
+    // A partial list is not returned: the missing tools would count as removed.
     if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
     const params: JsonObject = cursor === undefined ? {} : { cursor };
     const { method } = LISTS[name];
@@ -58,7 +58,7 @@ export async function readList(
     });
     const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(result);
     const pageMs = numberOf(ttl) ?? -1;
-    // The list is as old as its oldest page.
+    // The list expires with the first of its pages.
     if (pageMs >= 0) ttlMs = Math.min(pageMs, ttlMs ?? pageMs);
     if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
     length += JSON.stringify(some).length;
@@ -68,7 +68,7 @@ export async function readList(
       ...some.filter((one) => isListItem(name, one)).map((one) => readable(name, one)),
     );
     if (items.length > max) throw broken(`it has over ${max} ${name}`);
-    // A cursor that repeats would never end.
+    // A server that repeats a cursor would never end the list.
     if (typeof nextCursor !== "string" || nextCursor === "" || cursors.has(nextCursor)) {
       return { items, ttlMs };
     }

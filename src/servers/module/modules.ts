@@ -24,7 +24,7 @@ import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
 import { readingOf } from "../../policy/reading.ts";
 import type { ModuleOptions, Sandbox, SandboxCall } from "../../sandbox/sandbox.ts";
-import { placed, withGrant } from "./_failures.ts";
+import { messageWithPosition, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
 import { askedBy, type LoadedTool, type ToolChildren } from "./_tool_children.ts";
 import { ChildStarter } from "./child_starter.ts";
@@ -278,7 +278,7 @@ export class Modules implements ModuleInspector, PlaceOwner, PoolOwner, AsyncDis
     } catch (error) {
       const { ModuleFailure } = await import("../../sandbox/sandbox.ts");
       if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
-      const whole = placed(error, file);
+      const whole = messageWithPosition(error, file);
       this.#host.logModule(splitToolId(call.id).server, { level: "debug", text: whole });
       // A client gets the place of errors of the language only.
       const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
