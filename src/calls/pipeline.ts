@@ -17,7 +17,13 @@ import { withoutCompletionQuestion } from "./checks/completion.ts";
 import { notDenied } from "./checks/rules.ts";
 import { CallContext, type CallServices } from "./context.ts";
 import type { Deadlines } from "./deadline.ts";
-import { endOfError, endOfOutcome, failedUnrecorded, startOf, unrecorded } from "./record.ts";
+import {
+  endOfError,
+  endOfOutcome,
+  startOf,
+  withRecordError,
+  withUnrecordedNote,
+} from "./record.ts";
 
 /** Finds the server of a call and the decision of the rules. */
 export interface CallResolver {
@@ -195,7 +201,7 @@ export class CallPipeline {
 
   #end(call: CallContext, outcome: Outcome, recordError: PmlError | undefined): Outcome {
     this.#record(call, outcome);
-    return recordError === undefined ? outcome : unrecorded(outcome, recordError);
+    return recordError === undefined ? outcome : withUnrecordedNote(outcome, recordError);
   }
 
   #failed(call: CallContext, error: unknown, recordError: PmlError | undefined): unknown {
@@ -204,7 +210,7 @@ export class CallPipeline {
     // The error of a server may repeat its secrets.
     const cleaned = call.running === undefined ? error : redactor.cleaned(error);
     const isMarked = call.isUnrecorded && recordError !== undefined;
-    return errorFor(call, isMarked ? failedUnrecorded(asPmlError(cleaned), recordError) : cleaned);
+    return errorFor(call, isMarked ? withRecordError(asPmlError(cleaned), recordError) : cleaned);
   }
 
   /** Notes that the server of a call answered, or that it failed. */

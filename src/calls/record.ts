@@ -20,7 +20,7 @@ const LONGEST_SHAPE = 12_000;
  * Adds a text block that says that the call was not recorded. The structured result stays
  * unchanged.
  */
-export function unrecorded(outcome: Outcome, recordError: PmlError): Outcome {
+export function withUnrecordedNote(outcome: Outcome, recordError: PmlError): Outcome {
   if (outcome.kind === "ask") return outcome;
   const { content, _meta, ...rest } = outcome.result;
   const note = { type: "text", text: textOf(recordError) };
@@ -29,7 +29,7 @@ export function unrecorded(outcome: Outcome, recordError: PmlError): Outcome {
 }
 
 /** Returns the error with a hint that the call was not recorded. */
-export function failedUnrecorded(
+export function withRecordError(
   { code, message, hint, detail, cause }: PmlError,
   recordError: PmlError,
 ) {

@@ -10,7 +10,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { methodRuleName } from "../core/pattern.ts";
-import { withoutOfPml } from "../protocol/result_members.ts";
+import { withoutPmlMeta } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
@@ -106,7 +106,7 @@ export class UnknownNotifications {
         const id = toolId(server, ruleName);
         const others = members && { members: { message: members } };
         const call = { id, method, via: "server", isNested: true, client, ...others };
-        await this.#pass({ ...call, arguments: withoutOfPml(params), actor: "local" });
+        await this.#pass({ ...call, arguments: withoutPmlMeta(params), actor: "local" });
       } catch (error) {
         refused(reasonOf(error));
       }

@@ -90,7 +90,7 @@ export class Outages {
    * Returns the result of work that may continue after the caller. During an outage, waits a short
    * time for the probe, and a short time for the work. Then throws the remembered error.
    */
-  async briefly<T>(key: string, work: () => Promise<T>): Promise<T> {
+  async limitDuringOutage<T>(key: string, work: () => Promise<T>): Promise<T> {
     await this.#shortly(key, this.#probed(key));
     return await this.#shortly(key, work());
   }

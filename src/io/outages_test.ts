@@ -19,7 +19,7 @@ Deno.test("Outages.pass() makes no probe without an outage", async () => {
   const probes = new Probes();
   const outages = new Outages();
   await outages.pass("a", probes.probe);
-  assert.equal(await outages.briefly("a", () => Promise.resolve(1)), 1);
+  assert.equal(await outages.limitDuringOutage("a", () => Promise.resolve(1)), 1);
   outages.note("a", error);
   await outages.pass("b", probes.probe);
   assert.deepEqual([outages.of("a"), outages.of("b")], [error, undefined]);
@@ -63,18 +63,18 @@ Deno.test("Outages makes another probe after the rest that follows a failed one"
   }
 });
 
-Deno.test("Outages.briefly() does not wait for long work during an outage", async () => {
+Deno.test("Outages.limitDuringOutage() does not wait for long work during an outage", async () => {
   const outages = new Outages();
   outages.note("a", error);
   const { promise, resolve } = Promise.withResolvers<number>();
-  await assert.rejects(outages.briefly("a", () => promise), error);
+  await assert.rejects(outages.limitDuringOutage("a", () => promise), error);
   // The probe comes first: the work has not begun.
   outages.watch("a", promise);
-  await assert.rejects(outages.briefly("a", () => assert.fail("it began")), error);
+  await assert.rejects(outages.limitDuringOutage("a", () => assert.fail("it began")), error);
   resolve(1);
-  const value = await outages.briefly("a", () => Promise.resolve(2));
+  const value = await outages.limitDuringOutage("a", () => Promise.resolve(2));
   assert.deepEqual([value, outages.of("a")], [2, undefined]);
   // An error of the work that comes soon is thrown unchanged.
   outages.note("a", error);
-  await assert.rejects(outages.briefly("a", () => Promise.reject(other)), other);
+  await assert.rejects(outages.limitDuringOutage("a", () => Promise.reject(other)), other);
 });

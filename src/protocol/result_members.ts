@@ -33,23 +33,23 @@ const SERVER = folded(META.server);
  */
 export function withoutForged<T extends object>(result: T): T {
   const names = Object.keys(result).filter(isForged);
-  const rest = withoutOfPml(names.length === 0 ? result : without(result, names));
+  const rest = withoutPmlMeta(names.length === 0 ? result : without(result, names));
   const { content } = rest as { readonly content?: unknown };
-  if (!Array.isArray(content) || !content.some(hasOfPml)) return rest;
+  if (!Array.isArray(content) || !content.some(hasPmlMeta)) return rest;
   return {
     ...rest,
-    content: content.map((block) => hasOfPml(block) ? withoutOfPml(block) : block),
+    content: content.map((block) => hasPmlMeta(block) ? withoutPmlMeta(block) : block),
   };
 }
 
 /** Returns an object without the members of PML in its `_meta`: the same object if it has none. */
-export function withoutOfPml<T extends object>(object: T): T {
-  if (!hasOfPml(object)) return object;
+export function withoutPmlMeta<T extends object>(object: T): T {
+  if (!hasPmlMeta(object)) return object;
   const { _meta } = object;
   return { ...object, _meta: without(_meta, Object.keys(_meta).filter(isOfPml)) };
 }
 
-function hasOfPml(value: unknown): value is { readonly _meta: object } {
+function hasPmlMeta(value: unknown): value is { readonly _meta: object } {
   return isObject(value) && isObject(value._meta) && Object.keys(value._meta).some(isOfPml);
 }
 
@@ -69,7 +69,7 @@ function isOfPml(name: string): boolean {
 export function withoutNamed<T extends object>(object: T, names: readonly string[]): T {
   const all = names.map(folded);
   const dropped = Object.keys(object).filter((name) => all.includes(folded(name)));
-  return withoutOfPml(without(object, dropped));
+  return withoutPmlMeta(without(object, dropped));
 }
 
 /** Folds case as Go's parser does, which also folds the long s to `s` and the Kelvin sign to `k`. */

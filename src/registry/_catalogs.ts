@@ -160,7 +160,7 @@ export class Catalogs {
 
   /** Loads a catalog; rejects early if its registry is unreachable or `signal` aborts. */
   #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
-    return untilAborted(place.briefly(() => this.load(place)), signal);
+    return untilAborted(place.limitDuringOutage(() => this.load(place)), signal);
   }
 
   async #fresh(place: CachedRegistry): Promise<KeptCatalog> {

@@ -14,9 +14,9 @@ import type { Cache } from "./cache.ts";
 import { untilAborted } from "./client.ts";
 import { integrityOf } from "../core/hash.ts";
 
-/** The options of one caller of `code()`. `place` is the registry that has the code. */
+/** The options of one caller of `code()`. `registry` has the code. */
 export interface CodeRequest {
-  readonly place: CachedRegistry | undefined;
+  readonly registry: CachedRegistry | undefined;
   readonly signal: AbortSignal;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -43,11 +43,11 @@ export class Downloads {
   /** Returns the code of an entry. Throws INTEGRITY_MISMATCH if its hash is not the one of the entry. */
   async code(
     manifest: CodeManifest,
-    { place, signal, onProgress }: CodeRequest,
+    { registry, signal, onProgress }: CodeRequest,
   ): Promise<Uint8Array> {
     const cached = this.#cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
-    const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
+    const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, registry);
     if (onProgress !== undefined) download.listeners.add(onProgress);
     try {
       return await untilAborted(download.bytes, signal);
@@ -56,21 +56,21 @@ export class Downloads {
     }
   }
 
-  #begin(manifest: CodeManifest, place: CachedRegistry | undefined): Download {
+  #begin(manifest: CodeManifest, registry: CachedRegistry | undefined): Download {
     const { fqdn, integrity } = manifest;
-    if (place === undefined) {
+    if (registry === undefined) {
       throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
     }
     const listeners: Download["listeners"] = new Set();
     const onProgress = (progress: Progress) => listeners.forEach((listener) => listener(progress));
-    const bytes = this.#fetch(manifest, { place, onProgress }).finally(() =>
+    const bytes = this.#fetch(manifest, { registry, onProgress }).finally(() =>
       this.#all.delete(integrity)
     );
     // All callers may have stopped waiting when the download fails.
     bytes.catch((error) => {
       // The code does not match its entry, so one of the two is outdated.
       if (asPmlError(error).code === "INTEGRITY_MISMATCH") {
-        this.#background.entry(place, fqdn, true);
+        this.#background.entry(registry, fqdn, true);
       }
     });
     const download = { bytes, listeners };
@@ -80,19 +80,19 @@ export class Downloads {
 
   async #fetch(
     manifest: CodeManifest,
-    { place, onProgress }: {
-      readonly place: CachedRegistry;
+    { registry, onProgress }: {
+      readonly registry: CachedRegistry;
       readonly onProgress: (progress: Progress) => void;
     },
   ): Promise<Uint8Array> {
     const signal = this.#closing;
-    return await place.briefly(async () => {
-      const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
+    return await registry.limitDuringOutage(async () => {
+      const bytes = await registry.ask((source) => source.code(manifest, { signal, onProgress }));
       const integrity = integrityOf(bytes);
       const { fqdn, version, integrity: expected } = manifest;
       // guard: registry-code
       if (integrity !== expected) {
-        const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
+        const what = `${quoted(fqdn)} ${version} from ${quoted(registry.source.url, 200)}`;
         const why = `its code is ${integrity}, but its entry has ${expected}`;
         throw new PmlError("INTEGRITY_MISMATCH", `Cannot load ${what}: ${why}`, {
           hint: "Call again later, or report it to the registry's owner; no code ran",

@@ -129,9 +129,9 @@ export class CachedRegistry {
     return await answer;
   }
 
-  /** Runs work for a waiting caller. During an outage, the time for it is short. */
-  async briefly<T>(work: () => Promise<T>): Promise<T> {
-    return await this.#shared.outages.briefly(this.source.url, work);
+  /** Returns the result of work. During an outage, waits only a short time for it. */
+  async limitDuringOutage<T>(work: () => Promise<T>): Promise<T> {
+    return await this.#shared.outages.limitDuringOutage(this.source.url, work);
   }
 
   async #ask<T>(question: (source: RegistryReader) => Promise<T>): Promise<T> {

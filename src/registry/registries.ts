@@ -136,14 +136,14 @@ export class Registries {
   /** Returns the code of a module. Throws INTEGRITY_MISMATCH if its hash is not the entry's. */
   async code(
     { manifest, source }: FoundEntry,
-    request: Omit<CodeRequest, "place">,
+    request: Omit<CodeRequest, "registry">,
   ): Promise<Uint8Array> {
     const own = codeManifest(manifest);
     if (own === undefined) {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
     }
-    const place = this.#places.find((place) => place.source.url === source);
-    return await this.#downloads.code(own, { ...request, place });
+    const registry = this.#places.find((place) => place.source.url === source);
+    return await this.#downloads.code(own, { ...request, registry });
   }
 
   /** Returns all cached catalog entries. Refreshes expired catalogs in the background. */
@@ -198,7 +198,7 @@ export class Registries {
         (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
       const answer = isUsed
         ? before
-        : await place.briefly(() => place.look(fqdn, this.#user.closing));
+        : await place.limitDuringOutage(() => place.look(fqdn, this.#user.closing));
       if (answer.kind === "found") {
         // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;

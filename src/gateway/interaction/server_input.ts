@@ -19,7 +19,7 @@ import {
   textOf,
 } from "../../core/json.ts";
 import { methodRuleName } from "../../core/pattern.ts";
-import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
+import { withoutNamed, withoutPmlMeta } from "../../protocol/result_members.ts";
 import { safeSchema, safeTexts } from "../../protocol/safe_text.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
@@ -128,7 +128,7 @@ function isLoopback(host: string): boolean {
 
 /** Returns the params as the user sees them: they name the server, and never look like PML's own. */
 function worded({ server, method, params }: ServerRequest): JsonObject {
-  if (method !== "elicitation/create") return withoutToken(withoutOfPml(params));
+  if (method !== "elicitation/create") return withoutToken(withoutPmlMeta(params));
   const { message, mode, elicitationId } = params;
   const requestedSchema = safeSchema(params.requestedSchema);
   // Characters that are hidden in an address are written as escapes.

@@ -8,7 +8,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { CallClient } from "../../protocol/call.ts";
 import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
 import { notificationMembers } from "../../protocol/message_members.ts";
-import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
+import { withoutNamed, withoutPmlMeta } from "../../protocol/result_members.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { readTaskState, type RunningTasks } from "./_tasks.ts";
@@ -74,7 +74,7 @@ export class Notices {
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.
     }
-    const others = notificationMembers(withoutOfPml(params), members);
+    const others = notificationMembers(withoutPmlMeta(params), members);
     for (const [at, list] of lists.entries()) {
       // Clients are notified of the members once, although there are two lists of resources.
       clients.changed(server, list, at === 0 ? others : undefined);

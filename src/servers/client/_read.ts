@@ -9,7 +9,7 @@ import { type Json, type JsonObject, objectOf, textOf, visible } from "../../cor
 import { LEVELS } from "../../protocol/levels.ts";
 import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
-import { withoutOfPml } from "../../protocol/result_members.ts";
+import { withoutPmlMeta } from "../../protocol/result_members.ts";
 import { safeTexts } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { readable } from "./_readable.ts";
@@ -83,7 +83,7 @@ export function logMessage(
 ): JsonObject {
   const text = JSON.stringify(data);
   return {
-    ...(JSON.stringify(rest).length <= LOG_MAX && withoutOfPml(rest)),
+    ...(JSON.stringify(rest).length <= LOG_MAX && withoutPmlMeta(rest)),
     level: LEVELS.includes(textOf(level)) ? textOf(level) : "info",
     logger: typeof logger === "string" ? `${server}/${visible(logger, LOGGER_MAX)}` : server,
     data: safeData(data, text),
