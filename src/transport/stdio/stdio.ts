@@ -222,6 +222,8 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
         });
       }
       this.#inFlight.add(read.id);
+      // `serveStdio` waits for this to load the server.
+      this.#request.resolve(true);
       const declared = capabilitiesIn(read.message);
       if (declared !== undefined) this.#host.declared(declared, clientInfoIn(read.message));
       if (this.#greets(read)) return;
@@ -247,7 +249,6 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
 
   /** Answers the first request immediately if it is `initialize`. */
   #greets({ message, id }: RequestMessage): boolean {
-    this.#request.resolve(true);
     if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;
     }
