@@ -435,9 +435,7 @@ export class MetaCalls {
     const tool = this.#host.catalog.get(id)?.tool;
     const why = tool && wrongNames(tool.inputSchema, args);
     if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
-    // The members of a scope may be getters, which a spread would lose.
-    const { cancellation, client } = request.scope;
-    const scope = { cancellation, client, answer: undefined };
+    const scope = { ...request.scope, answer: undefined };
     return this.#caller.callOf(id, { ...request, arguments: args, via: "batch", scope });
   }
 

@@ -192,8 +192,12 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /** Makes the calls of a request, and asks the user if they need an approval. */
-  #perform(client: RequestClient, makeCalls: MakeCalls): Promise<JsonObject> {
-    return makeCalls(client).then((outcome) =>
+  #perform(
+    client: RequestClient,
+    makeCalls: MakeCalls,
+    answer?: ApprovalAnswer,
+  ): Promise<JsonObject> {
+    return makeCalls(scopeOf(client, answer)).then((outcome) =>
       outcome.kind === "result"
         ? this.#resultOf(outcome, client)
         : this.#requestApproval(outcome.question, client, makeCalls)
@@ -218,12 +222,12 @@ export class Interaction implements Disposable, InputSource {
     const { clientRequest } = client;
     const own = this.#approvals.take(answer, clientRequest.client.party);
     const replica = this.#replicaFor(clientRequest);
-    client.answer = replica === undefined
+    const opened = replica === undefined
       ? own
       : { ...answer, handle: await replica.open(answer.handle, identityOf(clientRequest)) };
     // guard: late-channel
-    if (!this.#host.settings().asksClient) client.answer = undefined;
-    return await this.#perform(client, makeCalls);
+    if (!this.#host.settings().asksClient) return await this.#perform(client, makeCalls);
+    return await this.#perform(client, makeCalls, opened);
   }
 
   /** Asks the user to approve, and makes the calls again with the answer. */
@@ -246,10 +250,10 @@ export class Interaction implements Disposable, InputSource {
       if (reply === undefined && method === "input_required") {
         return await this.#inputRequired(question, clientRequest);
       }
-      client.answer = reply === undefined
+      const answer = reply === undefined
         ? await this.#askOrLeave(question, client)
         : { handle, reply };
-      const outcome = await makeCalls(client);
+      const outcome = await makeCalls(scopeOf(client, answer));
       if (outcome.kind === "result") return this.#resultOf(outcome, client);
       question = outcome.question;
     }
@@ -298,4 +302,9 @@ export class Interaction implements Disposable, InputSource {
   #replicaFor({ client }: ClientRequest): SealedStates | undefined {
     return client.isStateless ? this.#gateway.replica : undefined;
   }
+}
+
+/** Returns the members that all calls of a request share. */
+function scopeOf(client: RequestClient, answer: ApprovalAnswer | undefined): RequestScope {
+  return { client, cancellation: client.cancellation, answer };
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ApprovalAnswer, CallClient } from "../../protocol/call.ts";
+import type { CallClient } from "../../protocol/call.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { numberOf } from "../../core/exact_number.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
@@ -12,7 +12,7 @@ import { isAtLeast } from "../../protocol/levels.ts";
 import { type ProgressListener, withRisingValues } from "../../protocol/progress.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
-import type { ClientInput, ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
+import type { ClientInput, ClientRequest, RequestInput } from "./client_request.ts";
 import type { PendingInput } from "./pending_input.ts";
 
 /** Lets calls get input from clients. */
@@ -37,11 +37,10 @@ export interface InputSource {
 }
 
 /**
- * The client of a request, and the scope of its calls. Few calls need more than one of the members,
- * so each is created when it is first read.
+ * The client of a request. Few calls need more than one of the members, so each is created when it
+ * is first read.
  */
-export class RequestClient implements CallClient, RequestScope {
-  answer: ApprovalAnswer | undefined;
+export class RequestClient implements CallClient {
   /** The request as it came first. */
   readonly clientRequest: ClientRequest;
   readonly #interaction: InputSource;
@@ -59,12 +58,9 @@ export class RequestClient implements CallClient, RequestScope {
     this.#pending = pending;
   }
 
+  /** Cancels the calls of the request. */
   get cancellation(): Cancellation {
     return (this.#pending ?? this.clientRequest.context).cancellation;
-  }
-
-  get client(): CallClient {
-    return this;
   }
 
   get requestId(): string {
