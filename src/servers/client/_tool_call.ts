@@ -35,7 +35,7 @@ export interface ServerCall {
   isStateless: boolean;
 }
 
-/** The members of a call that its requests need. */
+/** The members of a call that its requests need: `RpcPeer` gets the call itself as their options. */
 type ToolCall = Pick<RequestOptions, "cancellation" | "client" | "members"> & Pick<Call, "task">;
 
 /** Calls a tool. `support` returns its `taskSupport`, which the revision before the newest uses. */

@@ -35,7 +35,10 @@ export type { NewestPackage, ServerScripts };
 
 /** Starts servers. */
 export class StdioServers {
-  /** Returns the way to a server. Equal values give the same object. */
+  /**
+   * Returns a server: the same one for the same values. `DefinitionValues.stdio` returns the same
+   * object as long as no value changes.
+   */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) =>
     this.#serverOf(server)
   );
