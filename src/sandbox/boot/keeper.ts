@@ -1,7 +1,8 @@
 /**
  * The two Deno processes that start a kept program. One is replaced by the shell that keeps the
  * program, the other by the program itself. They call the C library, because Deno has no functions
- * for the settings that they need.
+ * for the settings that they need: only a process itself can become a subreaper, and shells change
+ * the environment and the signals of a program.
  *
  * @module
  */
