@@ -44,8 +44,12 @@ Deno.test("docs/design.md names existing members in the path of a call", async (
   assert.ok(names > 50, `${names} names`);
 });
 
-Deno.test("docs/design.md names existing files", async () => {
-  const page = await Deno.readTextFile(repoFile("docs/design.md"));
+Deno.test("docs/design.md and the pages of docs/design name existing files", async () => {
+  let page = await Deno.readTextFile(repoFile("docs/design.md"));
+  for await (const { path, text } of walkFiles("docs/design/")) {
+    // Their JSON files are in the PML home.
+    if (path.endsWith(".md")) page += text.replaceAll(".json", "");
+  }
   const paths = [...page.matchAll(/`((?:[a-z_]+\/)+[a-z_]+\.(?:ts|json))`/g)].map(([, path]) =>
     path
   );
