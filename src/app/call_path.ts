@@ -59,7 +59,8 @@ export interface CallPathOptions extends ServiceParts {
 }
 
 /** The pipeline of every call, with its approvals, servers and journal. */
-export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncDisposable {
+export class CallPath
+  implements CallServices, RunJournal, SamplingPath, PreflightPath, AsyncDisposable {
   /** Runs a call through every check: `CallPipeline.call`. */
   readonly callTool: CallTool;
   /** Checks the arguments of calls. */
@@ -76,6 +77,8 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
   readonly machine: Machine;
   /** Signs the user in at servers. */
   readonly logins: Logins;
+  /** Removes secrets from the progress of calls. */
+  readonly redactor: Redactor;
   /** The module that its author is writing. Nothing is granted to it, so it runs unasked. */
   draft: Server | undefined;
   readonly #options: CallPathOptions;
@@ -95,6 +98,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
     const { policy, log, schemas } = options;
     this.#options = options;
     this.schemas = schemas;
+    this.redactor = options.redactor;
     this.#records = new Records(new HomeJournal(options), log, options.metrics);
     this.#deadlines = deadlinesOf(options);
     const ttl = policy.now.config.limits.approvalMs;
@@ -124,7 +128,7 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
         { logins: this.logins, schemas, lists: options.servers.lists },
         options.uses,
       ),
-      services: this.#services(),
+      services: this,
       redactor: options.redactor,
       mayRunUnrecorded: (call) => this.#mayRunUnrecorded(call),
       errorFor: (call, error) => errorForIdentity(options, call, error),
@@ -188,25 +192,15 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
     this.#records[Symbol.dispose]();
   }
 
-  #services(): CallServices {
-    const { redactor } = this.#options;
-    return {
-      isCurrent: (version) => this.#isCurrent(version),
-      loadDefinition: (call) => this.#loadDefinition(call),
-      withSampling: (call, client) => this.#withSampling(call, client),
-      redactor,
-    };
-  }
-
   /** Returns whether a decision of this version is current; the directory changes with the policy. */
-  #isCurrent(version: number): boolean {
+  isCurrent(version: number): boolean {
     const { policy } = this.#options;
     // guard: second-judge
     return policy.now.version === version && policy.isCurrent();
   }
 
   /** Adds the provider that answers sampling requests of servers, if the user configured one. */
-  #withSampling(call: CallContext, client: CallClient): CallClient {
+  withSampling(call: CallContext, client: CallClient): CallClient {
     // The client itself answers a request that a server sends during a call.
     const isDirect = call.via === "server" || this.#config().sampling === undefined;
     return isDirect ? client : samplingClient(call, client, this.#sampler);
@@ -219,7 +213,8 @@ export class CallPath implements RunJournal, SamplingPath, PreflightPath, AsyncD
     return this.#sampling;
   };
 
-  #loadDefinition(call: CallContext): Maybe<ToolDefinition> {
+  /** Loads the definition of the tool of a call, which may start its server. */
+  loadDefinition(call: CallContext): Maybe<ToolDefinition> {
     const { servers } = this.#options;
     const definition = call.server.definitionFor(call);
     return definition instanceof Promise
