@@ -160,8 +160,8 @@ Deno.test("no method of a class is taken from its object without being bound", a
 });
 
 Deno.test("no object is passed where a method of its class is expected as a function", async () => {
-  const found = placesIn(await projectProgram(), isPassedForFunctions);
-  assert.deepEqual(found.map((place) => relative(repoFile(""), place)), []);
+  const places = placesIn(await projectProgram(), isPassedForFunctions);
+  assert.deepEqual(places.map((place) => relative(repoFile(""), place)), []);
 });
 
 Deno.test("a method that is taken from its object is found, and one that stays there is not", async () => {
@@ -209,9 +209,9 @@ Deno.test("an object that is passed for its functions is found, and one for its 
       "functions({ open: () => box.open() });",
     ];
     await Deno.writeTextFile(file, lines.join("\n"));
-    const found = placesIn(ts.createProgram([file], OPTIONS), isPassedForFunctions)
+    const places = placesIn(ts.createProgram([file], OPTIONS), isPassedForFunctions)
       .map((place) => place.slice(file.length + 1));
-    assert.deepEqual(found, ["6: box"]);
+    assert.deepEqual(places, ["6: box"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
