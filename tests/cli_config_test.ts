@@ -33,7 +33,10 @@ Deno.test("pml config on a terminal writes a preset and an intent only after the
     typed: [['Type "write"', "write"]],
   });
   assert.equal(written.code, 0, written.stdout);
-  assert.match(written.stdout, /costs [\d,]+ tokens now and [\d,]+ after this \(estimated\)/);
+  assert.match(
+    written.stdout,
+    /now: 6 tools, [\d,]+ tokens.* 30 tools, [\d,]+ tokens \(estimated\)/,
+  );
   const text = await Deno.readTextFile(`${ws.home}/config.yaml`);
   assert.ok(text.startsWith(YAML) && text.endsWith("  tools_exposure: full_proxy\n"), text);
   const intent = await runPmlOnTerminal(ws, ["config", "intent", "TypeScript", "and SQL"], {

@@ -304,7 +304,11 @@ Deno.test("a client of a window that reads late gets all messages; too many end 
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = { version: 1, permissions: { allow: ["big:*"] }, mcpServers: { big: server } };
   const files = { "tiny.js": tinyServer("'x'.repeat(1_000_000)") };
-  await using ws = await makeAttackWorkspace({ pml, files, limits: { queued_bytes: 4_000_000 } });
+  await using ws = await makeAttackWorkspace({
+    pml,
+    files,
+    limits: { queued_bytes: 4_000_000, inline_bytes: 0 },
+  });
   await using served = await servePml(ws, [], OWN_PROCESS);
   let held: PromiseWithResolvers<void> | undefined;
   await using here = await windowOf(ws, { ...OWN_PROCESS, reads: () => held?.promise });
@@ -396,7 +400,7 @@ Deno.test("a long answer with any id is delivered once", async () => {
   const mcpServers = { big: server, fails: { ...server, args: ["run", "-A", "fails.js"] } };
   const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
   const files = { "tiny.js": tinyServer("'x'.repeat(100_000)"), "fails.js": FAILS };
-  await using ws = await makeAttackWorkspace({ pml, files });
+  await using ws = await makeAttackWorkspace({ pml, files, limits: { inline_bytes: 0 } });
   await using served = await servePml(ws, [], OWN_PROCESS);
   await using here = new RawStdio(ws);
   // After this notification the SDK handles all messages.
