@@ -56,6 +56,8 @@ const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdow
  * describe longer calls.
  */
 const MOST = 100;
+/** The maximum length of a step in which words next to a value are looked for, in characters. */
+const NEAR_MAX = 1_000;
 const NONE: JsonObject = {};
 
 /** The members of an output by plain name and type; the first wins. */
@@ -197,8 +199,12 @@ function numberFor(name: string, argument: WantedArgument): Json | undefined {
   const type = typeText(schema);
   const at = literals.findIndex(({ kind }) => kind === "number");
   const { value = "" } = literals[at] ?? {};
-  if (at < 0 || type !== "number" && type !== "integer") return undefined;
-  const near = new RegExp(`([\\p{L}]+)\\s+${escaped(value)}(?:\\s+([\\p{L}]+))?`, "iu").exec(text);
+  if (at < 0 || type !== "number" && type !== "integer" || !isSentence(text)) return undefined;
+  // It begins only at the beginning of a word: long words would take quadratic time.
+  const near = new RegExp(
+    `(?<!\\p{L})(\\p{L}+)\\s+${escaped(value)}(?:\\s+(\\p{L}+))?`,
+    "iu",
+  ).exec(text);
   const [, before = "", after = ""] = near ?? [];
   const own = new Set(termsOf(`${name} ${descriptionOf(schema)}`));
   const isCount = /^(?:max_?(?:count|results|items)|limit|count|top_?k|num(?:ber)?_?\w*)$/i.test(
@@ -223,7 +229,7 @@ function nearWord(
   name: string,
   { schema, text, tool }: WantedArgument & { readonly tool: ToolDefinition },
 ): string | undefined {
-  const isLong = name.length > 64;
+  const isLong = name.length > 64 || !isSentence(text);
   if (isLong || typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
   const isPath = NAMES.path.test(name);
   const nouns = isPath
@@ -255,6 +261,12 @@ function nearWord(
     if (terms.length > 0 && !terms.some((term) => ownTerms.has(term))) return word;
   }
   return undefined;
+}
+
+/** Returns whether a step is short enough to look for the words next to a value. */
+function isSentence(text: string): boolean {
+  // guard: intent-words
+  return text.length <= NEAR_MAX;
 }
 
 /** Returns the beginning of an argument's description. */

@@ -4,9 +4,12 @@
  * @module
  */
 
+import { type JsonObject, objectOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import type { SearchHit } from "../search/search.ts";
 import { runsOf, stem, termsOf } from "../search/terms.ts";
+import type { IntentStep } from "./_steps.ts";
 
 /** How well a tool matches the main word of a step. */
 export type MainWordFit = "name" | "description" | "none";
@@ -49,20 +52,40 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   update: ["edit"],
 };
 /** Words after which a step means something that its arguments cannot express. */
-const LIMITING = /\b(?:not|never|without|except|but|unless|don't|do not|leave out|instead of)\b/i;
+const LIMITING =
+  /\b(?:not|never|without|except|but|unless|don't|do not|leave out|instead of|if|only|avoid|stop|skip|besides|other than|apart from|exclud(?:e|es|ing)|every|each)\b/i;
+/** Words between the values of a step, and nouns of values that tools name in many ways. */
+const LINKS = new Set(
+  "with by as into than and or called named using file files folder directory text word content contents"
+    .split(" "),
+);
+/** A word before a value that is not the last one, and one before a value that is not the first. */
+const BEFORE = { notLast: /\b(?:to|into|in|as|with|by)$/i, notFirst: /\b(?:from|of|in)$/i };
 
 /** The part of a description that is compared, in characters. */
 const LOOKED_AT = 2_000;
+/** The maximum number of arguments whose names are compared. */
+const ARGUMENTS_MAX = 100;
 
 interface ToolWords {
   readonly name: ReadonlySet<string>;
   readonly description: ReadonlySet<string>;
+  /** The words of the name, of the first sentence of the description, and of the arguments. */
+  readonly beginning: ReadonlySet<string>;
 }
 
-const wordsOf = memoized((tool: ToolDefinition): ToolWords => ({
-  name: new Set(runsOf(tool.name.replace(/_|(?<=[a-z0-9])(?=[A-Z])/g, " ")).map(lower)),
-  description: new Set(runsOf((tool.description ?? "").slice(0, LOOKED_AT)).map(lower)),
-}));
+const wordsOf = memoized((tool: ToolDefinition): ToolWords => {
+  const name = wordsIn(tool.name);
+  const description = (tool.description ?? "").slice(0, LOOKED_AT);
+  const names = Object.keys(objectOf(tool.inputSchema.properties)).slice(0, ARGUMENTS_MAX);
+  const [first = ""] = description.split(/[.\n]/, 1);
+  const own = [...name, ...runsOf(first).map(lower), ...names.flatMap(wordsIn)];
+  return {
+    name: new Set(name),
+    description: new Set(runsOf(description).map(lower)),
+    beginning: new Set(own),
+  };
+});
 
 /** Returns the main word of a step, in lower case; undefined if it has none. */
 export function mainWord(text: string): string | undefined {
@@ -89,12 +112,55 @@ export function isLimited(text: string): boolean {
   return LIMITING.test(text);
 }
 
+/**
+ * Returns whether a tool that may change something has all words of a step that are not its values:
+ * "write "x" to a.txt twice" says more than a call can.
+ */
+export function isExplained(
+  { text, literals }: IntentStep,
+  { tool, server }: Pick<SearchHit, "tool" | "server">,
+  args: JsonObject,
+): boolean {
+  if (tool.annotations?.readOnlyHint === true) return true;
+  const words = Object.values(args).filter((value) => typeof value === "string");
+  const values = [...literals.map(({ value }) => value), ...words].map(lower);
+  const rest = values.reduce((all, value) => all.replace(value, () => " "), lower(text));
+  const { name, beginning } = wordsOf(tool);
+  const ofServer = new Set(wordsIn(server.name));
+  // guard: intent-explained
+  return runsOf(rest).every((word) =>
+    FILLERS.has(word) || LINKS.has(word) || isIn(word, beginning) || isIn(word, ofServer) ||
+    (SYNONYMS[word] ?? []).some((each) => isIn(each, name))
+  );
+}
+
+/** Returns whether values of one kind are in another order than calls have: "move to b from a". */
+export function isReversed({ text, literals }: IntentStep): boolean {
+  let rest = text;
+  const befores = literals.map(({ kind, value }) => {
+    const at = rest.indexOf(value);
+    const before = rest.slice(0, Math.max(at, 0)).replace(/["“`'\s]+$/, "");
+    rest = rest.slice(at + value.length);
+    return { kind, before };
+  });
+  return befores.some(({ kind, before }, at) => {
+    const isSame = (one: { readonly kind: string }) => one.kind === kind;
+    return befores.slice(at + 1).some(isSame) && BEFORE.notLast.test(before) ||
+      befores.slice(0, at).some(isSame) && BEFORE.notFirst.test(before);
+  });
+}
+
 /** A participle such as "unstaged" does not match its verb: it names a state. */
 function isIn(word: string, words: ReadonlySet<string>): boolean {
   if (words.has(word) || words.has(`${word}s`) || words.has(`${word}es`)) return true;
   if (word.endsWith("s") && words.has(word.slice(0, -1))) return true;
   const root = stem(word);
   return [...words].some((each) => !each.endsWith("ed") && stem(each) === root);
+}
+
+/** Returns the words of a name such as `read_file` or `readFile`. */
+function wordsIn(name: string): readonly string[] {
+  return runsOf(name.replace(/_|(?<=[a-z0-9])(?=[A-Z])/g, " ")).map(lower);
 }
 
 function lower(text: string): string {

@@ -264,7 +264,7 @@ Deno.test("planOf() takes little time for hostile tools and intents", async () =
   const long = "branch_folder ".repeat(2_000);
   const args = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [
     at % 3 === 0 ? `${"branch_name_".repeat(500)}${at}` : `query_path_${at}${at % 2 ? "?" : ""}`,
-    { type: at % 4 === 0 ? "number" : "string", description: long },
+    { type: at % 4 === 1 ? "number" : "string", description: long },
   ]));
   const tools = Array.from({ length: 8 }, (_, at) => tool(`read_${at}`, `Read. ${long}`, { args }));
   const intents = [
@@ -275,6 +275,7 @@ Deno.test("planOf() takes little time for hostile tools and intents", async () =
     `read ${"a/b ".repeat(8_000)}`,
     `read ${"*.a ".repeat(8_000)}`,
     `read ${"0a".repeat(16_000)}`,
+    `read ${"a".repeat(32_000)}- 5`,
   ];
   for (const intent of intents) {
     await assertQuick(2_000, () => intentPlan(intent, toolsOf({ own: tools })));
@@ -307,6 +308,36 @@ Deno.test("planOf() limits words, steps and time", async () => {
   for (const text of hard) {
     await assertQuick(500, () => intentSteps(`read ${text}`));
   }
+});
+
+Deno.test("planOf() is not sure of a change that the sentence describes in more words", async () => {
+  const tools = [
+    ...FILES,
+    tool("move_file", "Move or rename a file", { args: { source: TEXT, destination: TEXT } }),
+  ];
+  const sure = async (intent: string) => {
+    const { confidence, open } = await intentPlan(intent, toolsOf({ fs: tools }));
+    return confidence > 0.8 && open.length === 0;
+  };
+  const plain = ['write "x" to a.txt', "move a.txt to b.txt", "rename the file a.txt to b.txt"];
+  for (const intent of plain) assert.ok(await sure(intent), intent);
+  const more = [
+    'write "x" at the end of a.txt',
+    'write "x" twice to a.txt',
+    'write "x" in upper case to a.txt',
+    'write "x" to a.txt once the tests pass',
+    'write "x" to a.txt if it is empty',
+    'write the translation of "x" to a.txt',
+    "move a copy of a.txt to b.txt",
+    "move every file from src/a to src/b",
+  ];
+  for (const intent of more) assert.ok(!await sure(intent), intent);
+  const reversed = [
+    "move b.txt from a.txt",
+    "move to src/b.txt src/a.txt",
+    "rename to b.txt a.txt",
+  ];
+  for (const intent of reversed) assert.ok(!await sure(intent), intent);
 });
 
 async function oneOf(intent: string, tools: readonly ToolDefinition[]) {
