@@ -9,7 +9,7 @@ import { argumentShape } from "../audit/shape.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
 import { durationText } from "../core/amounts.ts";
 import type { Call } from "../protocol/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import type { Selector } from "../servers/module/select_child.ts";
 import { pageOf, pageRequestOf, RESULTS, shapeLine } from "./_page.ts";
@@ -160,13 +160,15 @@ export class KeptResults {
     try {
       return textOf(await this.select(output, { select, signal }));
     } catch (error) {
-      if (!(error instanceof PmlError) || error.code !== "BAD_ARGUMENTS") throw error;
+      if (signal.aborted) throw error;
+      const { code, message } = asPmlError(error);
       const uri = this.#put(output, actor, call);
+      // guard: selected-once
       const hint = uri === undefined
         ? "The tool ran. Call it again with another `select` if it only reads"
         : `The tool ran. Do not call it again: select from its result with ` +
           `call {"tool":"${uri}","select":…}`;
-      throw new PmlError(error.code, error.message, { hint });
+      throw new PmlError(code, message, { hint, cause: error });
     }
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Cancellation } from "../core/cancellation.ts";
+import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import { limitsOf } from "../config/limits.ts";
 import type { Json, JsonObject } from "../core/json.ts";
@@ -14,8 +15,10 @@ function scene() {
   const policy = { config: { limits: { ...limitsOf({}), keptBytes: 200_000 } } };
   const selector = {
     assertValid: () => Promise.resolve(),
-    select: (_: Json, expression: string) =>
-      Promise.resolve(expression === "no" ? null : expression),
+    select: async (_: Json, expression: string) => {
+      if (expression === "busy") throw new PmlError("OVERLOADED", "busy");
+      return await Promise.resolve(expression === "no" ? null : expression);
+    },
   };
   const events: JsonObject[] = [];
   const journal = { record: (event: string, of: object) => void events.push({ event, ...of }) };
@@ -50,6 +53,19 @@ Deno.test("a kept result cannot be read after a rule denies its call", async () 
   for (const more of all) {
     await assert.rejects(read(more), { code: "PERMISSION_DENIED" });
   }
+});
+
+Deno.test("a result whose selection fails is kept, so that its tool need not run again", async () => {
+  const { results } = scene();
+  const cancellation = new Cancellation();
+  const call = { id: toolId("a", "b"), arguments: {}, callId: "1", actor: "local", cancellation };
+  const error = await results.selectFrom({ a: 1 }, { select: "busy", call }).catch((error) =>
+    error
+  );
+  assert.equal(error.code, "OVERLOADED");
+  const [uri = ""] = /pml:[^"]+/.exec(error.hint) ?? [];
+  const { text } = await results.read({ uri, actor: "local", signal });
+  assert.equal(text, '{"value":{"a":1},"total":1}');
 });
 
 Deno.test("the answer for a large result has at most 2,000 bytes, whatever the result is", async () => {
