@@ -71,6 +71,20 @@ Deno.test("pml add of a module approves no other code of the workspace file", as
   assertError(await runPml(ws, ["call", "other:one"]), { code: "APPROVAL_STALE", exit: 1 });
 });
 
+Deno.test("pml add of a module gives it no grants that the workspace file has for its name", async () => {
+  await using ws = await makeWorkspace({
+    files: { "weather.ts": WEATHER },
+    pml: { grants: { weather: { net: ["api.example.com"] } } },
+  });
+  const added = await runPmlOnTerminal(ws, ["add", "./weather.ts"], {
+    typed: [["Grant it all of that?", "n"], TRUST, ACCEPT],
+  });
+  assert.equal(added.code, 0, added.stdout);
+  assert.match(added.stdout, /asks for net api\.example\.com: not granted/);
+  const { grants = {} } = JSON.parse(await Deno.readTextFile(ws.file(".pml.json")));
+  assert.deepEqual(grants, {});
+});
+
 Deno.test("pml add of a module asks for trust in a workspace file first, and keeps the file after a no", async () => {
   const pml = '{ "version": 1, "permissions": { "allow": ["git:log"] } }\n';
   await using ws = await makeWorkspace({

@@ -81,14 +81,24 @@ export async function addModule(
   const { permissions } = module.report;
   const beyond = permissionsBeyond(permissions, app.config().workspace);
   const grants = json ? undefined : await grantsFor(at, { name, beyond, permissions });
+  // The workspace file may grant something to this name already.
+  const before = app.config().grants[name];
+  const isLeft = before !== undefined && present === undefined;
+  // guard: added-grants
+  const more = grants !== undefined || isLeft
+    ? [{ at: ["grants", name], entry: grants } as const]
+    : [];
   const edit = await DefinitionEdit.of(at, {
     ...{ name, section: "private_mcps", entry, workspace: true, present },
-    more: grants === undefined ? [] : [{ at: ["grants", name], entry: grants }],
+    more,
   });
   const { path: into, diff, shown } = edit.change;
   if (json) return { value: { name, path: into, definition: entry, asks: beyond, diff } };
   needPerson(cannot);
-  const facts = factsOf(module, { name, path, grants, workspace: app.config().workspace });
+  const facts = factsOf(module, {
+    ...{ name, path, workspace: app.config().workspace },
+    grants: grants ?? (isLeft ? undefined : before),
+  });
   tell([shown, ...edit.facts, ...facts].join("\n"));
   // As for the whole file: trust needs a word.
   const does = `${edit.does} ${name} and trust exactly this code`;
