@@ -10,12 +10,14 @@ import type { CommandContext } from "./_command_context.ts";
 import { rulesChange } from "./_rules.ts";
 import { askKey } from "./_terminal.ts";
 
-/** The programs that do the same as a built-in server. */
-const PROGRAMS: Readonly<Record<string, RegExp>> = {
-  filesystem: /@modelcontextprotocol\/server-filesystem\b|\bmcp-server-filesystem\b/,
-  git: /\bmcp-server-git\b/,
-  sqlite: /\bmcp-server-sqlite\b/,
+/** The programs and packages that do the same as a built-in server. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  filesystem: ["@modelcontextprotocol/server-filesystem", "mcp-server-filesystem"],
+  git: ["mcp-server-git"],
+  sqlite: ["mcp-server-sqlite"],
 };
+/** The folder of a program, and the version or the extension at the end. */
+const AROUND = /^(?:\/|[A-Za-z]:\\|\.{1,2}[\\/]|~\/).*[\\/]|(?:[@=]=?[\w.^~-]+|\.exe)$/g;
 
 /** The servers to import, and the built-in ones to leave out. */
 export interface DoubleChoice {
@@ -29,8 +31,9 @@ export function doubleOf({ definition }: Pick<ImportableServer, "definition">): 
     readonly command?: string;
     readonly args?: readonly string[];
   };
-  const line = [command, ...args].join(" ");
-  return Object.keys(PROGRAMS).find((name) => PROGRAMS[name]?.test(line));
+  // Another package whose name contains one of these does something else.
+  const words = [command, ...args].map((word) => word.replace(AROUND, ""));
+  return Object.keys(PROGRAMS).find((name) => PROGRAMS[name]?.some((one) => words.includes(one)));
 }
 
 /** Asks for each double which one to leave out. Returns undefined if the user stops. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { assertQuick } from "../../tests/kit/wait.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { exampleArguments } from "./_tool_page.ts";
 
@@ -61,4 +62,13 @@ Deno.test("exampleArguments() returns no arguments for a schema without any, and
   deep.properties = { next: deep };
   const inputSchema = deep as ToolDefinition["inputSchema"];
   assert.ok(JSON.stringify(exampleArguments({ name: "t", inputSchema }, NONE)).length < 200);
+});
+
+Deno.test("exampleArguments() takes little time if a schema requires one name many times", async () => {
+  let schema: Record<string, unknown> = { type: "string" };
+  for (let depth = 0; depth < 4; depth++) {
+    schema = { type: "object", properties: { a: schema }, required: Array(40).fill("a") };
+  }
+  const inputSchema = schema as ToolDefinition["inputSchema"];
+  await assertQuick(200, () => exampleArguments({ name: "t", inputSchema }, NONE));
 });

@@ -131,7 +131,8 @@ function exampleValue(
   switch (type ?? (isObject(schema.properties) ? "object" : "string")) {
     case "object": {
       const properties = objectOf(schema.properties);
-      const names = listOf(schema.required).map(textOf);
+      // Equal names, at each depth, would take exponential time.
+      const names = [...new Set(listOf(schema.required).map(textOf))];
       return Object.fromEntries(names.map((name) => [name, next(name, properties[name])]));
     }
     case "array":
