@@ -9,6 +9,7 @@ import { basename, dirname, extname, relative } from "node:path";
 import type { Authors } from "../authoring/authors.ts";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { serverText } from "../config/shown.ts";
+import type { YamlSetting } from "../config/yaml_text.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, textOf, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
@@ -84,10 +85,9 @@ export async function addModule(
   // The workspace file may grant something to this name already.
   const before = app.config().grants[name];
   const isLeft = before !== undefined && present === undefined;
+  const more: YamlSetting[] = [];
   // guard: added-grants
-  const more = grants !== undefined || isLeft
-    ? [{ at: ["grants", name], entry: grants } as const]
-    : [];
+  if (grants !== undefined || isLeft) more.push({ at: ["grants", name], entry: grants });
   const edit = await DefinitionEdit.of(at, {
     ...{ name, section: "private_mcps", entry, workspace: true, present },
     more,

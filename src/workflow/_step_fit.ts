@@ -56,9 +56,17 @@ const LIMITING =
   /\b(?:not|never|without|except|but|unless|don't|do not|leave out|instead of|if|only|avoid|stop|skip|besides|other than|apart from|exclud(?:e|es|ing)|every|each)\b/i;
 /** Words between the values of a step, and nouns of values that tools name in many ways. */
 const LINKS = new Set(
-  "with by as into than and or called named using file files folder directory text word content contents"
+  "with by as into than and or called named using file files folder directory text word"
     .split(" "),
 );
+/** Words of names of arguments, and the words before a value that contradict them. */
+const OPPOSED = [
+  {
+    names: ["to", "recipient", "recipients", "destination", "target"],
+    before: /\b(?:from|of|by)$/i,
+  },
+  { names: ["from", "sender", "source", "origin"], before: /\b(?:to|into|for)$/i },
+];
 /** A word before a value that is not the last one, and one before a value that is not the first. */
 const BEFORE = { notLast: /\b(?:to|into|in|as|with|by)$/i, notFirst: /\b(?:from|of|in)$/i };
 
@@ -134,20 +142,32 @@ export function isExplained(
   );
 }
 
-/** Returns whether values of one kind are in another order than calls have: "move to b from a". */
-export function isReversed({ text, literals }: IntentStep): boolean {
+/**
+ * Returns whether the word before a value contradicts its place: values of one kind in another order
+ * than calls have ("move to b from a"), or an argument with the opposite meaning.
+ */
+export function isMisplaced({ text, literals }: IntentStep, args: JsonObject): boolean {
   let rest = text;
-  const befores = literals.map(({ kind, value }) => {
-    const at = rest.indexOf(value);
-    const before = rest.slice(0, Math.max(at, 0)).replace(/["“`'\s]+$/, "");
+  const all = literals.map(({ kind, value }) => {
+    const at = Math.max(rest.indexOf(value), 0);
+    const before = rest.slice(0, at).replace(/["“`'\s]+$/, "");
     rest = rest.slice(at + value.length);
-    return { kind, before };
+    return { kind, value, before };
   });
-  return befores.some(({ kind, before }, at) => {
+  // guard: intent-misplaced
+  return all.some(({ kind, value, before }, at) => {
     const isSame = (one: { readonly kind: string }) => one.kind === kind;
-    return befores.slice(at + 1).some(isSame) && BEFORE.notLast.test(before) ||
-      befores.slice(0, at).some(isSame) && BEFORE.notFirst.test(before);
+    return all.slice(at + 1).some(isSame) && BEFORE.notLast.test(before) ||
+      all.slice(0, at).some(isSame) && BEFORE.notFirst.test(before) ||
+      isOpposed(Object.keys(args).filter((name) => args[name] === value), before);
   });
+}
+
+function isOpposed(names: readonly string[], before: string): boolean {
+  const words = names.flatMap(wordsIn);
+  return OPPOSED.some((one) =>
+    one.before.test(before) && one.names.some((name) => words.includes(name))
+  );
 }
 
 /** A participle such as "unstaged" does not match its verb: it names a state. */

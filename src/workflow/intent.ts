@@ -12,7 +12,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
 import { type Filled, type OpenArgument, referenceFor, withLiterals } from "./_filling.ts";
-import { fitOf, isExplained, isLimited, isReversed, mainWord, otherWords } from "./_step_fit.ts";
+import { fitOf, isExplained, isLimited, isMisplaced, mainWord, otherWords } from "./_step_fit.ts";
 import { type IntentStep, intentSteps } from "./_steps.ts";
 
 /** The sources of information about tools for a plan. */
@@ -132,7 +132,7 @@ async function draftOf(
   if (isChance && !isOffered) return undefined;
   const isNamedElsewhere = main !== "name" && ranked.some((one) => one.main === "name");
   const isPartial = isOther || isNamedElsewhere || fit.unused > 0 || isLimited(step.text) ||
-    isReversed(step) || !isExplained(step, best.hit, fit.arguments);
+    isMisplaced(step, fit.arguments) || !isExplained(step, best.hit, fit.arguments);
   const others = ranked.filter((one) => one !== best);
   tools.found?.(step.query, ranked.map(({ hit }) => hit.id));
   const rival = others.find(({ hit }) => hit.server.name !== best.hit.server.name);

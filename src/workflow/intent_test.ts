@@ -340,6 +340,19 @@ Deno.test("planOf() is not sure of a change that the sentence describes in more 
   for (const intent of reversed) assert.ok(!await sure(intent), intent);
 });
 
+Deno.test("planOf() is not sure if the word before a value contradicts its argument", async () => {
+  const tools = [
+    tool("forward", "Forward the last email to an address", { args: { to: TEXT } }),
+    tool("delete_emails", "Delete emails of a sender", { args: { from: TEXT } }),
+  ];
+  const sure = async (intent: string) =>
+    (await intentPlan(intent, toolsOf({ mail: tools }))).confidence > 0.8;
+  assert.ok(await sure("forward the last email to ann@example.com"));
+  assert.ok(!await sure("forward the last email from ann@example.com"));
+  assert.ok(await sure("delete emails from ann@example.com"));
+  assert.ok(!await sure("delete emails to ann@example.com"));
+});
+
 async function oneOf(intent: string, tools: readonly ToolDefinition[]) {
   const plan = await intentPlan(intent, toolsOf({ own: tools }));
   return { args: plan.plan.tasks[0]?.arguments, plan };

@@ -163,7 +163,6 @@ export class KeptResults {
       if (signal.aborted) throw error;
       const { code, message } = asPmlError(error);
       const uri = this.#put(output, actor, call);
-      // guard: selected-once
       const hint = uri === undefined
         ? "The tool ran. Call it again with another `select` if it only reads"
         : `The tool ran. Do not call it again: select from its result with ` +
