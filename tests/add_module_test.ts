@@ -71,7 +71,7 @@ Deno.test("pml add of a module approves no other code of the workspace file", as
   assertError(await runPml(ws, ["call", "other:one"]), { code: "APPROVAL_STALE", exit: 1 });
 });
 
-Deno.test("pml add of a module gives it no grants that the workspace file has for its name", async () => {
+Deno.test("pml add of a module drops the grants that the workspace file has for its name", async () => {
   await using ws = await makeWorkspace({
     files: { "weather.ts": WEATHER },
     pml: { grants: { weather: { net: ["api.example.com"] } } },
