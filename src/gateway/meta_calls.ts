@@ -432,11 +432,20 @@ export class MetaCalls {
     const id = this.#knownId(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#host.servers);
     const args = one.arguments ?? {};
-    const tool = this.#host.catalog.get(id)?.tool;
-    const why = tool && wrongNames(tool.inputSchema, args);
-    if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
+    const why = this.#wrongNames(id, args);
+    if (why !== undefined) return why;
     const scope = { ...request.scope, answer: undefined };
     return this.#caller.callOf(id, { ...request, arguments: args, via: "batch", scope });
+  }
+
+  /** Returns the error for arguments with wrong names, which shows the parameters of the tool. */
+  #wrongNames(id: ToolId, args: JsonObject): PmlError | undefined {
+    // guard: batch-denied
+    if (this.#judge(id).kind === "deny") return undefined;
+    const tool = this.#host.catalog.get(id)?.tool;
+    const why = tool && wrongNames(tool.inputSchema, args);
+    if (tool === undefined || why === undefined) return undefined;
+    return badArguments(id, tool, why);
   }
 
   /** Returns whether a tool has another definition now, which is not approved. */

@@ -196,6 +196,20 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
   assert.deepEqual(paths, ["a"]);
 });
 
+Deno.test("batch shows no parameters of a tool that is denied", async () => {
+  const inputSchema = { required: ["secret"], properties: { secret: {} } };
+  const list = () => Promise.resolve([{ ...TOOL, name: "read", inputSchema }]);
+  const calls = [{ tool: "files:read", arguments: { other: 1 } }];
+  const ids: ToolId[] = [];
+  const text = await answered([{ name: "files", list }], ["batch", { calls }], {
+    isDenied: () => true,
+    called: ({ id }) => void ids.push(id),
+  });
+  assert.doesNotMatch(text, /secret/);
+  // The pipeline refuses it, and writes that to the journal.
+  assert.deepEqual(ids, ["files:read"]);
+});
+
 Deno.test("search shows the instructions of the servers in full once to each connection", async () => {
   const catalog = new Catalog();
   using servers = new Servers({ catalog, waitMs: () => 1_000, onChange: () => {} });
