@@ -59,6 +59,11 @@ const LINKS = new Set(
   "with by as into than and or called named using file files folder directory text word"
     .split(" "),
 );
+/** The words of a request around its action. Questions, such as "how do I …", have others. */
+const POLITE = new Set(
+  ("please can could you me us we i the a an to now just then also first next finally want need " +
+    "would like lets this that in on at of for from my our your").split(" "),
+);
 /** Words of names of arguments, and the words before a value that contradict them. */
 const OPPOSED = [
   {
@@ -137,7 +142,7 @@ export function isExplained(
   const ofServer = new Set(wordsIn(server.name));
   // guard: intent-explained
   return runsOf(rest).every((word) =>
-    FILLERS.has(word) || LINKS.has(word) || isIn(word, beginning) || isIn(word, ofServer) ||
+    POLITE.has(word) || LINKS.has(word) || isIn(word, beginning) || isIn(word, ofServer) ||
     (SYNONYMS[word] ?? []).some((each) => isIn(each, name))
   );
 }

@@ -103,7 +103,10 @@ export async function intentPlan(intent: string, tools: IntentTools): Promise<In
   const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
   const tasks = drafts.filter((draft) => draft !== undefined);
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
-  return { ...planned(inOrder(tasks, tools), tools, unmet), hits: whole.hits };
+  const made = planned(inOrder(tasks, tools), tools, unmet);
+  // Parts such as "if so" are no steps.
+  const confidence = isLimited(intent) ? Math.min(made.confidence, PARTIAL) : made.confidence;
+  return { ...made, confidence, hits: whole.hits };
 }
 
 async function draftOf(

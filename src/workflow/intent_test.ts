@@ -330,6 +330,11 @@ Deno.test("planOf() is not sure of a change that the sentence describes in more 
     'write the translation of "x" to a.txt',
     "move a copy of a.txt to b.txt",
     "move every file from src/a to src/b",
+    "how do I move a.txt to b.txt",
+    "if so, move a.txt to b.txt",
+    "did you move a.txt to b.txt",
+    'show me how to write "x" to a.txt',
+    "tell me when to move a.txt to b.txt",
   ];
   for (const intent of more) assert.ok(!await sure(intent), intent);
   const reversed = [
