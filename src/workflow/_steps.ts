@@ -21,7 +21,8 @@ export interface IntentStep {
   readonly literals: readonly Literal[];
 }
 
-const MOST_STEPS = 12;
+/** The maximum number of steps: a plan has 12 tasks, and a few more show that steps are left out. */
+const STEPS_MAX = 20;
 /** The maximum length of a query for one step. */
 const QUERY_MAX = 2_000;
 /** The kinds of literals. Later patterns do not match text that an earlier one matched. */
@@ -109,7 +110,7 @@ export function intentSteps(intent: string): readonly IntentStep[] {
     if (isMore && before !== undefined) steps.push({ ...step, query: before.query });
     else if (termsOf(step.query).length > 0) steps.push(step);
   }
-  return steps.slice(0, MOST_STEPS);
+  return steps.slice(0, STEPS_MAX);
 }
 
 /**

@@ -54,6 +54,8 @@ export interface IntentPlan {
 }
 
 const LONGEST = 32_768;
+/** The maximum number of tasks of a plan. Further steps are unmet, so such a plan does not run. */
+const TASKS_MAX = 12;
 /** The maximum number of tools that are ranked for one step. */
 const LOOKED_AT = 8;
 /** The weight of the whole intent, the literals and the open arguments; a step's words have 1. */
@@ -97,12 +99,13 @@ export async function intentPlan(intent: string, tools: IntentTools): Promise<In
       },
     );
   }
-  const steps = intentSteps(intent);
+  const all = intentSteps(intent);
+  const steps = all.slice(0, TASKS_MAX);
   const whole = await tools.search(steps.map(({ query }) => query).join(", "));
   const context = new Map(whole.hits.map(({ id, score }) => [id, score]));
   const drafts = await Promise.all(steps.map((step) => draftOf(step, tools, context)));
   const tasks = drafts.filter((draft) => draft !== undefined);
-  const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
+  const unmet = all.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
   const made = planned(inOrder(tasks, tools), tools, unmet);
   // Parts such as "if so" are no steps.
   const confidence = isLimited(intent) ? Math.min(made.confidence, PARTIAL) : made.confidence;

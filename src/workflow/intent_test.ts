@@ -290,6 +290,7 @@ Deno.test("planOf() limits words, steps and time", async () => {
   });
   const plan = await intentPlan("read a.txt, ".repeat(500), options);
   assert.equal(plan.plan.tasks.length, 12);
+  assert.ok(plan.unmet.length > 0 && plan.confidence <= 0.5);
   const hard = [
     '"'.repeat(32_000),
     "a.".repeat(16_000),
