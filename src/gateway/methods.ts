@@ -37,7 +37,7 @@ export interface GatewayParts {
 type MethodHandler = (request: ClientRequest, parts: GatewayParts) => Promise<JsonObject>;
 
 /** The handlers by method. `protocol/revisions.ts` has the revisions of each method. */
-const HANDLERS: ReadonlyMap<string, MethodHandler> = new Map<string, MethodHandler>([
+const LIST_HANDLERS: ReadonlyMap<string, MethodHandler> = new Map<string, MethodHandler>([
   ["tools/list", listTools],
   ["resources/list", listOf("resources")],
   ["resources/templates/list", listOf("resourceTemplates")],
@@ -52,7 +52,7 @@ const TTL_MS = 5_000;
 /** Serves a request by the handler of its method. */
 export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
   const { method } = request.context;
-  const handler = HANDLERS.get(method);
+  const handler = LIST_HANDLERS.get(method);
   if (handler === undefined) return serveOther(request, parts);
   const serving = handler(request, parts);
   return method.endsWith("/list") ? serving.finally(() => parts.host.onList()) : serving;

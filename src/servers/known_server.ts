@@ -36,7 +36,8 @@ export interface Approval extends Pick<Server, "identity" | "unapproved" | "appr
 }
 
 /**
- * Finds a tool in the lists of its server. Throws UNKNOWN_TOOL, or the error of reading the lists.
+ * Finds a tool in the lists of its server: `Servers.definition`. Throws UNKNOWN_TOOL, or the error of
+ * reading the lists.
  */
 export type FindTool = (id: ToolId) => Maybe<ToolDefinition>;
 

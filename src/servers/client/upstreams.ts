@@ -278,6 +278,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     const checked = resultOf(result, name, { method, uri, isStateless, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
+    // `RpcPeer` noted the members of the message around the result.
     const others = besideResult(result, this.host);
     return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
   }
