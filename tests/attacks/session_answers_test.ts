@@ -17,7 +17,7 @@ import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { codeOf, endWell, journalOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
-import { makeAttackWorkspace, makeScene } from "./stage.ts";
+import { makeAttackWorkspace, makeScene, SLOW } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
 const READS = { version: 1, permissions: { allow: ["filesystem:read_file"] } } as const;
@@ -73,6 +73,31 @@ for (const era of ERAS) {
       "one",
       "two",
     ]);
+  });
+
+  Deno.test(`an answer for a session that came after 300 ms counts for each later call, on ${era}`, async () => {
+    const pml = { version: 1, private_mcps: { slow: { type: "deno", path: "slow.js" } } } as const;
+    await using scene = await makeScene({
+      ...{ era, pml, files: { ...SLOW.files, "now.txt": "now" }, capabilities: CAN_ASK },
+    });
+    const call = { name: "slow__wait", arguments: { path: "now.txt" } };
+    const question = await questionOf(scene.pml, call);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    assert.equal(codeOf(await question.answer(picked(SESSION))), undefined);
+    for (let count = 0; count < 2; count++) {
+      assert.equal(codeOf(await answerOf(scene.pml, call)), undefined);
+    }
+    const lines = await journalOf(scene.ws);
+    assert.deepEqual(lines.flatMap(({ answer }) => answer ?? []), ["Session"]);
+    const approved = lines.filter(({ event }) => event === "approved");
+    assert.deepEqual(approved.map(({ about }) => Object(about).answer), ["session", "session"]);
+    const { stdout } = await runPml(scene.ws, ["rules"]);
+    assert.match(stdout, /slow:wait.*session|session.*slow:wait/is);
+    // A program answered.
+    const other = { name: "filesystem__create_directory", arguments: { path: "one" } };
+    const fast = await questionOf(scene.pml, other);
+    assert.equal(codeOf(await fast.answerOnce(picked(SESSION))), undefined);
+    await refuse(scene.pml, "two");
   });
 
   Deno.test(`an answer for a session ends with the connection, on ${era}`, async () => {
