@@ -27,7 +27,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
-import { Approvals, type LastingAnswers } from "../policy/approvals.ts";
+import { Approvals, type LastingAnswers, type PendingApproval } from "../policy/approvals.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Subject } from "../policy/subject.ts";
 import type { AnswerOffers } from "../calls/answer_offers.ts";
@@ -144,7 +144,7 @@ export class CallPath
 
   /** Stores an approval request for `pml approve`, and returns the error that names it. */
   async leave(question: Question): Promise<PmlError> {
-    const pending = await this.approvals.leave(question.handle);
+    const pending = await this.approvals.leave(question.handle, question.otherwise);
     if (pending !== undefined && this.#config().notifications) {
       this.#notifications ??= import("./notifications.ts").then(({ Notifications }) => {
         const { policy, log } = this.#options;
@@ -154,6 +154,14 @@ export class CallPath
       void this.#notifications.then((one) => one.notify(pending));
     }
     return approvalRequired(question, { pending, workspace: this.#config().workspace });
+  }
+
+  /** Returns the calls that wait for `pml approve`. */
+  async waitingCalls(): Promise<readonly PendingApproval[]> {
+    const { waitingCalls } = await import("../calls/waiting_calls.ts");
+    const record = (event: string, about: JsonObject) =>
+      this.record(event, { actor: "local", about });
+    return await waitingCalls({ policy: this.#options.policy, approvals: this.approvals, record });
   }
 
   /** Notes of each request that its client did not read its answer. */

@@ -14,7 +14,7 @@ import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
 import type { AlwaysRules } from "../policy/always_rule.ts";
-import type { Approvals, LastingAnswers } from "../policy/approvals.ts";
+import type { AnswerMeaning, Approvals, LastingAnswers } from "../policy/approvals.ts";
 import { deniedByRule, type Judge } from "../policy/rules.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
@@ -161,7 +161,7 @@ export async function askUser(
   const { approvals } = host;
   const record = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => host.record({ event, call, detail })));
-  const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
+  const meaning = await meaningFor(approvals, { subjects, lasting, answer });
   switch (meaning) {
     case "Never":
       return { kind: meaning };
@@ -199,6 +199,23 @@ export async function askUser(
       return { kind: "ask", question };
     }
   }
+}
+
+/** Meanings without an answer of the user to the call. */
+const NO_ANSWERS: readonly (AnswerMeaning | "terminal")[] = [undefined, "no-channel", "cancelled"];
+
+/** Returns the meaning of an answer. After an answer, the same calls wait for no other one. */
+async function meaningFor(
+  approvals: Approvals,
+  { subjects, lasting, answer }: {
+    readonly subjects: readonly Subject[];
+    readonly lasting: LastingAnswers | undefined;
+    readonly answer: ApprovalAnswer | undefined;
+  },
+): Promise<AnswerMeaning | "terminal"> {
+  const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
+  if (!NO_ANSWERS.includes(meaning)) await approvals.withdrawAnswered(subjects);
+  return meaning;
 }
 
 const WHY_SOON = "the answer came within 300 ms";

@@ -18,7 +18,7 @@ import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type CallPath = Awaited<ReturnType<App["callPath"]>>;
-type Pending = Awaited<ReturnType<CallPath["approvals"]["pendingApprovals"]>>[number];
+type Pending = Awaited<ReturnType<CallPath["waitingCalls"]>>[number];
 
 /** Shows the calls that wait for approval, and asks about each of them. */
 export async function approve(
@@ -29,7 +29,8 @@ export async function approve(
     const { watchApprovals } = await import("./_approve_watch.ts");
     return await watchApprovals(at, { id, isJson: json === true });
   }
-  const waiting = (await (await at.app.callPath()).approvals.pendingApprovals())
+  const path = await at.app.callPath();
+  const waiting = (await path.waitingCalls())
     .filter((each) => each.id.startsWith(id));
   if (id !== "" && waiting.length !== 1) {
     const reason = `${waiting.length} waiting calls have an id that begins like this`;
@@ -48,6 +49,8 @@ export async function approve(
   needPerson("Cannot approve a call");
   let code = 0;
   for (const each of waiting) {
+    // An answer to an earlier one may have settled it.
+    if (!(await path.waitingCalls()).some(({ id }) => id === each.id)) continue;
     if (await decide(each, at) === "left") code = 1;
   }
   return { value: { calls }, text: "", code };

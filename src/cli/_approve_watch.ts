@@ -27,11 +27,11 @@ export async function watchApprovals(
   const { app, signal } = at;
   if (id !== "") throw usage("Cannot watch one call", "Leave out the id, or leave out --watch");
   if (!isJson) needPerson("Cannot approve calls", "; `--json` prints each as a line of JSON");
-  const { approvals } = await app.callPath();
+  const path = await app.callPath();
   let shown: ReadonlySet<string> = new Set();
   if (!isJson) tell("Calls that wait for your approval are shown here. Ctrl-C ends this");
   while (!signal.aborted) {
-    const waiting = await approvals.pendingApprovals();
+    const waiting = await path.waitingCalls();
     const fresh = waiting.filter((one) => !shown.has(keyOf(one)));
     // A call that no longer waits may be asked about again.
     shown = new Set(waiting.filter((one) => shown.has(keyOf(one))).map(keyOf));

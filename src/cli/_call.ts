@@ -136,7 +136,7 @@ async function ask(
       }),
     };
   }
-  const waiting = await (await at.app.callPath()).approvals.leave(handle);
+  const waiting = await (await at.app.callPath()).approvals.leave(handle, otherwise);
   if (waiting === undefined) throw declined(id, "its approval request no longer exists");
   const decision = await decide(waiting, at);
   if (decision === "approved") return undefined;

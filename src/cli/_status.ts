@@ -22,9 +22,7 @@ export async function status({ app }: CommandContext): Promise<Shown> {
   const clients = await clientStates(app);
   const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   const trust = problem === undefined ? await trustState(app) : undefined;
-  const waiting = problem === undefined
-    ? (await (await app.callPath()).approvals.pendingApprovals()).length
-    : 0;
+  const waiting = problem === undefined ? (await (await app.callPath()).waitingCalls()).length : 0;
   const servers = new Set(app.servers.states().map(({ name }) => quoted(name)));
   const importable = clients.find(({ startsPml, others }) =>
     startsPml && others.some((name) => !servers.has(name))

@@ -5,8 +5,8 @@
  */
 
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { defined, quoted } from "../core/json.ts";
 import {
   namesIn,
   privateFolder,
@@ -21,7 +21,7 @@ import { type Clock, repeated } from "../io/waiting.ts";
 import { withoutKeys } from "./_members.ts";
 import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
-import { digestOf, type Subject } from "./subject.ts";
+import { callDigestOf, digestOf, type Subject } from "./subject.ts";
 import type { ToolSet } from "./tool_set.ts";
 
 /** The maximum number of approvals of one actor that can wait. The oldest is removed first. */
@@ -47,6 +47,8 @@ export interface PendingApproval {
   readonly sets?: readonly ToolSet[];
   /** For each call, the names of the members that are its only difference from an earlier call. */
   readonly differing?: readonly (readonly string[])[];
+  /** The code of the error of the call, if the question is about its server. */
+  readonly otherwise?: ErrorCode;
   /** Whether the same question already waited when this one was written. */
   readonly isRepeated?: boolean;
 }
@@ -92,9 +94,9 @@ export class ApprovalFiles {
   /** Writes a question that waits for an answer. Returns it. */
   async write(
     id: string,
-    { subjects, always, never = false, session, sets = [], differing = [] }: Pick<
+    { subjects, always, never = false, session, otherwise, sets = [], differing = [] }: Pick<
       PendingApproval,
-      "subjects" | "always" | "never" | "session" | "sets" | "differing"
+      "subjects" | "always" | "never" | "session" | "otherwise" | "sets" | "differing"
     >,
   ): Promise<PendingApproval> {
     const waiting = await this.list();
@@ -104,7 +106,7 @@ export class ApprovalFiles {
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
     const asked = this.#clock.now();
     const expires = asked + this.#ttl;
-    const offers = { always, never, sets, ...session !== undefined && { session } };
+    const offers = { always, never, sets, ...defined({ session, otherwise }) };
     const content = { subjects, ...offers, differing, asked, expires };
     await writePrivate(this.#path("pending", id), content);
     const isRepeated = waiting.some((other) => other.id === id);
@@ -144,12 +146,7 @@ export class ApprovalFiles {
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
     const pending = this.#pending(id);
     // Only one caller can take the question.
-    if (
-      pending === undefined ||
-      !await succeeded(repeated(() => Deno.remove(this.#path("pending", id))))
-    ) {
-      throw stale(id);
-    }
+    if (pending === undefined || !await this.withdraw(id)) throw stale(id);
     const subjects = pending.subjects.map((subject) => withoutKeys(subject, keys));
     const without = await this.write(digestOf(subjects), { subjects, always: false });
     await this.grant(without.id);
@@ -160,9 +157,22 @@ export class ApprovalFiles {
    * there was one.
    */
   async refuse(id: string): Promise<boolean> {
-    const waited = await succeeded(repeated(() => Deno.remove(this.#path("pending", id))));
+    const waited = await this.withdraw(id);
     // guard: approval-refused
     return await this.#removeApproved(id) || waited;
+  }
+
+  /** Removes a pending question, and no approval. Returns whether there was one. */
+  async withdraw(id: string): Promise<boolean> {
+    return await succeeded(repeated(() => Deno.remove(this.#path("pending", id))));
+  }
+
+  /** Removes the pending questions about the same calls, also those under other rules. */
+  async withdrawAnswered(subjects: readonly Subject[]): Promise<void> {
+    const answered = callDigestOf(subjects);
+    for (const { id, subjects } of await this.list()) {
+      if (callDigestOf(subjects) === answered) await this.withdraw(id);
+    }
   }
 
   /**

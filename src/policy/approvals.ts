@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { type ApprovalReply, type OfferedAnswer, YES_OR_NO } from "../protocol/answers.ts";
 import type { ApprovalAnswer, Question } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { defined } from "../core/json.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { WarningLog } from "../io/private_files.ts";
@@ -275,7 +276,10 @@ export class Approvals {
    * Saves a question in the PML home for `pml approve`, if the client cannot ask. Returns undefined
    * if the handle is unknown or expired.
    */
-  async leave(handle: string): Promise<PendingApproval | undefined> {
+  async leave(
+    handle: string,
+    otherwise?: Question["otherwise"],
+  ): Promise<PendingApproval | undefined> {
     const open = this.#take(handle);
     if (open === undefined) return undefined;
     const offers = (reply: ApprovalReply) =>
@@ -287,9 +291,8 @@ export class Approvals {
       dropOldest(this.#left, LEFT_MAX);
     }
     const { digest, subjects, differing, sets } = open;
-    const session = nonce === undefined ? {} : { session: nonce };
     return await this.#files.write(digest, {
-      ...session,
+      ...defined({ session: nonce, otherwise }),
       subjects,
       differing,
       sets,
@@ -344,6 +347,16 @@ export class Approvals {
    */
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
     await this.#files.grantWithout(id, keys);
+  }
+
+  /** Removes the question with this id, which waits no more. Returns whether there was one. */
+  async withdraw(id: string): Promise<boolean> {
+    return await this.#files.withdraw(id);
+  }
+
+  /** Removes the pending questions about calls that the user answered elsewhere. */
+  async withdrawAnswered(subjects: readonly Subject[]): Promise<void> {
+    await this.#files.withdrawAnswered(subjects);
   }
 
   /** Removes the question with this id and its approval. Returns whether there was one. */

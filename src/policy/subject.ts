@@ -65,3 +65,17 @@ export function digestOf(subjects: readonly Subject[]): string {
     );
   }
 }
+
+/** Returns the digest of the calls alone: it is the same under other rules and definitions. */
+export function callDigestOf(subjects: readonly Subject[]): string {
+  return digestOf(subjects.map((subject) => ({
+    tool: subject.tool,
+    arguments: subject.arguments,
+    members: subject.members,
+    isSaved: subject.isSaved,
+    actor: subject.actor,
+    workspace: subject.workspace,
+    definition: "",
+    rules: "",
+  })));
+}
