@@ -101,6 +101,14 @@ Deno.test("piped lists name the command that installs; on a terminal they wait f
   }
 });
 
+Deno.test("pml search --server names no other server that is not ready", async () => {
+  await using ws = await stuck();
+  const other = await runPml(ws, ["search", "--server", "filesystem", "read"]);
+  assert.equal(other.code, 0, other.stderr);
+  assert.match(other.stdout, /filesystem:read_file/);
+  assert.doesNotMatch(other.stderr, /Not ready yet|Failed/);
+});
+
 const NPM_404 = `#!/bin/sh
 echo "npm http fetch GET 404 http://127.0.0.1/nope 12ms" >&2
 echo "npm error code E404" >&2

@@ -135,6 +135,8 @@ export async function search(
     limit: most,
     allowed: (id) => app.policy.now.judge(id).kind !== "deny",
   });
+  // With a server, PML asks no other one for its tools, so their states do not matter.
+  const isSearched = ({ name }: { readonly name: string }) => [undefined, name].includes(server);
   const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
   const items = hits.map((hit) => ({
     ...listedBy(app)(hit),
@@ -152,8 +154,8 @@ export async function search(
     note: [
       items.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
       ...notes.map(noteText),
-      slow(app.servers.states()),
-      failures(app.servers.troubles()),
+      slow(app.servers.states().filter(isSearched)),
+      failures(app.servers.troubles().filter(isSearched)),
       ...(lacking === undefined ? [] : [`Search works ${lacking}`]),
     ].filter(Boolean).join("\n"),
   };
