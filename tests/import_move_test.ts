@@ -130,3 +130,57 @@ Deno.test("pml import --undo removes the imported servers if rules were written 
   assert.deepEqual(mcpServers ?? {}, {});
   assert.deepEqual(permissions.allow, ["one:*"]);
 });
+
+Deno.test("pml import --undo names its import and the rules that stay, and puts back only its servers", async () => {
+  const second = MCP.replace("one", "three").replace("two", "four");
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "second.json": second } });
+  const own = join(ws.home, "config.yaml");
+  const names = async () =>
+    Object.keys(parse(await Deno.readTextFile(own).catch(() => "{}")).mcpServers ?? {});
+  for (const file of [".mcp.json", "second.json"]) {
+    assert.equal((await move(ws, file)).code, 0);
+  }
+  const between = await Deno.readTextFile(ws.file(".mcp.json"));
+  await runPmlOnTerminal(ws, ["allow", "three"], { typed: [[/Type "write"/, "write"]] });
+  const undo = () => runPmlOnTerminal(ws, ["import", "--undo"], { typed: [[/Continue\?/, "y"]] });
+  const undone = await undo();
+  assert.equal(undone.code, 0, undone.stdout);
+  const [before = ""] = undone.stdout.split("Continue?");
+  for (const value of ['"three", "four"', ws.file("second.json"), "allow three:*"]) {
+    assert.ok(before.includes(value), `${value}: ${before}`);
+  }
+  assert.doesNotMatch(undone.stdout, /"one"|\.mcp\.json/);
+  assert.equal(await Deno.readTextFile(ws.file("second.json")), second);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), between);
+  assert.deepEqual(await names(), ["one", "two"]);
+  assert.match((await undo()).stdout, /"one", "two"/);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), MCP);
+  assert.deepEqual(await names(), []);
+});
+
+Deno.test("the undo of an import puts its servers back from a move that took others out, too", async () => {
+  const first = JSON.stringify({ mcpServers: { two: { command: "second" } } });
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "first.json": first } });
+  await runPmlOnTerminal(ws, ["import", "first.json"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Start th.* now/, "n"]],
+  });
+  const moved = await move(ws, ".mcp.json");
+  assert.equal(moved.code, 0, moved.stdout);
+  const clientNames = async () =>
+    Object.keys(
+      parse(
+        await Deno.readTextFile(ws.file(".mcp.json"))
+          .then((text) => text.replaceAll(/\/\/.*/g, "")),
+      ).mcpServers,
+    );
+  assert.deepEqual(await clientNames(), []);
+  const undo = () => runPmlOnTerminal(ws, ["import", "--undo"], { typed: [[/Continue\?/, "y"]] });
+  const undone = await undo();
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.deepEqual(await clientNames(), ["one"]);
+  const { mcpServers } = parse(await Deno.readTextFile(join(ws.home, "config.yaml")));
+  assert.deepEqual(Object.keys(mcpServers), ["two"]);
+  const last = await undo();
+  assert.equal(last.code, 0, last.stdout);
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), MCP);
+});

@@ -120,7 +120,9 @@ async function setKeys(
 async function undoReplacement(at: CommandContext, { workspace = false }: Typed): Promise<Shown> {
   const target = await findTarget(at.app, workspace);
   if (isReplacement(at.app, target.path)) {
-    return await revert(at, [await findUndo(at.app, target)], "Cannot undo the replacement");
+    return await revert(at, [await findUndo(at.app, target)], {
+      tried: "Cannot undo the replacement",
+    });
   }
   throw usage(
     `Cannot undo: the last edit of ${target.path} is no \`pml add --replace\``,

@@ -226,7 +226,9 @@ Deno.test("a change of config.yaml keeps comments, line ends and the byte order 
   const [, , balanced] = await presets();
   assert.ok(balanced);
   await (await presetPlan(house.app, { preset: balanced, workspace: false })).change.write();
-  await addServers(house.app, await findTarget(house.app, false), { x: { command: "x" } });
+  await addServers(house.app, await findTarget(house.app, false), {
+    servers: { x: { command: "x" } },
+  });
   const text = await Deno.readTextFile(path);
   assert.doesNotMatch(text, /[^\r]\n/);
   for (const kept of ["\uFEFF# mine\r\n", "# none yet", "# so\r\n"]) {

@@ -22,7 +22,7 @@ import {
   readClientFile,
 } from "../config/clients.ts";
 import { serverText } from "../config/shown.ts";
-import { moveServers, undoableMoves } from "./_import_move.ts";
+import { moveServers } from "./_import_move.ts";
 import { shellWord } from "./_shell_word.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -31,14 +31,12 @@ import { suggestionFor, usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import {
   addServers,
-  canUndo,
   type FileUndo,
   findTarget,
-  findUndo,
-  isReplacement,
   presentServers,
   type TargetFile,
 } from "./_import_file.ts";
+import { importUndo } from "./_import_undo.ts";
 import { askDoubles, denyBuiltins, doubleOf } from "./_import_doubles.ts";
 import { saveKey } from "./_key.ts";
 import { offerTable } from "./_table_question.ts";
@@ -85,7 +83,11 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const { taken, denied } = choice ?? { taken: [], denied: [] };
   if (taken.length === 0) return { ...unchanged(value), text: NOT_IMPORTED };
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
-  const summary = await addServers(at.app, target, Object.fromEntries(servers));
+  const summary = await addServers(at.app, target, {
+    servers: Object.fromEntries(servers),
+    from: [...new Set(taken.map(({ entry }) => entry.path))],
+    denied,
+  });
   const rules = await denyBuiltins(at, { denied, workspace });
   const imported = { ...plan, taken };
   const kept = await keepValues(at, imported, { source: "as the client's file has it" });
@@ -134,27 +136,22 @@ function unsetIn(taken: ImportPlan["taken"]): readonly string[] {
 }
 
 async function undoImport(at: CommandContext, target: TargetFile): Promise<Shown> {
-  const moves = await undoableMoves(at.app);
-  const hasOther = canUndo(at.app, target.path);
-  if (hasOther && isReplacement(at.app, target.path)) {
-    throw usage(
-      `Cannot undo: the last edit of ${target.path} is a \`pml add --replace\``,
-      "`pml add --undo` reverts that one first",
-    );
-  }
-  const undos = moves.length > 0 && !hasOther ? moves : [await findUndo(at.app, target), ...moves];
-  return await revert(at, undos, "Cannot undo the import");
+  const { undos, facts } = await importUndo(at.app, target);
+  return await revert(at, undos, { tried: "Cannot undo the import", facts });
 }
 
-/** Reverts edits of files, after it asked. `tried` is for the error without a terminal. */
+/**
+ * Reverts edits of files, after it showed the facts and asked. `tried` is for the error without a
+ * terminal.
+ */
 export async function revert(
   at: CommandContext,
   undos: readonly FileUndo[],
-  tried: string,
+  { tried, facts = [] }: { readonly tried: string; readonly facts?: readonly string[] },
 ): Promise<Shown> {
   needPerson(tried, "");
   const summary = undos.map(({ said }) => said).join("\n");
-  if (!await agrees(`${summary}. Continue?`, at)) return unchanged();
+  if (!await agrees(`${summary}. Continue?`, at, facts)) return unchanged();
   const lines: string[] = [];
   for (const { run } of undos) lines.push(await run());
   return { value: {}, text: lines.join("\n") };

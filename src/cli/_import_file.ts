@@ -27,6 +27,12 @@ export interface TargetFile {
   readonly found: TextFile | undefined;
 }
 
+/** A server that was taken out of a client's file: its name in PML, and its path of keys there. */
+export interface MovedServer {
+  readonly name: string;
+  readonly key: readonly string[];
+}
+
 /** One edit, as it is recorded in the PML home so that it can be undone. */
 interface ImportRecord {
   /** The path of the copy of the old file, and the old file's hash; null if there was no file. */
@@ -37,8 +43,14 @@ interface ImportRecord {
   readonly trusted: boolean;
   /** Set if the edit took imported servers out of a client's file. */
   readonly isMove?: boolean;
+  /** The servers that a move took out. */
+  readonly moved?: readonly MovedServer[];
   /** The names of the servers that the edit added. */
   readonly added?: readonly string[];
+  /** The clients' files that have the added servers. */
+  readonly from?: readonly string[];
+  /** The built-in servers that the import denied. */
+  readonly denied?: readonly string[];
   /** The definition that the edit replaced, if it was no import. */
   readonly replaced?: ReplacedEntry;
 }
@@ -108,12 +120,14 @@ export async function definedIn(app: App, { name, title = name }: ServerDefiniti
 export async function addServers(
   app: App,
   target: TargetFile,
-  servers: ServerEntries,
+  { servers, ...source }: Pick<ImportRecord, "from" | "denied"> & {
+    readonly servers: ServerEntries;
+  },
 ): Promise<string> {
   const { path, found } = target;
   const text = await textWith(target, [{ at: ["mcpServers"], entry: servers, adds: true }]);
   const added = Object.keys(servers);
-  const { backup, trusted } = await editFile(app, target, { text, added });
+  const { backup, trusted } = await editFile(app, target, { text, added, ...source });
   if (found === undefined) return "created";
   const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
   return `changed; the file before is ${backup}${but}`;
@@ -126,20 +140,18 @@ export async function addServers(
 export async function editFile(
   app: App,
   { path, found }: TargetFile,
-  { text, mode, isMove, added, replaced }: Pick<ImportRecord, "isMove" | "added" | "replaced"> & {
-    readonly text: string;
-    readonly mode?: number;
-  },
+  { text, mode, ...about }:
+    & Omit<ImportRecord, "backup" | "before" | "after" | "trusted">
+    & { readonly text: string; readonly mode?: number },
 ): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
   return await store.whileEditing(path, async () => {
     const [before, after] = [hashOf(found), sha256(text)];
     const trusted = before !== null && await store.isTrusted(path, before);
-    const earlier = readDone(app, path);
+    const earlier = editsOf(app, path);
     const hasKey = found !== undefined && containsSecret(app, found.text);
     const backup = found && await backUp(found, { elsewhere: backupFolder(app), hasKey });
-    const more = defined({ isMove, added, replaced });
-    const done = { backup: backup ?? null, before, after, trusted, ...more };
+    const done = { backup: backup ?? null, before, after, trusted, ...about };
     try {
       await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
@@ -148,7 +160,7 @@ export async function editFile(
       // Nothing was written, so there is nothing to undo. On a full disk the record stays as it is,
       // and needs its copy if it is a new one.
       await keepDone(app, path, earlier).catch(() => {});
-      const isOpen = readDone(app, path).length > earlier.length;
+      const isOpen = editsOf(app, path).length > earlier.length;
       if (backup !== undefined && !isOpen) await Deno.remove(backup);
       throw error;
     }
@@ -165,13 +177,23 @@ export interface FileUndo {
 
 /** Returns whether the last edit of a file replaced a server. */
 export function isReplacement(app: App, path: string): boolean {
-  return readDone(app, path).at(-1)?.replaced !== undefined;
+  return editsOf(app, path).at(-1)?.replaced !== undefined;
 }
 
 /** Returns whether the last edit of a file can be undone: a move of servers, or another edit. */
 export function canUndo(app: App, path: string, isMove = false): boolean {
-  const last = readDone(app, path).at(-1);
+  const last = editsOf(app, path).at(-1);
   return last !== undefined && (last.isMove ?? false) === isMove;
+}
+
+/** Options of `findUndo()`. */
+interface UndoOptions {
+  /** The name of the edit. */
+  readonly what?: string;
+  /** Removes the added entries from a text, for a file whose other parts were changed since. */
+  readonly without?: ((text: string) => Promise<string>) | undefined;
+  /** Puts only a part of the servers of a move back. */
+  readonly part?: MovePart | undefined;
 }
 
 /**
@@ -181,15 +203,10 @@ export function canUndo(app: App, path: string, isMove = false): boolean {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { what: named = "the import", without }: {
-    /** The name of the edit. */
-    readonly what?: string;
-    /** Removes the added entries from a text, for a file whose other parts were changed since. */
-    readonly without?: ((text: string) => Promise<string>) | undefined;
-  } = {},
+  { what: named = "the import", without, part }: UndoOptions = {},
 ): Promise<FileUndo> {
   const { path, found } = target;
-  const all = readDone(app, path);
+  const all = editsOf(app, path);
   const last = all.at(-1);
   if (last === undefined) {
     throw usage(`Cannot undo: no import wrote ${path}`, "`--workspace` undoes one into .pml.json");
@@ -220,12 +237,15 @@ export async function findUndo(
   if (hashOf(copy) !== before) {
     throw fileNotChanged(backup ?? path, `it is not the file that was there before ${what}`);
   }
+  if (part !== undefined && copy !== undefined && found !== undefined && now === after) {
+    return undoOfMovePart(app, { path, present: found, copy, all, part });
+  }
   const said = copy === undefined
     ? `${path} was made by ${what} and will be removed`
     : `${path} will be restored as it was before ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
-      if (readDone(app, path).length !== all.length) {
+      if (editsOf(app, path).length !== all.length) {
         throw fileNotChanged(path, "it was changed meanwhile");
       }
       if (found !== undefined && now === after) {
@@ -236,6 +256,42 @@ export async function findUndo(
       return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
     });
   return { path, said, run };
+}
+
+/** The part of a move that is undone. */
+export interface MovePart {
+  /** The names of the servers that come back, for the user. */
+  readonly names: string;
+  /** The servers that stay out of the file. */
+  readonly rest: readonly MovedServer[];
+  /** Returns the text of the file before the move, without the servers of `rest`. */
+  readonly textOf: (before: string) => Promise<string>;
+}
+
+/** Returns the undo of a part of a move. The record and the copy stay for the other servers. */
+async function undoOfMovePart(
+  app: App,
+  { path, present, copy, all, part: { names, rest, textOf } }: {
+    readonly path: string;
+    readonly present: TextFile;
+    readonly copy: TextFile;
+    readonly all: readonly ImportRecord[];
+    readonly part: MovePart;
+  },
+): Promise<FileUndo> {
+  const text = await textOf(copy.text);
+  const run = () =>
+    app.policy.store.whileEditing(path, async () => {
+      const [last] = editsOf(app, path).slice(all.length - 1);
+      if (last === undefined || last.after !== all.at(-1)?.after) {
+        throw fileNotChanged(path, "it was changed meanwhile");
+      }
+      await replace(app, { path, found: present, text, trusted: false });
+      const open = { ...last, after: sha256(text), moved: rest };
+      await keepDone(app, path, [...all.slice(0, -1), open]);
+      return `${path}: ${names} put back`;
+    });
+  return { path, said: `${names} will be put back into ${path}`, run };
 }
 
 /** Returns the text of a file without servers that an import added. */
@@ -288,7 +344,7 @@ function undoOfPart(
     : `${path} no longer has the entries of ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
-      if (readDone(app, path).length !== all.length) {
+      if (editsOf(app, path).length !== all.length) {
         throw fileNotChanged(path, "it was changed meanwhile");
       }
       const trusted = await app.policy.store.isTrusted(path, sha256(present.text));
@@ -385,7 +441,8 @@ function donePath(app: App, path: string): string {
   return join(app.config().home, "imports", `${sha256(path)}.json`);
 }
 
-function readDone(app: App, path: string): readonly ImportRecord[] {
+/** Returns the edits of a file that can be undone, the last one at the end. */
+export function editsOf(app: App, path: string): readonly ImportRecord[] {
   const file = donePath(app, path);
   let all: unknown;
   try {

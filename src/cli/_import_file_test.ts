@@ -43,7 +43,7 @@ async function roundTrip(text: string, workspace: boolean): Promise<string> {
   // As a process leaves it that was killed while it wrote the file.
   scratch.write(`${name}.0123456789abcdef.pml-tmp`, "half");
   const written = await within(await open(), async (app) => {
-    await addServers(app, await findTarget(app, workspace), SERVERS);
+    await addServers(app, await findTarget(app, workspace), { servers: SERVERS });
     return await Deno.readTextFile(path);
   });
   await within(await open(), async (app) => {
@@ -88,7 +88,7 @@ Deno.test("addServers() takes a second for a thousand servers, whatever the file
       const path = scratch.write("ws/.pml.json", text);
       const environment = scratch.environment({ PML_WORKSPACE: scratch.ws });
       await within(await openApp({ cwd: scratch.ws, environment }), async (app) => {
-        await addServers(app, await findTarget(app, true), many);
+        await addServers(app, await findTarget(app, true), { servers: many });
       });
       const { mcpServers } = JSON.parse((await Deno.readTextFile(path)).replace("// mine", ""));
       assert.deepEqual({ ...mcpServers, ...many }, mcpServers);
@@ -149,7 +149,7 @@ Deno.test("addServers() leaves nothing behind where the file was changed meanwhi
   await within(await openApp({ cwd: scratch.ws, environment }), async (app) => {
     const target = await findTarget(app, false);
     await Deno.writeTextFile(path, "# mine\n");
-    await assert.rejects(addServers(app, target, SERVERS), /changed meanwhile/);
+    await assert.rejects(addServers(app, target, { servers: SERVERS }), /changed meanwhile/);
     assert.equal(await Deno.readTextFile(path), "# mine\n");
     await assert.rejects(Deno.stat(`${path}.backup`), Deno.errors.NotFound);
     await assert.rejects(findUndo(app, await findTarget(app, false)), /no import wrote/);

@@ -18,7 +18,15 @@ import { quoted } from "../core/json.ts";
 import { withoutServers } from "./_client_removal.ts";
 import { placeOf, targetOf } from "./_client_setup.ts";
 import type { CommandContext } from "./_command_context.ts";
-import { canUndo, editFile, type FileUndo, findUndo } from "./_import_file.ts";
+import {
+  canUndo,
+  editFile,
+  editsOf,
+  type FileUndo,
+  findUndo,
+  type MovedServer,
+  type TargetFile,
+} from "./_import_file.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 
 /** A server that PML has, with its entry in a client's file. */
@@ -58,7 +66,11 @@ export async function moveServers(
       const target = await targetOf(file);
       const text = target.found?.text ?? "";
       const after = await withoutServers(text, file.path, own.map(({ entry }) => entry.key));
-      const { backup } = await editFile(app, target, { text: after, isMove: true });
+      const { backup } = await editFile(app, target, {
+        text: after,
+        isMove: true,
+        moved: own.map(({ name, entry: { key } }) => ({ name, key })),
+      });
       const count = counted(own.length, "server");
       lines.push(`${file.path}: ${count} taken out; the file before is ${backup}`);
     } catch (error) {
@@ -68,17 +80,70 @@ export async function moveServers(
   return lines;
 }
 
-/** Finds the moves that can be undone. All files are looked at before one is written. */
-export async function undoableMoves(app: App): Promise<readonly FileUndo[]> {
-  const files = CLIENTS.flatMap((client) => clientFiles(client, placeOf(app))).filter(isThere);
-  const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
-  return await Promise.all(
-    targets.flatMap((target) =>
-      target && canUndo(app, target.path, true)
-        ? [findUndo(app, target, { what: "taking servers out" })]
-        : []
-    ),
+/** Moves that can be undone, and the servers that stay out of a file because it was edited since. */
+interface UndoableMoves {
+  readonly undos: readonly FileUndo[];
+  readonly lines: readonly string[];
+}
+
+/**
+ * Finds the moves of servers for which `isOwn` returns true. `from` are files besides those of the
+ * known clients. All files are looked at before one is written.
+ */
+export async function undoableMoves(
+  app: App,
+  isOwn: (name: string) => boolean,
+  from: readonly string[] = [],
+): Promise<UndoableMoves> {
+  const ofClients = CLIENTS.flatMap((client) => clientFiles(client, placeOf(app)));
+  const others = from.filter((path) => !ofClients.some((one) => one.path === path));
+  const files = [...ofClients, ...others.map((path) => ({ client: undefined, path }))].filter(
+    isThere,
   );
+  const undos: FileUndo[] = [];
+  const lines: string[] = [];
+  for (const file of files) {
+    const target = await targetOf(file).catch(() => undefined);
+    if (target === undefined) continue;
+    const edits = editsOf(app, target.path);
+    // A move of an earlier version has no names. It counts as one of any import.
+    const isOfOwn = ({ moved }: typeof edits[number]) =>
+      moved === undefined || moved.some(({ name }) => isOwn(name));
+    const last = edits.at(-1);
+    if (last !== undefined && canUndo(app, target.path, true) && isOfOwn(last)) {
+      undos.push(await undoOfMove(app, target, { moved: last.moved ?? [], isOwn }));
+      continue;
+    }
+    const hidden = edits.flatMap(({ moved = [] }) => moved).filter(({ name }) => isOwn(name));
+    if (hidden.length === 0) continue;
+    const names = hidden.map(({ key }) => nameAt(app, key)).join(", ");
+    lines.push(`${names}: not put back into ${target.path}, because PML edited it again since`);
+  }
+  return { undos, lines };
+}
+
+/** Returns the undo of a move: of all of its servers, or only of those that `isOwn` names. */
+async function undoOfMove(
+  app: App,
+  target: TargetFile,
+  { moved, isOwn }: {
+    readonly moved: readonly MovedServer[];
+    readonly isOwn: (name: string) => boolean;
+  },
+): Promise<FileUndo> {
+  const rest = moved.filter(({ name }) => !isOwn(name));
+  const back = moved.filter(({ name }) => isOwn(name)).map(({ key }) => nameAt(app, key));
+  const part = rest.length === 0 ? undefined : {
+    names: back.join(", "),
+    rest,
+    textOf: (before: string) => withoutServers(before, target.path, rest.map(({ key }) => key)),
+  };
+  return await findUndo(app, target, { what: "taking servers out", part });
+}
+
+/** Returns the name of a server as its client's file has it. */
+function nameAt(app: App, key: readonly string[]): string {
+  return app.parts.redactor.redact(quoted(key.at(-1) ?? ""));
 }
 
 function describe({ entry, name, definition, left, variables }: MovableServer): string {

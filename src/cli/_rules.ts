@@ -160,6 +160,25 @@ export interface RuleRemoval {
   readonly settings: readonly YamlSetting[];
 }
 
+/** Returns the rules of the user and of a trusted workspace that name a server, after their lists. */
+export async function rulesOf(app: App, server: string): Promise<readonly string[]> {
+  const places = app.config().trusted ? [false, true] : [false];
+  const all = await Promise.all(places.map((workspace) => listsIn(app, workspace)));
+  return all.flatMap(({ permissions }) => {
+    const lists = objectOf(permissions) as PresentLists;
+    return RULE_LISTS.flatMap((list) =>
+      (lists[list] ?? []).filter(names(server)).map((rule) => `${list} ${rule}`)
+    );
+  });
+}
+
+function names(server: string) {
+  return (rule: string): boolean => {
+    const pattern = parsePattern(rule);
+    return pattern.kind !== "any" && pattern.server === server;
+  };
+}
+
 /**
  * Returns the settings that remove the rules and grants of a server from the user's file and from a
  * trusted workspace file. Another server of that name would run by them.
@@ -169,10 +188,7 @@ export async function ruleRemovals(app: App, server: string): Promise<readonly R
   for (const workspace of app.config().trusted ? [false, true] : [false]) {
     const { permissions, grants } = await listsIn(app, workspace);
     const lists = objectOf(permissions) as PresentLists;
-    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter((rule) => {
-      const pattern = parsePattern(rule);
-      return pattern.kind !== "any" && pattern.server === server;
-    });
+    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter(names(server));
     const settings: YamlSetting[] = rules.length === 0
       ? []
       : [...listSettings(lists, movedRules(lists, rules, undefined))];
