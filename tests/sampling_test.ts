@@ -278,7 +278,8 @@ Deno.test("the command line samples after a question on a terminal, or by a rule
   });
   assert.match(asked.stdout, /it is/);
   assert.equal(provider.received.length, 2);
-  // The waiting request is approved once.
+  // The answer settled the request that waited. One that waits later is approved once.
+  assert.match((await runPml(ws, ["call", "modern:sample"], { env })).stderr, /pml approve/);
   const approved = await runPmlOnTerminal(ws, ["approve"], {
     env,
     typed: [["Approve exactly this call?", "y"]],
