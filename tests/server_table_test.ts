@@ -228,7 +228,7 @@ Deno.test("pml import asks once for a table of all servers, and lists one that d
   assert.equal(await other.rules(), undefined);
 });
 
-Deno.test("the first trust of a workspace file offers the table of its servers, and a later trust does not", async () => {
+Deno.test("a trust of a workspace file offers the table of the servers that are new in it, and of no others", async () => {
   await using at = await scene(TOOLS, { trusted: false });
   await writeFile(at.file, "");
   const own = (intent: string) =>
@@ -249,4 +249,32 @@ Deno.test("the first trust of a workspace file offers the table of its servers, 
   });
   assert.equal(later.code, 0, later.stdout);
   assert.doesNotMatch(later.stdout, /Start this server now/);
+  assert.match(later.stdout, /pml rules table/);
+  const { mcpServers, ...rest } = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
+  await writeFile(
+    at.ws.file(".pml.json"),
+    JSON.stringify({ ...rest, mcpServers: { ...mcpServers, second: at.pages } }),
+  );
+  const added = await runPmlOnTerminal(at.ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"], [/Start this server now/, "y"], ACCEPT],
+  });
+  assert.equal(added.code, 0, added.stdout);
+  const { permissions: rules } = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
+  assert.deepEqual(rules.allow, ["second:read_page", "second:read_file"]);
+});
+
+Deno.test("the first trust after pml init offers the table of the servers that were written by hand", async () => {
+  await using at = await scene(TOOLS, { trusted: false });
+  await writeFile(at.file, "");
+  await Deno.remove(at.ws.file(".pml.json"));
+  assert.equal((await runPml(at.ws, ["init", "--yes"])).code, 0);
+  const made = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
+  const mcpServers = { ...made.mcpServers, pages: at.pages };
+  await writeFile(at.ws.file(".pml.json"), JSON.stringify({ ...made, mcpServers }));
+  const first = await runPmlOnTerminal(at.ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"], [/Start this server now/, "y"], ACCEPT],
+  });
+  assert.equal(first.code, 0, first.stdout);
+  const { permissions } = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
+  assert.ok(permissions.allow.includes("pages:read_page"));
 });

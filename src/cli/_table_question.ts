@@ -85,7 +85,9 @@ export async function offerTable(
     "their",
   ];
   const question = `\nStart ${count} now, to decide about all ${their} tools in one table?`;
-  if (!await agrees(question, at)) return ["Each tool asks at its first use"];
+  if (!await agrees(question, at)) {
+    return [`Each tool asks at its first use. \`pml rules table\` shows the table later`];
+  }
   await at.app.policy.reload();
   await startServers(at, servers);
   const result = await askTable(at, { servers, workspace });

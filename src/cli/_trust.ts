@@ -5,13 +5,16 @@
  */
 
 import type { App } from "../app/app.ts";
+import { isLineOf } from "../config/shown.ts";
 import { realPathOf } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { asPmlError } from "../core/errors.ts";
 import { readPlain } from "../io/private_files.ts";
+import type { TrustRecord } from "../policy/trust.ts";
 import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
+import { rulesOf } from "./_rules.ts";
 import { offerTable } from "./_table_question.ts";
 import { isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -52,12 +55,13 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   needPerson("Cannot trust the workspace file");
   if (open !== undefined) {
     const path = app.loaded().file?.realPath ?? "";
-    const isFirst = await app.policy.store.record(path) === undefined;
+    const earlier = await app.policy.store.record(path);
     if (!await askUntrusted(open, signal)) {
       return { value, text: "Not trusted: nothing was changed", code: 1 };
     }
     await recordAction(at, "trusted", { file, facts: open.facts });
-    if (isFirst) await offerTables(at);
+    const lines = await offerTables(at, earlier);
+    if (lines.length > 0) tell(lines.join("\n"));
   }
   // Only a trusted file names the registries that PML asks.
   for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
@@ -69,13 +73,32 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   return { value, text: open === undefined ? "" : "Trusted" };
 }
 
-/** Offers the table of the servers that the file defines. */
-async function offerTables(at: CommandContext): Promise<void> {
-  const { policy } = at.app;
-  await policy.reload();
-  const own = at.app.config().servers.filter((server) => policy.isShared(server));
-  const lines = await offerTable(at, own.map(({ name }) => name), true);
-  if (lines.length > 0) tell(lines.join("\n"));
+/**
+ * Offers the table of the servers that are new in the file since the earlier trust. Returns lines
+ * about the result, or the next step if no server is new.
+ */
+async function offerTables(at: CommandContext, earlier: TrustRecord | undefined) {
+  const { app } = at;
+  await app.policy.reload();
+  const names = app.config().servers.filter((server) => app.policy.isShared(server))
+    .map(({ name }) => name);
+  const added: string[] = [];
+  for (const name of names) if (await isNew(app, name, earlier)) added.push(name);
+  const lines = await offerTable(at, added, true);
+  const next = "`pml rules table` shows what the tools may do";
+  return lines.length > 0 || names.length === 0 ? lines : [next];
+}
+
+/** Returns whether a server was not in the file at the earlier trust. */
+async function isNew(
+  app: App,
+  name: string,
+  earlier: TrustRecord | undefined,
+): Promise<boolean> {
+  if (earlier === undefined) return true;
+  // PML made the file, and the user decided about a server that PML added.
+  if (earlier.shown === undefined) return (await rulesOf(app, name)).length === 0;
+  return !earlier.shown.some((line) => isLineOf(line, name));
 }
 
 /**

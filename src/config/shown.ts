@@ -56,7 +56,7 @@ export function shownLines(
   const entries = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) =>
-      `server "${server.name}": ${serverText(server, { register, plain })}`
+      `${lineStart(server.name)}${serverText(server, { register, plain })}`
     ),
     ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
     ...servers.flatMap((server) => settingLines(server, { register })),
@@ -113,8 +113,17 @@ function settingLines(
       valuesText("arguments", { values: Object.fromEntries(fixed), ...options }).slice(2),
     ].filter(Boolean);
     const which = tool === "*" ? "every other tool" : `the tool ${quoted(tool, WHOLE)}`;
-    return `server "${name}": ${which} ${changes.join(", ") || "stays as it is"}`;
+    return `${lineStart(name)}${which} ${changes.join(", ") || "stays as it is"}`;
   });
+}
+
+/** Returns whether a line of `shownLines()` is about a server. */
+export function isLineOf(line: string, server: string): boolean {
+  return line.startsWith(lineStart(server));
+}
+
+function lineStart(server: string): string {
+  return `server "${server}": `;
 }
 
 /**
