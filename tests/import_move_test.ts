@@ -74,6 +74,7 @@ Deno.test("pml import --undo puts the servers back, and pml init and pml doctor 
     typed: [[/Take 2 servers out of/, "y"]],
   });
   assert.equal(moved.code, 0, moved.stdout);
+  assert.match(moved.stdout, /pml init --client claude-code/);
   assert.doesNotMatch(await Deno.readTextFile(ws.file(".mcp.json")), /"one"/);
   assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /client claude-code/);
   const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
@@ -183,4 +184,16 @@ Deno.test("the undo of an import puts its servers back from a move that took oth
   const last = await undo();
   assert.equal(last.code, 0, last.stdout);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), MCP);
+});
+
+Deno.test("a move from a client that starts PML names no next step", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "package.json": "{}" } });
+  await runPml(ws, ["init", "--yes"]);
+  const moved = await move(ws, "claude-code");
+  assert.equal(moved.code, 0, moved.stdout);
+  assert.doesNotMatch(moved.stdout, /pml init/);
+  const { mcpServers } = parse(
+    (await Deno.readTextFile(ws.file(".mcp.json"))).replaceAll(/\/\/.*/g, ""),
+  );
+  assert.deepEqual(Object.keys(mcpServers), ["pml"]);
 });

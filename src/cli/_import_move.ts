@@ -16,7 +16,7 @@ import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { withoutServers } from "./_client_removal.ts";
-import { placeOf, targetOf } from "./_client_setup.ts";
+import { clientStates, placeOf, targetOf } from "./_client_setup.ts";
 import type { CommandContext } from "./_command_context.ts";
 import {
   canUndo,
@@ -56,6 +56,7 @@ export async function moveServers(
   const lines = all.filter((one) => missing(one).length > 0).map((one) =>
     `${nameOf(one)} stays in ${one.entry.path}: set ${missing(one).join(", ")} first`
   );
+  const paths: string[] = [];
   for (const file of files) {
     const own = all.filter((one) => one.entry.path === file.path && missing(one).length === 0);
     if (own.length === 0) continue;
@@ -73,11 +74,22 @@ export async function moveServers(
       });
       const count = counted(own.length, "server");
       lines.push(`${file.path}: ${count} taken out; the file before is ${backup}`);
+      paths.push(file.path);
     } catch (error) {
       lines.push(`${asPmlError(error).message}: remove ${own.map(nameOf).join(", ")} by hand`);
     }
   }
-  return lines;
+  return [...lines, ...await connectLines(app, paths)];
+}
+
+/** Returns the next step for each client of these files that does not start PML. */
+async function connectLines(app: App, paths: readonly string[]): Promise<readonly string[]> {
+  if (paths.length === 0) return [];
+  const states = await clientStates(app);
+  return CLIENTS.filter((client) =>
+    clientFiles(client, placeOf(app)).some(({ path }) => paths.includes(path)) &&
+    !states.some((state) => state.client === client && state.startsPml)
+  ).map((client) => `${client} does not start PML. Next: \`pml init --client ${client}\``);
 }
 
 /** Moves that can be undone, and the servers that stay out of a file because it was edited since. */
