@@ -197,3 +197,31 @@ Deno.test("a move from a client that starts PML names no next step", async () =>
   );
   assert.deepEqual(Object.keys(mcpServers), ["pml"]);
 });
+
+Deno.test("a move takes a server out for which the user wants that of PML, and the undo puts it back", async () => {
+  const fs = { command: "npx", args: ["-y", "@modelcontextprotocol/server-filesystem", "."] };
+  for (const others of [{ one: { command: "first" } }, {}]) {
+    const text = JSON.stringify({ mcpServers: { fs, ...others } }, null, 2);
+    await using ws = await makeWorkspace({ files: { ".mcp.json": text } });
+    const answers: [RegExp, string][] = [
+      [/Import .*\[N\] no/, "y"],
+      [/Which one do you want\?.*\[i\]/, "p"],
+    ];
+    const hasOthers = Object.keys(others).length > 0;
+    const moved = await runPmlOnTerminal(ws, ["import", ".mcp.json", "--move"], {
+      typed: [...answers, ...hasOthers ? [[/Start th.* now/, "n"] as const] : [], [/out of/, "y"]],
+    });
+    assert.equal(moved.code, 0, moved.stdout);
+    const after = JSON.parse(await Deno.readTextFile(ws.file(".mcp.json")));
+    assert.deepEqual(after.mcpServers, {});
+    const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
+      typed: [[/Continue\?/, "y"]],
+    });
+    assert.equal(undone.code, 0, undone.stdout);
+    assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), text);
+    const copied = await runPmlOnTerminal(ws, ["import", ".mcp.json"], {
+      typed: [...answers, ...hasOthers ? [[/Start th.* now/, "n"] as const] : []],
+    });
+    assert.ok(copied.stdout.includes(`"fs" stays in ${ws.file(".mcp.json")}`), copied.stdout);
+  }
+});

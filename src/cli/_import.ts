@@ -37,7 +37,7 @@ import {
   type TargetFile,
 } from "./_import_file.ts";
 import { importUndo } from "./_import_undo.ts";
-import { askDoubles, denyBuiltins, doubleOf } from "./_import_doubles.ts";
+import { askDoubles, denyBuiltins, type DoubleChoice, doubleOf } from "./_import_doubles.ts";
 import { saveKey } from "./_key.ts";
 import { offerTable } from "./_table_question.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
@@ -80,23 +80,43 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   const question = `\nImport ${these} into ${target.path}?`;
   if (!await agrees(question, at, [text])) return { ...unchanged(value), text: NOT_IMPORTED };
   const choice = await askDoubles(at, plan.taken);
-  const { taken, denied } = choice ?? { taken: [], denied: [] };
-  if (taken.length === 0) return { ...unchanged(value), text: NOT_IMPORTED };
+  if (choice === undefined) return { ...unchanged(value), text: NOT_IMPORTED };
+  const { taken, denied, doubles } = choice;
+  if (taken.length === 0) {
+    const rest = await restOf(at, { ...plan, ...choice }, typed);
+    return { value, text: [NOT_IMPORTED, ...rest].join("\n"), note: "", code };
+  }
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const summary = await addServers(at.app, target, {
     servers: Object.fromEntries(servers),
     from: [...new Set(taken.map(({ entry }) => entry.path))],
     denied,
+    doubles: doubles.map(({ name }) => name),
   });
   const rules = await denyBuiltins(at, { denied, workspace });
-  const imported = { ...plan, taken };
+  const imported = { ...plan, taken, doubles };
   const kept = await keepValues(at, imported, { source: "as the client's file has it" });
   const table = await offerTable(at, taken.map(({ name }) => name), workspace);
-  const moved = typed.move ? await moveServers(at, imported) : [];
+  const moved = await restOf(at, imported, typed);
   const lines = [`${target.path}: ${summary}`, ...rules, ...kept.values(), ...table, ...moved];
   const source = typed.move ? undefined : from;
   const note = noteOf(imported, { lines: kept, app: at.app, from: source, workspace });
   return { value, text: lines.join("\n"), note, code };
+}
+
+/**
+ * Takes the servers out of the client's file with `--move`. Returns lines about that, or about the
+ * servers that stay there in spite of the user's choice of built-in ones.
+ */
+async function restOf(
+  at: CommandContext,
+  plan: ImportPlan & Pick<DoubleChoice, "doubles">,
+  { move }: Typed,
+): Promise<readonly string[]> {
+  if (move) return await moveServers(at, plan);
+  return plan.doubles.map(({ entry }) =>
+    `${nameOf(entry, at.app)} stays in ${entry.path}, so your client still starts it`
+  );
 }
 
 /**

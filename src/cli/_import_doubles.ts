@@ -23,6 +23,8 @@ const AROUND = /^(?:\/|[A-Za-z]:\\|\.{1,2}[\\/]|~\/).*[\\/]|(?:[@=]=?[\w.^~-]+|\
 export interface DoubleChoice {
   readonly taken: readonly ImportableServer[];
   readonly denied: readonly string[];
+  /** The servers in whose place the user wants the built-in ones. */
+  readonly doubles: readonly ImportableServer[];
 }
 
 /** Returns the built-in server that does the same as an imported one. */
@@ -41,7 +43,7 @@ export async function askDoubles(
   { signal }: CommandContext,
   taken: readonly ImportableServer[],
 ): Promise<DoubleChoice | undefined> {
-  const dropped: ImportableServer[] = [];
+  const doubles: ImportableServer[] = [];
   const denied: string[] = [];
   for (const server of taken) {
     const builtin = doubleOf(server);
@@ -58,10 +60,10 @@ export async function askDoubles(
       signal,
     });
     if (reply === "cancelled") return undefined;
-    if (reply === "builtin") dropped.push(server);
+    if (reply === "builtin") doubles.push(server);
     if (reply === "imported") denied.push(builtin);
   }
-  return { taken: taken.filter((server) => !dropped.includes(server)), denied };
+  return { taken: taken.filter((server) => !doubles.includes(server)), denied, doubles };
 }
 
 /** Denies built-in servers in the file of the import, and returns a line about each. */

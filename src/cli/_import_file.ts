@@ -51,6 +51,8 @@ interface ImportRecord {
   readonly from?: readonly string[];
   /** The built-in servers that the import denied. */
   readonly denied?: readonly string[];
+  /** The names of servers in whose place the user wanted built-in ones. */
+  readonly doubles?: readonly string[];
   /** The definition that the edit replaced, if it was no import. */
   readonly replaced?: ReplacedEntry;
 }
@@ -120,7 +122,7 @@ export async function definedIn(app: App, { name, title = name }: ServerDefiniti
 export async function addServers(
   app: App,
   target: TargetFile,
-  { servers, ...source }: Pick<ImportRecord, "from" | "denied"> & {
+  { servers, ...source }: Pick<ImportRecord, "from" | "denied" | "doubles"> & {
     readonly servers: ServerEntries;
   },
 ): Promise<string> {

@@ -35,6 +35,8 @@ type MovableServer = Pick<ImportableServer, "entry" | "name" | "definition" | "v
 /** The servers of an import, and the files that they are in. */
 interface ImportedServers extends Pick<PickResult, "taken" | "skipped"> {
   readonly files: readonly ClientFile[];
+  /** The servers in whose place the user wants built-in ones. */
+  readonly doubles?: readonly ImportableServer[];
 }
 
 /**
@@ -43,15 +45,18 @@ interface ImportedServers extends Pick<PickResult, "taken" | "skipped"> {
  */
 export async function moveServers(
   at: CommandContext,
-  { taken, skipped, files }: ImportedServers,
+  { taken, skipped, files, doubles = [] }: ImportedServers,
 ): Promise<readonly string[]> {
   const { app } = at;
   const same = skipped.flatMap(({ entry, same }) => same ? [{ entry, ...same, left: [] }] : []);
-  const all: readonly MovableServer[] = [...taken, ...same];
+  const all: readonly MovableServer[] = [...taken, ...same, ...doubles];
   if (all.length > 0) needPerson("Cannot take servers out of a client's file");
   const nameOf = ({ entry }: MovableServer) => app.parts.redactor.redact(quoted(entry.name));
-  const missing = ({ variables }: MovableServer) =>
-    variables.filter(({ name, isSet }) => !isSet && app.keys.find(name) === undefined)
+  const isDouble = (one: MovableServer) => doubles.some(({ entry }) => entry === one.entry);
+  // A built-in server needs no key of the server that it replaces.
+  const missing = (one: MovableServer) =>
+    isDouble(one) ? [] : one.variables
+      .filter(({ name, isSet }) => !isSet && app.keys.find(name) === undefined)
       .map(({ name }) => name);
   const lines = all.filter((one) => missing(one).length > 0).map((one) =>
     `${nameOf(one)} stays in ${one.entry.path}: set ${missing(one).join(", ")} first`
@@ -60,7 +65,9 @@ export async function moveServers(
   for (const file of files) {
     const own = all.filter((one) => one.entry.path === file.path && missing(one).length === 0);
     if (own.length === 0) continue;
-    const shown = own.map((one) => `  - ${nameOf(one)}: ${describe(one)}`);
+    const shown = own.map((one) =>
+      `  - ${nameOf(one)}: ${describe(one)}${isDouble(one) ? "; you chose that of PML" : ""}`
+    );
     const question = `Take ${counted(own.length, "server")} out of ${file.path}?`;
     if (!await agrees(question, at, ["", file.path, ...shown])) continue;
     try {

@@ -37,10 +37,11 @@ export async function importUndo(app: App, target: TargetFile): Promise<ImportUn
   }
   const isImport = canUndo(app, target.path);
   const last = isImport ? editsOf(app, target.path).at(-1) : undefined;
-  const { added, from = [], denied = [] } = last ?? {};
+  const { added, from = [], denied = [], doubles = [] } = last ?? {};
   const own = new Set(added?.map(serverSlug));
-  const open = isImport ? own : await importedNames(app);
-  const isOwn = (name: string) => isImport ? added === undefined || own.has(name) : !open.has(name);
+  const open = isImport ? new Set([...own, ...doubles]) : await importedNames(app);
+  const isOwn = (name: string) =>
+    isImport ? added === undefined || open.has(name) : !open.has(name);
   const moves = await undoableMoves(app, isOwn, from);
   if (!isImport && moves.undos.length > 0) return { undos: moves.undos, facts: moves.lines };
   const undos = [await findUndo(app, target), ...moves.undos];
@@ -54,7 +55,9 @@ export async function importUndo(app: App, target: TargetFile): Promise<ImportUn
 async function importedNames(app: App): Promise<ReadonlySet<string>> {
   const targets = [await findTarget(app, false), await findTarget(app, true)];
   const edits = targets.flatMap(({ path }) => editsOf(app, path));
-  return new Set(edits.flatMap(({ added = [] }) => added).map(serverSlug));
+  return new Set(
+    edits.flatMap(({ added = [], doubles = [] }) => [...added.map(serverSlug), ...doubles]),
+  );
 }
 
 /** Returns a line with the rules that an undo keeps: of its servers, and those of the import. */
