@@ -85,7 +85,7 @@ async function offerTables(at: CommandContext, earlier: TrustRecord | undefined)
   const added: string[] = [];
   for (const name of names) if (await isNew(app, name, earlier)) added.push(name);
   const lines = await offerTable(at, added, true);
-  const next = "`pml rules table` shows what the tools may do";
+  const next = "`pml rules table` shows the decisions for its tools";
   return lines.length > 0 || names.length === 0 ? lines : [next];
 }
 
