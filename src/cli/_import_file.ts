@@ -188,8 +188,8 @@ export function canUndo(app: App, path: string, isMove = false): boolean {
   return last !== undefined && (last.isMove ?? false) === isMove;
 }
 
-/** Options of `findUndo()`. */
-interface UndoOptions {
+/** The edit that `findUndo()` finds, and the part of it. */
+interface UndoScope {
   /** The name of the edit. */
   readonly what?: string;
   /** Removes the added entries from a text, for a file whose other parts were changed since. */
@@ -205,7 +205,7 @@ interface UndoOptions {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { what: named = "the import", without, part }: UndoOptions = {},
+  { what: named = "the import", without, part }: UndoScope = {},
 ): Promise<FileUndo> {
   const { path, found } = target;
   const all = editsOf(app, path);
