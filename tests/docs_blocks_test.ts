@@ -226,15 +226,22 @@ Deno.test("the module of the README passes its check and runs, with the commands
   const [module, ...more] = OWN.filter(isModule);
   assert.deepEqual(more, []);
   const readme = PAGES["README.md"] ?? "";
-  const [, entry = ""] = /^`("private_mcps": .*)`/m.exec(readme) ?? [];
-  const [, data = "", file = ""] = /put\n`(.*)` into `(.*)`/.exec(readme) ?? [];
+  const [, data = "", file = ""] = /^Put `(.*)` into `(.*)`/m.exec(readme) ?? [];
+  const files = { "mcp/weather.ts": module?.text ?? "", [file]: data };
+  const [, checks = "", adds = "", calls = ""] =
+    /^(pml check \S+).*\n(pml add \S+).*\n(pml call weather:.*)$/m.exec(readme) ?? [];
+  await using bare = await makeWorkspace({ files, pml: "{}", trusted: true });
+  const added = await runPml(bare, [...wordsOf(adds).slice(1), "--json"]);
+  assert.equal(added.code, 0, added.stderr);
+  const { name, definition } = JSON.parse(added.stdout);
   await using ws = await makeWorkspace({
-    files: { "mcp/weather.ts": module?.text ?? "", [file]: data },
-    pml: `{${entry}, "permissions": {"allow": ["weather:*"]}}`,
+    files,
+    pml: JSON.stringify({
+      private_mcps: { [name]: definition },
+      permissions: { allow: ["weather:*"] },
+    }),
     trusted: true,
   });
-  const [, checks = "", , calls = ""] = /^(pml check (\S+)).*[^]*?^(pml call weather:.*)$/m
-    .exec(readme) ?? [];
   for (const line of [`${checks} --no-types`, calls]) {
     const { code, stdout, stderr } = await runPml(ws, wordsOf(line).slice(1));
     assert.equal(code, 0, `${line}\n${stdout}${stderr}`);

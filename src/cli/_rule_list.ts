@@ -113,7 +113,7 @@ async function listRules({ app }: CommandContext): Promise<Shown> {
   const usedAt = (row: RuleRow) => used.get(useKey(row.source, row.rule)) ?? null;
   const text = ruleLines(app, (row) => {
     const at = usedAt(row);
-    return at === null ? "not in kept files" : `last used ${at}`;
+    return at === null ? "no call in the journal" : `last used ${at}`;
   });
   const { policy } = app;
   const isBroken = app.config().problem !== undefined;

@@ -66,7 +66,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     does: "show the settings and their cost, or change them: show, set, intent [text]",
     options: {
       "--json": "only show it, as JSON",
-      "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
+      "--preset <name>": "use a preset: meta_only, semantic, balanced, ...",
       "--wizard": "measure your servers, and recommend a preset",
       "--workspace": IN_WORKSPACE,
     },
