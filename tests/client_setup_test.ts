@@ -141,8 +141,9 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
   const untouched = await textsOf(CLIENTS);
   const whole = { http: false, command: join(bin, "pml") };
   // Over HTTP, the entry replaces the one before.
-  for (const more of [[], ["--http"]]) {
+  for (const more of [[], ["--http"], ["--http", "--port", "3103"]]) {
     const http = more.length > 0;
+    const port = Number(more[2] ?? 3003);
     const clients = CLIENTS.filter((client) => !http || takesHttp(client));
     const before = await textsOf(clients);
     const others = clients.map((client) => serversIn(pathOf(client), OWN[client].slice(1)));
@@ -150,13 +151,14 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
     const result = await runPml(ws, set, { env });
     assert.equal(result.code, 0, result.stderr);
     assert.equal(
-      result.stdout.match(/PML was added; .*\.backup(?:\.1)?$/gm)?.length,
+      result.stdout.match(/PML was added; .*\.backup(?:\.\d)?$/gm)?.length,
       clients.length,
     );
     const after = await textsOf(clients);
     for (const [at, client] of clients.entries()) {
       const { pml, ...rest } = await serversIn(pathOf(client), OWN[client].slice(1));
-      const { entry, input } = formOf(client, { ...whole, http, isOwn: true });
+      const { entry, input } = formOf(client, { ...whole, http, port, isOwn: true });
+      assert.equal(JSON.stringify(entry).includes(`127.0.0.1:${port}/mcp`), http);
       assert.deepEqual(pml, entry);
       const { pml: earlier, ...there } = await others[at] ?? {};
       assert.equal(earlier === undefined, !http, client);

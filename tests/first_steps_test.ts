@@ -100,6 +100,18 @@ Deno.test("a client that declares roots and never lists them delays its calls fo
   assert.equal(code, 0, "a client that leaves meanwhile ends PML");
 });
 
+Deno.test("pml init does not warn that the current folder is no project", async () => {
+  await using ws = await makeWorkspace();
+  const warning = /^warning: No workspace found/m;
+  assert.match((await runPml(ws, ["list"])).stderr, warning);
+  const dry = await runPml(ws, ["init", "--http", "--dry-run"]);
+  assert.doesNotMatch(dry.stderr, warning);
+  // No line follows the last step.
+  assert.match(dry.stderr, /start your client$/m);
+  const wrong = await runPml(ws, ["init", "--port", "3103", "--yes"]);
+  assert.equal(wrong.code, 2, wrong.stderr);
+});
+
 Deno.test("a command in / uses PML's own folder and reports it; init requires a project", async () => {
   await using ws = await makeWorkspace();
   const result = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {

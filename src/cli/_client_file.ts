@@ -60,8 +60,9 @@ export async function editClientText(
   const own = Object.entries(objectOf(present)).filter(([key]) => keeps.includes(key));
   const permission = Object.fromEntries(own);
   const entry = { ...wanted, ...permission };
-  const replaced = instead && plain({ ...instead, ...permission });
-  const before = isObject(present) && isDeepStrictEqual(plain(present), replaced)
+  const replaced = instead.map((one) => plain({ ...one, ...permission }));
+  const before = isObject(present) &&
+      replaced.some((one) => isDeepStrictEqual(plain(present), one))
     ? present
     : undefined;
   if (present !== undefined && before === undefined) {

@@ -246,7 +246,7 @@ Deno.test("editClientText() distinguishes entries of other addresses from its ow
     assert.equal(await edit(own), undefined, client);
     const other = await edit(own.replace("3003", "3004"));
     assert.ok(other?.other?.includes("3004"), client);
-    const replaced = await edit(JSON.stringify(form.instead));
+    const replaced = await edit(JSON.stringify(form.instead[0]));
     assert.equal(replaced?.other, undefined, client);
     assert.deepEqual(JSON.parse(replaced?.text ?? "")[section].pml, form.entry);
   }

@@ -6,6 +6,7 @@
 
 import { type ClientName, tableOf } from "../config/clients.ts";
 import { type ProgramStart, throughCmd } from "../config/windows_command.ts";
+import { SERVE_PORT } from "./_port.ts";
 
 /** An entry of a server, as a client has it. */
 export type ClientEntryValue = Readonly<Record<string, unknown>>;
@@ -27,8 +28,8 @@ export interface ClientForm {
   readonly at: readonly [section: string, ...names: string[]];
   /** The entry of PML. */
   readonly entry: ClientEntryValue;
-  /** The other entry that PML writes, which this one replaces. */
-  readonly instead?: ClientEntryValue | undefined;
+  /** The other entries that PML writes, which this one replaces. */
+  readonly instead: readonly ClientEntryValue[];
   /** The question with which the client asks the user for the token. */
   readonly input?: ClientEntryValue | undefined;
   /** The keys of an entry that stay if the entry is replaced. */
@@ -50,7 +51,6 @@ export function allowingMembers(client: ClientName): ClientEntryValue | undefine
   return ALLOWING[client];
 }
 
-const url = "http://127.0.0.1:3003/mcp";
 const type = "http";
 const IN_EDITOR = "${env:PML_TOKEN}";
 const INPUT = { type: "promptString", id: "pml-token", description: "PML_TOKEN", password: true };
@@ -59,20 +59,25 @@ const INPUT = { type: "promptString", id: "pml-token", description: "PML_TOKEN",
  * The entries for `pml serve`. They name the variable of the token, and never hold the token: a
  * client that takes no variable there has none.
  */
-const HTTP: Partial<Record<ClientName, ClientEntryValue>> = {
-  "claude-code": { type, url, headers: bearer("${PML_TOKEN:-}"), alwaysLoad: true },
-  codex: { url, bearer_token_env_var: "PML_TOKEN" },
-  cursor: { url, headers: bearer(IN_EDITOR) },
-  gemini: { httpUrl: url, headers: bearer("$PML_TOKEN") },
-  opencode: {
+const HTTP: Partial<Record<ClientName, (url: string) => ClientEntryValue>> = {
+  "claude-code": (url) => ({
+    type,
+    url,
+    headers: bearer("${PML_TOKEN:-}"),
+    alwaysLoad: true,
+  }),
+  codex: (url) => ({ url, bearer_token_env_var: "PML_TOKEN" }),
+  cursor: (url) => ({ url, headers: bearer(IN_EDITOR) }),
+  gemini: (url) => ({ httpUrl: url, headers: bearer("$PML_TOKEN") }),
+  opencode: (url) => ({
     type: "remote",
     url,
     oauth: false,
     headers: bearer("{env:PML_TOKEN}"),
     enabled: true,
-  },
-  vscode: { type, url, headers: bearer("${input:pml-token}") },
-  windsurf: { serverUrl: url, headers: bearer(IN_EDITOR) },
+  }),
+  vscode: (url) => ({ type, url, headers: bearer("${input:pml-token}") }),
+  windsurf: (url) => ({ serverUrl: url, headers: bearer(IN_EDITOR) }),
 };
 
 function bearer(token: string): object {
@@ -87,9 +92,11 @@ export function takesHttp(client: ClientName): boolean {
 /** Returns the entry for the file of a client, whose present text is `text`. */
 export function formOf(
   client: ClientName,
-  { text = "", http, command, isOwn = false, os = Deno.build.os }: {
+  { text = "", http, port = SERVE_PORT, command, isOwn = false, os = Deno.build.os }: {
     readonly text?: string | undefined;
     readonly http: boolean;
+    /** The port of `pml serve`. */
+    readonly port?: number;
     /** Whether the file is the user's own, and not part of a project. */
     readonly isOwn?: boolean;
     readonly command: string;
@@ -104,11 +111,16 @@ export function formOf(
   // would stop Codex for everybody without PML.
   const more = client === "codex" && isOwn ? { required: true } : {};
   const stdio = { ...stdioEntry(client, startOf(client, { command, os })), ...more };
-  const over = HTTP[client] && { ...HTTP[client], ...more };
+  const over = (at: number) => {
+    const entry = HTTP[client]?.(`http://127.0.0.1:${at}/mcp`);
+    return entry && { ...entry, ...more };
+  };
+  const [wanted, usual] = [over(port), over(SERVE_PORT)];
   const keeps = Object.keys(allowingMembers(client) ?? {});
-  return http && over !== undefined
-    ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined, keeps }
-    : { at, entry: stdio, instead: over, keeps };
+  const others = usual === undefined ? [] : [usual];
+  if (!http || wanted === undefined) return { at, entry: stdio, instead: others, keeps };
+  const input = client === "vscode" ? INPUT : undefined;
+  return { at, entry: wanted, instead: [stdio, ...others], input, keeps };
 }
 
 /** The clients that look for `pml.cmd` when they start `pml` on Windows, and start such a file. */

@@ -132,7 +132,12 @@ function isHere(client: ClientName, place: ClientPlace): boolean {
 export async function readSetup(
   app: App,
   client: ClientName,
-  { user, http }: { readonly user: boolean; readonly http: boolean },
+  { user, http, port }: {
+    readonly user: boolean;
+    readonly http: boolean;
+    /** The port of `pml serve`. */
+    readonly port?: number;
+  },
 ): Promise<ClientSetup> {
   const place = placeOf(app);
   if (http && !takesHttp(client)) {
@@ -154,7 +159,7 @@ export async function readSetup(
   const target = await targetOf(file);
   const text = target.found?.text;
   const command = isOwn ? commandOf(place) : "pml";
-  const form = formOf(client, { text, http, command, isOwn, ...defined({ os: place.os }) });
+  const form = formOf(client, { text, http, command, isOwn, ...defined({ port, os: place.os }) });
   const edit = await editClientText(text ?? blankOf(client), path, form);
   return { ...target, client, file, isOwn, form, edit };
 }

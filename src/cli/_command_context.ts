@@ -118,11 +118,13 @@ export function unchanged(value: unknown = {}): Shown {
  */
 export function inContext(
   command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
-  { broken = false, tellsTrust = false }: {
+  { broken = false, tellsTrust = false, marksWorkspace = false }: {
     /** Whether the command also runs with a broken configuration. */
     readonly broken?: boolean;
     /** Whether the command itself reports untrusted files. */
     readonly tellsTrust?: boolean;
+    /** Whether the command makes the current folder a workspace. */
+    readonly marksWorkspace?: boolean;
   } = {},
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
@@ -133,7 +135,7 @@ export function inContext(
     const write = logWriter() ?? writeLog;
     await using app = await openApp({ cwd, environment, write });
     try {
-      if (!broken) checkConfig(app, tellsTrust);
+      if (!broken) checkConfig(app, { tellsTrust, marksWorkspace });
       // A signal ends the command at once. The app then ends the processes that it started.
       const { signal } = signals;
       const result = await unlessAborted(command({ app, signal }, typed), signal);
@@ -247,10 +249,20 @@ function show({ value, text, paint = fitted, note = "" }: Shown, { json }: Typed
 }
 
 /** Throws if the configuration is broken, and shows its warnings. */
-function checkConfig(app: App, tellsTrust: boolean): void {
+function checkConfig(
+  app: App,
+  { tellsTrust, marksWorkspace }: {
+    readonly tellsTrust: boolean;
+    readonly marksWorkspace: boolean;
+  },
+): void {
   const { problem, warnings, ignored } = app.config();
   if (problem !== undefined) throw problem;
-  for (const warning of warnings) tell(`warning: ${warning}`, { paint: paintFailure });
+  const { found, warning: unmarked } = app.loaded().workspace;
+  const shown = marksWorkspace && found === "cwd"
+    ? warnings.filter((warning) => warning !== unmarked)
+    : warnings;
+  for (const warning of shown) tell(`warning: ${warning}`, { paint: paintFailure });
   for (const { said, isNear } of unmetRules(app)) {
     if (isNear) tell(`warning: ${said}`, { paint: paintFailure });
   }

@@ -23,6 +23,7 @@ import {
 } from "./_client_setup.ts";
 import { allowTools, askState } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
+import { portOf, SERVE_PORT } from "./_port.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { fitOf, fitText, type ModeFit } from "./_config_costs.ts";
 import { usage } from "./_failure.ts";
@@ -33,8 +34,6 @@ import { askSecret, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
-const SERVE = "1. Run `pml serve` in this folder. It prints the path of the file with its token\n" +
-  "2. Set the variable PML_TOKEN to that token, and start your client:";
 /** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
@@ -42,6 +41,11 @@ const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.undo) return await undoSetups(at, typed);
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
+  if (typed.port !== undefined && !http) {
+    throw usage("Cannot use --port: only --http writes an address", "Add --http");
+  }
+  const port = typed.port === undefined ? SERVE_PORT : portOf(typed.port, "See `pml init --help`");
+  if (port === 0) throw usage("Cannot connect a client to port 0", "Name the port of `pml serve`");
   const clients = client === undefined
     ? ["claude-code" as const]
     : chosenClients(at.app, client, http);
@@ -63,7 +67,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   // All files are read and checked before one is written.
   const setups = [];
   for (const each of clients) {
-    setups.push(await readSetup(at.app, each, { user: user || !isProject, http }));
+    setups.push(await readSetup(at.app, each, { user: user || !isProject, http, port }));
   }
   const steps: SetupStep[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
@@ -93,7 +97,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     text: linesOf(steps.slice(early)),
     note: [
       dry ? "Nothing was changed" : noteOf(steps),
-      ...http ? [SERVE] : [],
+      ...http ? [serveSteps(port, !dry && next.length > 0)] : [],
       ...dry ? [] : next,
       ...hints,
     ].join("\n"),
@@ -115,6 +119,13 @@ async function addHints(
   const fit = await fitOf(app);
   hints.push(fitText(fit, app.config().gateway.exposure));
   return fit;
+}
+
+/** Returns the steps of the user for clients of `pml serve`. Lines about the clients may follow. */
+function serveSteps(port: number, isFollowed: boolean): string {
+  const command = `pml serve${port === SERVE_PORT ? "" : ` --port ${port}`}`;
+  return `1. Run \`${command}\` in this folder. It prints the path of the file with its token\n` +
+    `2. Set the variable PML_TOKEN to that token, and start your client${isFollowed ? ":" : ""}`;
 }
 
 /** Returns the line about a client that asks itself before each call of PML. */

@@ -41,7 +41,7 @@ const USUAL: Readonly<Record<string, ContextCommand>> = {
     update,
     why,
   },
-  ...later(["add", "import", "init", "list", "remove"], setup),
+  ...later(["add", "import", "list", "remove"], setup),
   ...later(["allow", "ask", "capability", "config", "deny", "install-model", "key"], settings),
   ...later(["learn", "outdated", "rules", "token", "types", "upgrade"], settings),
   ...later(["dev"], () => import("./_dev.ts")),
@@ -58,6 +58,7 @@ export const RUNS: Readonly<Record<string, RunCommand>> = {
   ...withPml(USUAL),
   ...withPml(ALWAYS, { broken: true }),
   ...withPml({ trust }, { tellsTrust: true }),
+  ...withPml(later(["init"], setup), { marksWorkspace: true }),
   audit: async (typed) => (await import("./_audit.ts")).audit(typed),
   completions: async (typed) =>
     (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),

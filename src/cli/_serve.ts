@@ -29,7 +29,7 @@ import type { Typed } from "./_command_context.ts";
 import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
 import { endpointLimits, UserEndpoints } from "./_user_endpoints.ts";
-import { portOf } from "./_port.ts";
+import { portOf, SERVE_PORT } from "./_port.ts";
 import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
@@ -37,7 +37,6 @@ import { commandProcess, logWriter, typedPath } from "./command_process.ts";
 import { openWindows } from "./_windows.ts";
 import { print, tell } from "./out.ts";
 
-const PORT = "3003";
 const HOST = "127.0.0.1";
 /** How long calls that run may take when a signal came. The second signal ends them at once. */
 const DRAIN_MS = 10_000;
@@ -174,7 +173,7 @@ function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "n
   const key = typeof typed.key === "string" ? typed.key : undefined;
   const refuse = (why: string, hint = HOW) =>
     usage(`Cannot serve at ${quoted(host)}: ${why}`, hint);
-  const port = portOf(typed.port ?? PORT, HOW);
+  const port = typed.port === undefined ? SERVE_PORT : portOf(typed.port, HOW);
   if ((cert === undefined) !== (key === undefined)) throw refuse("--cert and --key go together");
   const tls = cert !== undefined && key !== undefined
     ? { cert: textOf(cert), key: textOf(key) }

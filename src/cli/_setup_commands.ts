@@ -22,6 +22,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--dry-run": "only show it",
       "--undo": "restore the files of clients byte for byte",
       "--http": "connect clients to a running `pml serve`",
+      "--port <number>": "with --http: the port of `pml serve`; 3003 by default",
       "--key": "store a key for cloud tools, from a hidden prompt or from stdin",
     },
     examples: ["pml init --client cursor,zed", "pml init --client --dry-run", "pml init --key"],
