@@ -84,6 +84,9 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   assert.equal(renamed.code, 0, renamed.stdout);
   assert.match((await runPml(ws, ["call", "our:forecast", "city=Oslo"])).stdout, /Oslo for 3/);
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stderr, /UNKNOWN_TOOL/);
+  // Without this name, there is nothing to ask about.
+  const unknown = await runPml(ws, ["capability", "delete", "our:nothing"]);
+  assert.match(unknown.stderr, /^error: UNKNOWN_TOOL: [^]*our:forecast/);
   const removed = await runPml(ws, ["capability", "delete", "our:forecast", "--yes"]);
   assert.equal(removed.code, 0, removed.stderr);
   assert.match((await runPml(ws, ["capability"])).stderr, /Nothing is saved yet/);

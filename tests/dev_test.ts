@@ -66,6 +66,13 @@ Deno.test("pml dev follows the local files that a module imports types from", as
   assert.equal(await dev.end(), 1);
 });
 
+Deno.test("pml dev refuses a file that does not exist", async () => {
+  await using ws = await makeWorkspace();
+  const { code, stderr } = await runPml(ws, ["dev", "nothing.ts"]);
+  assert.equal(code, 2, stderr);
+  assert.match(stderr, /USAGE: .*"nothing\.ts"/);
+});
+
 Deno.test("pml dev reports the line of a thrown error, and the module's tools for a mistyped name", async () => {
   const code = module({ boom: 'throw new Error("boo");' });
   await using ws = await makeWorkspace({ files: { "weather.ts": code } });

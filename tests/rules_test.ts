@@ -172,6 +172,7 @@ Deno.test("pml rules remove names the rules of the server, the choice of two fil
   const tried = [
     ["rules", "remove", "crm"],
     ["rules", "remove", "crm:other"],
+    ["rules", "remove", "crm:tlel"],
     ["rules", "remove", "nothing"],
     ["deny", "--remove", "crm"],
     ["rules", "forget"],

@@ -4,9 +4,11 @@
  * @module
  */
 
-import { quoted, visible } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { programsOf } from "../servers/kinds.ts";
+import { UnreachedName } from "../servers/unreached_name.ts";
 import { definitionOf } from "./_added_definition.ts";
 import { addModule, moduleIn } from "./_add_module.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
@@ -32,6 +34,7 @@ import { agrees, askSecret, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 const OF_NPM = "npm:";
+const HOW = "Say how it starts: pml add NAME -- COMMAND, NAME --url URL, or npm:PACKAGE";
 /** Matches a package or an address, which is not the name of a server. */
 const NAMELESS = /^(?:npm:|@)|:\/\//;
 /** Matches a header without its name, such as `Bearer KEY`. */
@@ -135,11 +138,16 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
   const registries = await at.app.registries();
   const look = () =>
     registries.unapproved(name, { signal: at.signal, isAllowed: false, isNamed: true });
-  const open = await look();
+  const open = await look().catch((error) => {
+    if (!(error instanceof UnreachedName)) throw error;
+    const { code, message, hint = "", detail } = error;
+    const both = `${hint}. ${HOW}`;
+    throw new PmlError(code, message, { hint: both, cause: error, ...defined({ detail }) });
+  });
   if (open === undefined && registries.at(name) === undefined) {
     throw usage(
       `Cannot add ${quoted(name)}: no registry has it`,
-      "Say how it starts: pml add NAME -- COMMAND, NAME --url URL, or npm:PACKAGE",
+      HOW,
     );
   }
   if (open !== undefined) {

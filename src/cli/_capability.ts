@@ -158,6 +158,8 @@ async function rename(at: At): Promise<Shown> {
 
 async function remove(at: At): Promise<Shown> {
   const { capabilities: { store }, first: id, typed: { yes } } = at;
+  // A capability whose file is broken can be deleted, so it is not loaded.
+  store.assertApproved(id);
   const over = store.approved().get(id);
   const work = () => store.rename(id, { over });
   const request = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };

@@ -72,19 +72,22 @@ export async function setForPerson(
 /** Shows a change, and writes it if the user types "write". */
 export async function agreed(
   { signal }: CommandContext,
-  { change: { path, diff, shown, write }, said = "", about, json = false, also, reach }: {
-    readonly change: FileChange;
-    /** Where a rule is written, and where it applies. */
-    readonly reach?: string;
-    /** More lines that the user must see before the answer. */
-    readonly said?: string | undefined;
-    /** The other members of the JSON output, next to the file and its change. */
-    readonly about: object;
-    /** Whether the value is only shown. */
-    readonly json?: boolean | undefined;
-    /** As `needPerson` takes it. */
-    readonly also?: string;
-  },
+  { change: { path, diff, shown, write }, said = "", about, json = false, also, reach, isRemoval }:
+    {
+      readonly change: FileChange;
+      /** Where a rule is written, and where it applies. */
+      readonly reach?: string;
+      /** Whether the change removes a rule. */
+      readonly isRemoval?: boolean;
+      /** More lines that the user must see before the answer. */
+      readonly said?: string | undefined;
+      /** The other members of the JSON output, next to the file and its change. */
+      readonly about: object;
+      /** Whether the value is only shown. */
+      readonly json?: boolean | undefined;
+      /** As `needPerson` takes it. */
+      readonly also?: string;
+    },
 ): Promise<Shown> {
   const value = { path, ...about, diff };
   if (json) return { value };
@@ -94,10 +97,11 @@ export async function agreed(
   needPerson(`Cannot write to ${path}`, also);
   tell(shown);
   if (said !== "") tell(said);
-  if (reach !== undefined) tell(`This is written ${reach}`);
+  const where = reach && `${isRemoval ? "removed from the rules" : "written"} ${reach}`;
+  if (where !== undefined) tell(`This is ${where}`);
   if (!await isTyped("write", "write exactly this", signal)) return unchanged(value);
   await write();
-  return { value, text: reach === undefined ? `${path}: written` : `Written ${reach}` };
+  return { value, text: where === undefined ? `${path}: written` : capitalized(where) };
 }
 
 /** Throws if a workspace file is not trusted as it is. */
@@ -111,4 +115,8 @@ export async function assertTrusted(app: App, { path, found }: TargetFile): Prom
   throw new PmlError("WORKSPACE_UNTRUSTED", message, {
     hint: "Look at it and trust it with `pml trust`, then try again",
   });
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

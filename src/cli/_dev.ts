@@ -5,10 +5,12 @@
  */
 
 import { authorsOf } from "../authoring/open_authors.ts";
+import { quoted } from "../core/json.ts";
 import { PathWatcher } from "../io/following.ts";
 import { realPathIfAny, stampAt } from "../io/place.ts";
 import { soon } from "../io/waiting.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
 import { DevModule } from "./_dev_module.ts";
 import { DevShown } from "./_dev_shown.ts";
 import { nextTyped } from "./_terminal_input.ts";
@@ -23,6 +25,9 @@ export async function dev(
   { words: [file = ""], json = false, types = true }: Typed,
 ): Promise<Shown> {
   const path = realPathIfAny(typedPath(file)) ?? typedPath(file);
+  if (stampAt(path) === undefined) {
+    throw usage(`Cannot follow ${quoted(file, 300)}: there is no such file`, "Create it first");
+  }
   const { app, signal } = at;
   const output = new DevShown(file, { isJson: json });
   const input = new DevInput(signal);

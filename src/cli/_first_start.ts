@@ -42,8 +42,9 @@ export async function startFirst(
     });
   } catch (error) {
     const { code, message, hint } = asPmlError(error);
+    const logs = code === "UPSTREAM_DOWN" ? `\`pml logs ${name}\` shows its output. ` : "";
     throw new PmlError(code, message, {
-      hint: `${hint === undefined ? "" : `${hint}. `}${name} stays configured; ${
+      hint: `${hint === undefined ? "" : `${hint}. `}${logs}${name} stays configured; ${
         undoing ?? `\`pml remove ${name}\` takes it out`
       }`,
       cause: error,

@@ -42,6 +42,7 @@ import { saveKey } from "./_key.ts";
 import { offerTable } from "./_table_question.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
+import { tell } from "./out.ts";
 
 /** The text of an import that the user declined. */
 const NOT_IMPORTED = "No server was imported";
@@ -139,6 +140,13 @@ export async function keepValues(
   const old = names.filter((name) => at.app.keys.find(name) !== undefined);
   const instead = old.length === 0 ? "" : `It replaces the present value of ${old.join(", ")}. `;
   const question = `${instead}Keep ${names.join(", ")} for PML, ${source}?`;
+  const [first] = old;
+  if (first !== undefined) {
+    tell(
+      `To keep both values, answer no, run \`pml key set OTHER\`, and add the server again with ` +
+        `\`--replace --env '${first}=\${OTHER}'\``,
+    );
+  }
   if (await askReply(question, at) !== "Yes") return kept;
   for (const name of names) {
     const { text = "" } = await saveKey(at, name, values.get(name) ?? "");
@@ -288,6 +296,11 @@ function settingLines({ timeout, tools }: ImportableServer["definition"]): reado
   ];
 }
 
+/** Returns a line that shows how to set keys; nothing without a key. */
+function keyLine(names: readonly string[] = [], then: string): string {
+  return names.map((name) => `Run \`pml key set ${name}\`${then}\n`).join("");
+}
+
 /** Returns the name of a server as its client has it. */
 function nameOf({ name }: ClientEntry, app: App): string {
   return app.parts.redactor.redact(quoted(name));
@@ -305,11 +318,15 @@ function noteOf(
   },
 ): string {
   const names = unsetIn(taken).filter((name) => !lines.has(name));
-  const keys = names.length === 0
-    ? ""
-    : `Set these with \`pml key set\`, then remove the values from the client's file: ${
-      names.join(", ")
-    }\n`;
+  const inFile = taken.flatMap(({ variables }) => variables)
+    .filter(({ where }) => where !== undefined).map(({ name }) => name);
+  const [written, elsewhere] = [true, false].map((isWritten) =>
+    names.filter((name) => inFile.includes(name) === isWritten)
+  );
+  const keys = [
+    keyLine(written, ", then remove its value from the client's file"),
+    keyLine(elsewhere, ""),
+  ].join("");
   const [what, them] = taken.length === 1
     ? ["this server", "it"]
     : [`these ${taken.length} servers`, "them"];

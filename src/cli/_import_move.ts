@@ -59,7 +59,9 @@ export async function moveServers(
       .filter(({ name, isSet }) => !isSet && app.keys.find(name) === undefined)
       .map(({ name }) => name);
   const lines = all.filter((one) => missing(one).length > 0).map((one) =>
-    `${nameOf(one)} stays in ${one.entry.path}: set ${missing(one).join(", ")} first`
+    `${nameOf(one)} stays in ${one.entry.path}: first run ${
+      missing(one).map((name) => `\`pml key set ${name}\``).join(", ")
+    }`
   );
   const paths: string[] = [];
   for (const file of files) {

@@ -86,7 +86,8 @@ async function set(
   { name, stdin = false }: KeyWords,
 ): Promise<Shown> {
   if (!stdin && !isTerminal()) {
-    throw usage(`Cannot keep ${name}: there is no terminal`, "Pass the key with --stdin");
+    const other = name === CLOUD_KEY ? "; `pml key set NAME` keeps another key" : "";
+    throw usage(`Cannot keep ${name}: there is no terminal`, `Pass the key with --stdin${other}`);
   }
   const value = stdin
     ? (await readAll()).replace(/\r?\n$/, "")

@@ -74,7 +74,8 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   try {
     const trials = await triedWith(server, { at, calls, asks, copies });
     const { output, question, change } = await resultOf(at.app, server, trials);
-    if (!asks || change?.write === undefined) return output;
+    if (change?.write === undefined) return output;
+    if (!asks) return { ...output, note: `${output.note}. Run it in a terminal to write this` };
     const facts = [output.text, ...copies.facts];
     if (!await agrees(question, at, facts)) return unchanged(output.value);
     await change.write();
@@ -110,7 +111,7 @@ async function resultOf(
   };
   const described = [describeRound(last), ...dataLines(last.data)];
   if (last.failures.length > 0) {
-    const note = "It does not work with these grants. Nothing was changed";
+    const note = "The trial failed. Nothing was changed";
     const output = { value, text: described.join("\n"), note, code: 1 };
     return { output, question: "" };
   }

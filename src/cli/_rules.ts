@@ -7,6 +7,7 @@
 import type { App } from "../app/app.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import { isSameRule, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
 import {
@@ -19,7 +20,7 @@ import {
 import { reachText } from "../policy/rule_file.ts";
 import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { agreed, changeOf, type FileChange } from "./_config_file.ts";
-import { suggestionFor, usage } from "./_failure.ts";
+import { usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 import { readersOf, readersText } from "./_readers.ts";
@@ -123,7 +124,8 @@ export async function removeRule(
   const settings = listSettings(chosen, movedRules(chosen, [rule], undefined));
   const change = await changeOf(at.app, { workspace: place, settings });
   const about = { removed: rule, reach: place ? "workspace" : "user" };
-  return await agreed(at, { change, about, json, reach: reachIn(at.app, place) });
+  const reach = reachIn(at.app, place);
+  return await agreed(at, { change, about, json, reach, isRemoval: true });
 }
 
 /** Returns the change of a file that puts rules into lists, in one edit. */
@@ -233,17 +235,27 @@ function reachIn(app: App, workspace: boolean): string {
   return reachText({ path, isOfUser: !workspace }, app.loaded());
 }
 
+/** Returns a rule without its arguments. */
+function toolOf(rule: string): string {
+  return rule.replace(/\(.*$/s, "");
+}
+
 function unlisted(rule: string, lists: readonly RuleList[], known: readonly string[]) {
   const where = lists.length === 1 ? `${lists[0]} rule` : "rule";
   const [server = ""] = rule.split(":", 1);
   const same = [...new Set(known)].filter((one) => one.startsWith(`${server}:`));
-  const otherwise = same.length === 0
+  // Arguments make a rule unlike every short name, so only the tools are compared.
+  const nearTool = nearName(toolOf(rule), known.map(toolOf));
+  const near = known.find((one) => toolOf(one) === nearTool);
+  const otherwise = near !== undefined && near !== rule
+    ? `Did you mean ${quoted(near, 200)}?`
+    : same.length === 0
     ? "See all with `pml rules`"
     : `Rules of ${server}: ${same.slice(0, 5).join(", ")}`;
   return usage(
     `Cannot remove ${quoted(rule, 200)}: no file of yours has this ${where}`,
     DEFAULT_TEXTS.allow.includes(rule)
       ? `It is a default rule; \`pml ask ${rule}\` makes its calls ask`
-      : suggestionFor(rule, { known, otherwise }),
+      : otherwise,
   );
 }

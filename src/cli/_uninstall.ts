@@ -40,6 +40,7 @@ const KEPT: Readonly<Record<string, string>> = {
   memory: "memory of tool use",
   meta: "what modules say of themselves",
   models: "embedding models",
+  names: "names of the tools of servers",
   notified: "when a notification was last shown",
   pending: "calls that wait for you",
   pins: "servers and tools that you approved",
@@ -116,7 +117,9 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     ...failures,
     ...undone,
     "Removed",
-    ...names.map((name) => `Left: ${visible(join(home, name))}`),
+    ...names.map((name) =>
+      `Left: ${visible(join(home, name))} (not a file of PML, or written since)`
+    ),
     "Remove the program: deno uninstall -g pml, or npm uninstall -g @casys/pml",
   ];
   return { value, text: lines.join("\n"), code: failures.length === 0 ? 0 : 1 };

@@ -5,14 +5,19 @@
  */
 
 const LONGEST = 64;
+/** The minimum length of a name that may be the beginning of another one. */
+const SHORTEST_START = 3;
 
-/** Returns the name that is most like another one; undefined if none is like it. */
+/**
+ * Returns the name that is most like another one, or that begins with it; undefined if there is none.
+ */
 export function nearName(name: string, names: readonly string[]): string | undefined {
   const [best] = names.filter((one) => one.length <= LONGEST)
     .map((one) => ({ one, far: distance(name.slice(0, LONGEST).toLowerCase(), one.toLowerCase()) }))
     .filter(({ one, far }) => far <= Math.max(1, Math.floor(one.length * 0.4)))
     .sort((a, b) => a.far - b.far);
-  return best?.one;
+  if (best !== undefined || name.length < SHORTEST_START) return best?.one;
+  return names.find((one) => one.length <= LONGEST && one.startsWith(name));
 }
 
 /** Returns how many letters must be changed, added or removed. */

@@ -84,6 +84,11 @@ export class CapabilityStore {
     });
   }
 
+  /** Throws UNKNOWN_TOOL if no capability was approved under this name. */
+  assertApproved(id: ToolId): void {
+    if (!this.approved().has(id)) throw noCapability(id, this.approved());
+  }
+
   /**
    * Saves a capability as approved. `over` is the hash of the replaced capability, as shown to the
    * user. Throws APPROVAL_STALE if it has changed since.
@@ -151,7 +156,9 @@ function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError
   const near = nearName(id, [...saved.keys()]);
   return new PmlError("UNKNOWN_TOOL", `Cannot find the capability ${quoted(id)}`, {
     hint: near === undefined
-      ? "List the saved capabilities with `pml capability list`"
+      ? saved.size > 0 && saved.size <= 5
+        ? `Saved are ${[...saved.keys()].join(", ")}`
+        : "List the saved capabilities with `pml capability list`"
       : `Did you mean ${quoted(near)}?`,
   });
 }
