@@ -356,8 +356,8 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
     ).map(({ name }: { name: string }) => name);
   assert.ok(of("the key file").length > 0);
   // The user must set keys in the middle of a text, and keys without a known value.
-  const left = [...result.stdout.matchAll(/^Run `pml key set (\w+)`/gm)].map(([, name]) => name);
-  assert.deepEqual(left.sort(), of(undefined).sort());
+  const names = [...result.stdout.matchAll(/^Run `pml key set (\w+)`/gm)].map(([, name]) => name);
+  assert.deepEqual(names.sort(), of(undefined).sort());
 });
 
 Deno.test("pml import offers to leave out one of two servers that do the same", async () => {

@@ -41,11 +41,7 @@ const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.undo) return await undoSetups(at, typed);
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
-  if (typed.port !== undefined && !http) {
-    throw usage("Cannot use --port: only --http writes an address", "Add --http");
-  }
-  const port = typed.port === undefined ? SERVE_PORT : portOf(typed.port, "See `pml init --help`");
-  if (port === 0) throw usage("Cannot connect a client to port 0", "Name the port of `pml serve`");
+  const port = servedPort(typed);
   const clients = client === undefined
     ? ["claude-code" as const]
     : chosenClients(at.app, client, http);
@@ -61,7 +57,6 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     );
   }
   const asking = { ...at, ask: !yes, dry };
-  const isKeyWanted = typed.key === true && !dry;
   // Only the first setup of a workspace asks.
   const isKeyOffered = asking.ask && !dry && isProject && isNew(at.app);
   // All files are read and checked before one is written.
@@ -86,22 +81,31 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     const step = await allowTools(setup, asking, { isWanted: typed.askOnce === true, isOffered });
     if (step !== undefined) steps.push(step);
     const { isAllowed, command } = await askState(setup, asking);
-    next.push(nextStep({ ...setup, isAllowed }, root));
+    if (!dry) next.push(nextStep({ ...setup, isAllowed }, root));
     if (step === undefined && command !== undefined) hints.push(askOnceHint(setup, command));
   }
   const fit = await addHints(asking, { clients, hints });
-  const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
+  const keyStep = typed.key === true && !dry || isKeyOffered ? await keepCloudKey(at) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
   return {
     value: { workspace: root, steps, ...defined({ fit }) },
     text: linesOf(steps.slice(early)),
     note: [
       dry ? "Nothing was changed" : noteOf(steps),
-      ...http ? [serveSteps(port, !dry && next.length > 0)] : [],
-      ...dry ? [] : next,
+      ...(http ? [serveSteps(port, next.length > 0)] : []),
+      ...next,
       ...hints,
     ].join("\n"),
   };
+}
+
+/** Returns the port of `pml serve` for the entries. Throws USAGE if it cannot be one. */
+function servedPort({ port, http = false }: Typed): number {
+  if (port === undefined) return SERVE_PORT;
+  if (!http) throw usage("Cannot use --port: only --http writes an address", "Add --http");
+  const number = portOf(port, "See `pml init --help`");
+  if (number > 0) return number;
+  throw usage("Cannot connect a client to port 0", "Name the port of `pml serve`");
 }
 
 /**

@@ -61,6 +61,9 @@ const KEPT: Readonly<Record<string, string>> = {
   windows: "open windows",
 };
 
+/** The reason why a file stays. */
+const REASON = "not a file of PML, or written since";
+
 /** Shows PML's files, and removes them. */
 export async function uninstall(at: CommandContext, { json }: Typed): Promise<Shown> {
   const { app } = at;
@@ -117,9 +120,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     ...failures,
     ...undone,
     "Removed",
-    ...names.map((name) =>
-      `Left: ${visible(join(home, name))} (not a file of PML, or written since)`
-    ),
+    ...names.map((name) => `Left: ${visible(join(home, name))} (${REASON})`),
     "Remove the program: deno uninstall -g pml, or npm uninstall -g @casys/pml",
   ];
   return { value, text: lines.join("\n"), code: failures.length === 0 ? 0 : 1 };
