@@ -41,10 +41,10 @@ const ODD: Readonly<Record<string, Wanted>> = {
   error: { text: "{}" },
   content_not_list: { text: '{"content":"x"}' },
   content_bad_block: { text: '{"content":[{"type":7}]}' },
-  content_unknown_block: INVALID(/no result of MCP/),
-  content_text_missing: INVALID(/no result of MCP/),
-  is_error_bad: INVALID(/no result of MCP/),
-  meta_bad: INVALID(/no result of MCP/),
+  content_unknown_block: INVALID(/not a valid MCP result/),
+  content_text_missing: INVALID(/not a valid MCP result/),
+  is_error_bad: INVALID(/not a valid MCP result/),
+  meta_bad: INVALID(/not a valid MCP result/),
   // A module cannot ask the user: members that resemble a question of PML are removed from its
   // result.
   asks: { text: "" },
