@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { knownDouble } from "../servers/_server_double_test.ts";
 import type { ApprovalAnswer, Outcome } from "../protocol/call.ts";
@@ -287,6 +289,11 @@ Deno.test("a yes applies in a new pass to exactly the call that was shown", asyn
     assert.equal((await at.stage.call("far", "ask", { answer: yes })).kind, came);
     assert.equal(atConsent.change, undefined, "it changed between the answer and the run");
     assert.deepEqual(at.ran(), came === "result" ? ["far:ask"] : []);
+    // The journal has one approval for both passes.
+    const { home } = at.stage.policy.now.loaded.environment;
+    const [file = ""] = await readdir(join(home, "journal"));
+    const text = await readFile(join(home, "journal", file), "utf8");
+    assert.equal(text.split('"event":"approved"').length - 1, 1);
   }
 });
 

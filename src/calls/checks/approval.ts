@@ -7,6 +7,7 @@
 import { type ApprovalHost, askUser, assertNotDenied, keepAnswer } from "../decisions.ts";
 import { isAboutAll, isOfOffer } from "../offer_access.ts";
 import type { CallContext } from "../context.ts";
+import type { ApprovalAnswer } from "../../protocol/call.ts";
 import type { Check, CheckResult } from "./check.ts";
 
 /** Returns a check that lets allowed calls pass, and asks about the others. */
@@ -18,6 +19,9 @@ export function approved(host: ApprovalHost): Check {
   };
 }
 
+/** The answers that a call brings to its checks when these begin again: they are recorded already. */
+const REPEATED = new WeakSet<ApprovalAnswer>();
+
 async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckResult> {
   // An answer to a question about this call decides, whatever other answers are there.
   if (call.answer === undefined && await host.sessions.covers(call)) {
@@ -28,9 +32,10 @@ async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckRes
   // A rule cannot name one address.
   const rule = isOfOffer(call) && !isAboutAll(call) ? undefined : host.rules.offered(call);
   const lasting = await host.offers.of(call);
+  const { answer } = call;
   const result = await askUser([call], host, {
     subjects: [subject],
-    answer: call.answer,
+    answer,
     rule,
     reach: rule && host.rules.reach(call),
     lasting,
@@ -39,13 +44,17 @@ async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckRes
   if (result.kind === "ask") return result;
   if (result.kind !== "Yes" && result.kind !== "terminal") {
     await keepAnswer(call, { ...lasting, reply: result.kind }, host);
-  } else {
+  } else if (answer === undefined || !REPEATED.has(answer)) {
     const channel = result.kind === "Yes" ? "client" : result.kind;
     await host.record({ event: "approved", call, detail: { channel } });
   }
   // The handle is used up, and the server does not get it.
   call.answer = undefined;
   // The answer covers exactly the subject of the question, also if the checks begin again.
-  call.approval = () => host.approvals.ticket(subject);
+  call.approval = () => {
+    const again = host.approvals.ticket(subject);
+    REPEATED.add(again);
+    return again;
+  };
   return undefined;
 }
