@@ -48,7 +48,9 @@ const NAMES: Readonly<Record<Literal["kind"], RegExp>> = {
 };
 const QUERY =
   /^(?:q|query|queries|search|search_?(?:query|term|text)|keywords?|terms?|question|topic)$/i;
-const ABOUT = /\b(?:for|about|on|regarding)\s+(.+)$/i;
+/** The longest name of an argument that is compared with the words of a step. */
+const NAME_MAX = 64;
+const ABOUT = /\b(?:for|about|on|regarding|named|called)\s+(.+)$/i;
 const CONTENT = /^(?:content|contents|text|body|message|data|input|value|markdown|html)$/i;
 
 /**
@@ -229,8 +231,8 @@ function nearWord(
   name: string,
   { schema, text, tool }: WantedArgument & { readonly tool: ToolDefinition },
 ): string | undefined {
-  const isLong = name.length > 64 || !isSentence(text);
-  if (isLong || typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
+  if (name.length > NAME_MAX || !isSentence(text)) return undefined;
+  if (typeText(schema) !== "string" || schema.enum !== undefined) return undefined;
   const isPath = NAMES.path.test(name);
   const nouns = isPath
     ? ["folder", "directory", "file"]
@@ -239,12 +241,12 @@ function nearWord(
     : name.split(/[_\W]|(?<=[a-z])(?=[A-Z])/).filter((part) =>
       part.length > 3 && !/^(?:name|type|text)$/i.test(part)
     );
-  const NOUN = nouns.map(escaped).join("|");
+  const noun = nouns.map(escaped).join("|");
   const ownTerms = new Set([...termsOf(tool.name), ...nouns.flatMap(termsOf), "name", "call"]);
   const patterns = [
     ...nouns.length === 0 ? [] : [
-      new RegExp(`\\b(?:${NOUN})\\s+(?:called\\s+|named\\s+)?([\\w.-]+)`, "i"),
-      new RegExp(`\\b(?:the|a|an|new|to|in)\\s+([\\w.-]+)\\s+(?:${NOUN})\\b`, "i"),
+      new RegExp(`\\b(?:${noun})\\s+(?:called\\s+|named\\s+)?([\\w.-]+)`, "i"),
+      new RegExp(`\\b(?:the|a|an|new|to|in)\\s+([\\w.-]+)\\s+(?:${noun})\\b`, "i"),
     ],
     ...isPath
       ? [
@@ -253,7 +255,6 @@ function nearWord(
       ]
       : [],
     ...NAMES.name.test(name) && !isPath ? [/\bto\s+([\w./-]+)[.?!]?$/i] : [],
-    ...QUERY.test(name) ? [/\b(?:for|about|on|named|called)\s+(.+?)[.?!]?$/i] : [],
   ];
   for (const pattern of patterns) {
     const [, word = ""] = pattern.exec(text) ?? [];
