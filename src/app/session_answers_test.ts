@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SessionAnswers } from "../calls/session_answers.ts";
 import { resolvedContext } from "../calls/_context_test.ts";
@@ -17,13 +18,17 @@ const FILE = { permissions: {}, mcpServers: { far: { command: "far" } } };
 
 /** Opens a workspace with a server whose tool `go` has these members. */
 async function open(pml: object = FILE, members: Partial<ToolDefinition> = {}) {
-  const shown = { members };
+  const shown: { members: Partial<ToolDefinition>; onLook?: () => void } = { members };
   let server: OracleServer | undefined;
   const stage = await CallPathStage.open({
     pml,
     open: ({ name, ...listing }) => {
       const tools = () => [{ name: "go", inputSchema: { type: "object" }, ...shown.members }];
-      return server = new OracleServer({ ...knownDouble(name, { ...listing, name }), tools });
+      return server = new OracleServer({
+        ...knownDouble(name, { ...listing, name }),
+        tools,
+        onLook: () => shown.onLook?.(),
+      });
     },
   });
   const { home } = stage.policy.now.loaded.environment;
@@ -94,6 +99,21 @@ Deno.test("an answer for a session covers a tool with any arguments, on one conn
   assert.deepEqual(await at.answers(), []);
   assert.equal(await kindOf(at, one.client), "ask");
   assert.equal(at.ran(), 3);
+});
+
+Deno.test("an answer for a session is recorded once for a call whose checks begin again", async () => {
+  await using at = await open();
+  const { client } = clientOf();
+  await answered(at, { client, reply: "Session" });
+  let passes = 0;
+  at.shown.onLook = () => {
+    if (passes++ === 0) at.stage.policy.approve(new Map());
+  };
+  assert.equal(await kindOf(at, client), "result");
+  assert.ok(passes > 1, `${passes} passes`);
+  const [file = ""] = await readdir(join(at.home, "journal"));
+  const text = await readFile(join(at.home, "journal", file), "utf8");
+  assert.equal(text.split('"answer":"session"').length - 1, 1);
 });
 
 Deno.test("an answer for a session covers exactly the arguments where Always does", async () => {

@@ -19,13 +19,16 @@ export function approved(host: ApprovalHost): Check {
   };
 }
 
-/** The answers that a call brings to its checks when these begin again: they are recorded already. */
-const REPEATED = new WeakSet<ApprovalAnswer>();
+/** The approvals that need no record if the checks begin again: calls in a session, and answers. */
+const RECORDED = new WeakSet<CallContext | ApprovalAnswer>();
 
 async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckResult> {
   // An answer to a question about this call decides, whatever other answers are there.
   if (call.answer === undefined && await host.sessions.covers(call)) {
-    await host.record({ event: "approved", call, detail: { answer: "session" } });
+    if (!RECORDED.has(call)) {
+      RECORDED.add(call);
+      await host.record({ event: "approved", call, detail: { answer: "session" } });
+    }
     return undefined;
   }
   const subject = await host.subjectOf(call);
@@ -44,7 +47,7 @@ async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckRes
   if (result.kind === "ask") return result;
   if (result.kind !== "Yes" && result.kind !== "terminal") {
     await keepAnswer(call, { ...lasting, reply: result.kind }, host);
-  } else if (answer === undefined || !REPEATED.has(answer)) {
+  } else if (answer === undefined || !RECORDED.has(answer)) {
     const channel = result.kind === "Yes" ? "client" : result.kind;
     await host.record({ event: "approved", call, detail: { channel } });
   }
@@ -53,7 +56,7 @@ async function askedFor(call: CallContext, host: ApprovalHost): Promise<CheckRes
   // The answer covers exactly the subject of the question, also if the checks begin again.
   call.approval = () => {
     const again = host.approvals.ticket(subject);
-    REPEATED.add(again);
+    RECORDED.add(again);
     return again;
   };
   return undefined;
