@@ -58,6 +58,7 @@ export type {
   ServerLike,
 } from "./src/config/company.ts";
 export type { Config } from "./src/config/current_config.ts";
+export type { Pause } from "./src/config/pause.ts";
 export type { Grants } from "./src/config/server_grants.ts";
 export type { RegistryEntry } from "./src/config/registries.ts";
 export type {
@@ -68,7 +69,7 @@ export type {
 } from "./src/config/gateway_options.ts";
 export type { Rate } from "./src/config/current_config.ts";
 export type { Identity } from "./src/config/current_config.ts";
-export type { Narrowing } from "./src/config/current_config.ts";
+export type { Restrictions } from "./src/config/current_config.ts";
 export type { Toolset } from "./src/protocol/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";

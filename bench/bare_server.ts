@@ -1,5 +1,5 @@
 /**
- * The baseline for start and memory: a server on the same SDK with one tool and nothing else.
+ * The baseline for start and memory: an SDK server with one tool.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * `deno task bench`: every figure that has a budget, with its baseline of the same run. It fails if a
- * figure misses its budget by more than a quarter. `--json` prints one line of JSON instead of a
- * table.
+ * `deno task bench`: measures all figures that have a budget, and some without a budget. Most figures
+ * have a baseline in the same run. Fails if a figure misses its budget by more than a quarter.
+ * `--json` prints one line of JSON instead of a table.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { benchCode } from "./code.ts";
 import { benchFirstAnswer, emptyRun } from "./first_answer.ts";
 import { benchGateway } from "./gateway.ts";
 import { benchHttp } from "./http.ts";
-import { median, pathOf, type Row, verdictOf, type Wanted } from "./measure.ts";
+import { type Budget, median, pathOf, type Row, verdictOf } from "./measure.ts";
 import { benchPlans } from "./plans.ts";
 import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
@@ -46,7 +46,7 @@ async function sandboxRows(): Promise<readonly Row[]> {
     unit: "ms",
     ...values,
   });
-  const ratio = (most: number): Wanted => ({ of: "ratio", most });
+  const ratio = (most: number): Budget => ({ of: "ratio", most });
   return [
     row(", warm, over the direct function", {
       value: figures.warm_ms,

@@ -1,27 +1,26 @@
 /**
- * Measures a call through `pml stdio` (checks, journal, sandbox and back), relative to the bare
- * server.
+ * Measures a call through `pml stdio` (checks, journal, sandbox and back), relative to a bare server.
  *
  * @module
  */
 
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, StdioProcess } from "./measure.ts";
 
 const RUNS = 300;
 const WARM_UP = 30;
 
-/** Calls `filesystem:read_file` through PML, and a tool of the bare server, one after the other. */
+/** Measures calls of a tool of the bare server, and then of `filesystem:read_file` through PML. */
 export async function benchCalls(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
   await Deno.mkdir(`${folder}/ws/.git`, { recursive: true });
   await Deno.writeTextFile(`${folder}/ws/small.txt`, "hello\n");
   const options = { cwd: `${folder}/ws`, home: `${folder}/home` };
-  const bare = await timed("bench/bare_server.ts", {
+  const bare = await medianCall("bench/bare_server.ts", {
     ...options,
     args: [],
     call: { name: "echo", arguments: {} },
   });
-  const pml = await timed("mod.ts", {
+  const pml = await medianCall("mod.ts", {
     ...options,
     args: ["stdio"],
     call: {
@@ -43,7 +42,7 @@ const ROUNDS = 15;
 const AT_ONCE = 100;
 const SERVERS = 10;
 
-/** Sends a hundred calls at once: to one module, then to ten, each in its own child. */
+/** Measures a hundred calls at once: to one module, then to ten, each in its own child. */
 export async function benchAtOnce(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
   await Deno.mkdir(`${folder}/ws`);
@@ -60,10 +59,10 @@ export async function benchAtOnce(): Promise<readonly Row[]> {
   const options = { args: ["stdio"], cwd: `${folder}/ws`, home: `${folder}/home` };
   const rows: Row[] = [];
   {
-    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await using pml = new StdioProcess(pathOf("mod.ts"), options);
     await pml.initialize();
     let id = 0;
-    const round = async (count: number) => {
+    const medianRound = async (count: number) => {
       const calls = Array.from({ length: AT_ONCE }, (_, at) => callOf(`m${at % count}`));
       const times: number[] = [];
       for (let run = 0; run <= ROUNDS; run++) {
@@ -73,11 +72,16 @@ export async function benchAtOnce(): Promise<readonly Row[]> {
       }
       return median(times);
     };
-    const one = await round(1);
-    const all = { unit: "ms", runs: ROUNDS };
-    rows.push({ what: `${AT_ONCE} calls at once to one module`, value: one, ...all });
-    const ten = await round(SERVERS);
-    rows.push({ what: `${AT_ONCE} calls at once to ten`, value: ten, baseline: one, ...all });
+    const oneModuleMs = await medianRound(1);
+    const row = { unit: "ms", runs: ROUNDS };
+    rows.push({ what: `${AT_ONCE} calls at once to one module`, value: oneModuleMs, ...row });
+    const tenModulesMs = await medianRound(SERVERS);
+    rows.push({
+      what: `${AT_ONCE} calls at once to ten`,
+      value: tenModulesMs,
+      baseline: oneModuleMs,
+      ...row,
+    });
   }
   await Deno.remove(folder, { recursive: true });
   return rows;
@@ -95,13 +99,13 @@ function callOf(server: string): unknown {
   return { name: "call", arguments: { tool: `${server}:read`, arguments: { path: "small.txt" } } };
 }
 
-async function timed(script: string, options: {
+async function medianCall(script: string, options: {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly home: string;
   readonly call: unknown;
 }): Promise<number> {
-  await using server = new Spawned(pathOf(script), options);
+  await using server = new StdioProcess(pathOf(script), options);
   await server.initialize();
   const times: number[] = [];
   for (let run = 0; run < WARM_UP + RUNS; run++) {

@@ -1,5 +1,5 @@
 /**
- * Opens a PML whose servers have the tools of a catalog file: a line of JSON for each tool.
+ * Opens a PML with the tools of a catalog file, which has a line of JSON for each tool.
  *
  * @module
  */
@@ -19,16 +19,16 @@ export interface Row {
   readonly inputSchema: JsonObject;
 }
 
-/** Installing waits for the network. */
+/** The time limit for the start of a server, which may have to be installed first. */
 const INSTALL_MS = 120_000;
 
-/** Replaces the servers of a PML by those of a catalog, and lists their tools. */
+/** Replaces the servers of a PML by the servers of a catalog, and lists their tools. */
 export async function listTools(app: App, rows: readonly Row[]): Promise<void> {
   const tools = Map.groupBy(rows, ({ server }) => server.toLowerCase());
-  app.servers.lists.replace([...tools].map(([name, of]) =>
+  app.servers.lists.replace([...tools].map(([name, serverRows]) =>
     serverDouble(name, {
-      tells: true,
-      list: (list) => Promise.resolve(list === "tools" ? of.map(definitionOf) : []),
+      reportsChanges: true,
+      list: (list) => Promise.resolve(list === "tools" ? serverRows.map(definitionOf) : []),
     })
   ));
   await app.servers.lists.prepare();
@@ -39,7 +39,7 @@ export function definitionOf({ tool, description = "", inputSchema }: Row): Tool
   return { name: tool, description, inputSchema };
 }
 
-/** Opens a PML in temporary folders, with these servers, trusted. */
+/** Opens a PML in temporary folders, with trusted servers, while `work` runs. */
 export async function withApp<T>(mcpServers: object, work: (app: App) => Promise<T>): Promise<T> {
   const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
   const [ws, home] = [join(root, "ws"), join(root, "home")];
@@ -48,8 +48,13 @@ export async function withApp<T>(mcpServers: object, work: (app: App) => Promise
     await Deno.mkdir(home, { mode: 0o700 });
     await Deno.writeTextFile(join(home, "config.yaml"), `limits: { start_ms: ${INSTALL_MS} }\n`);
     await Deno.writeTextFile(join(ws, ".pml.json"), JSON.stringify({ version: 1, mcpServers }));
-    const own = { PML_HOME: home, PML_TRUST: ws, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" };
-    const environment = environmentOf({ ...Deno.env.toObject(), ...own, PML_WORKSPACE: ws });
+    const variables = {
+      PML_HOME: home,
+      PML_TRUST: ws,
+      PML_REGISTRIES: "none",
+      PML_LOG_LEVEL: "error",
+    };
+    const environment = environmentOf({ ...Deno.env.toObject(), ...variables, PML_WORKSPACE: ws });
     await using app = await openApp({ cwd: ws, environment });
     return await work(app);
   } finally {

@@ -5,19 +5,19 @@
  */
 
 import { emptyRun } from "./first_answer.ts";
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, StdioProcess } from "./measure.ts";
 
 const WARM_RUNS = 15;
 const COLD_RUNS = 15;
 const MANY_RUNS = 7;
 const CALLS = 50;
-/** The time after which a warm child is ready: it is started a while after the run before. */
+/** The pause after which PML has started the next warm child. */
 const PAUSE_MS = 900;
 
 const EMPTY = "return 1 + 1";
 const MANY = `for (let i = 0; i < ${CALLS}; i++) await mcp.filesystem.read_file({ path: "a.txt" })`;
-/** Returns the median time of a call, as measured in the code. */
-const EACH = `
+/** Code that measures calls and returns their median time. */
+const MEDIAN_CALL = `
   const times = [];
   for (let i = 0; i < 150; i++) {
     const since = performance.now();
@@ -26,7 +26,7 @@ const EACH = `
   }
   return times.sort((a, b) => a - b)[75];`;
 
-/** Measures code in a spawned PML. */
+/** Measures `execute_code` in a `pml stdio`. */
 export async function benchCode(): Promise<readonly Row[]> {
   const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
   const [cwd, home] = [`${root}/ws`, `${root}/home`];
@@ -36,15 +36,15 @@ export async function benchCode(): Promise<readonly Row[]> {
   const permissions = { allow: ["filesystem:*"] };
   await Deno.writeTextFile(`${cwd}/.pml.json`, JSON.stringify({ version: 1, permissions }));
   try {
-    await using pml = new Spawned(pathOf("mod.ts"), { args: ["stdio"], cwd, home });
+    await using pml = new StdioProcess(pathOf("mod.ts"), { args: ["stdio"], cwd, home });
     await pml.initialize();
-    return await measured(pml, root);
+    return await measureCode(pml, root);
   } finally {
     await Deno.remove(root, { recursive: true });
   }
 }
 
-async function measured(pml: Spawned, root: string): Promise<readonly Row[]> {
+async function measureCode(pml: StdioProcess, root: string): Promise<readonly Row[]> {
   let id = 1;
   const use = (name: string, args: unknown) =>
     pml.request(id++, "tools/call", { name, arguments: args });
@@ -52,21 +52,21 @@ async function measured(pml: Spawned, root: string): Promise<readonly Row[]> {
   const read = () => use("call", { tool: "filesystem:read_file", arguments: { path: "a.txt" } });
   await run(MANY);
   await Deno.writeTextFile(`${root}/empty.ts`, "");
-  const empty = await typical(COLD_RUNS, () => emptyRun(`${root}/empty.ts`));
-  // A run at once after another finds no warm child.
-  const cold = await typical(COLD_RUNS, () => run(EMPTY));
-  const warm = await typical(WARM_RUNS, () => run(EMPTY), PAUSE_MS);
-  const single = await typical(MANY_RUNS, async () => {
+  const empty = await medianTime(COLD_RUNS, () => emptyRun(`${root}/empty.ts`));
+  // Directly after another run, no warm child is ready yet.
+  const cold = await medianTime(COLD_RUNS, () => run(EMPTY));
+  const warm = await medianTime(WARM_RUNS, () => run(EMPTY), PAUSE_MS);
+  const single = await medianTime(MANY_RUNS, async () => {
     for (let call = 0; call < CALLS; call++) await read();
   });
-  const many = await typical(MANY_RUNS, () => run(MANY), PAUSE_MS);
-  const outside = await typical(CALLS * MANY_RUNS, read);
-  const within: number[] = [];
+  const manyMs = await medianTime(MANY_RUNS, () => run(MANY), PAUSE_MS);
+  const outsideMs = await medianTime(CALLS * MANY_RUNS, read);
+  const innerTimes: number[] = [];
   for (let count = 0; count < MANY_RUNS; count++) {
-    const { content } = await run(EACH) as { readonly content: readonly { text: string }[] };
-    within.push(Number(content[0]?.text));
+    const { content } = await run(MEDIAN_CALL) as { readonly content: readonly { text: string }[] };
+    innerTimes.push(Number(content[0]?.text));
   }
-  const inside = median(within);
+  const insideMs = median(innerTimes);
   const row = (what: string, values: Omit<Row, "what" | "unit">): Row => ({
     ...{ what, unit: "ms" },
     ...values,
@@ -79,16 +79,16 @@ async function measured(pml: Spawned, root: string): Promise<readonly Row[]> {
       ...{ value: cold, baseline: empty, runs: COLD_RUNS, wanted: { of: "ratio", most: 2.5 } },
     }),
     row(`code: ${CALLS} calls in one run, relative to ${CALLS} calls`, {
-      ...{ value: many, baseline: single, runs: MANY_RUNS, wanted: { of: "ratio", most: 1.3 } },
+      ...{ value: manyMs, baseline: single, runs: MANY_RUNS, wanted: { of: "ratio", most: 1.3 } },
     }),
     row("code: one call in code, relative to the same call of a client", {
-      ...{ value: inside, baseline: outside, runs: 150 },
+      ...{ value: insideMs, baseline: outsideMs, runs: 150 },
       wanted: { of: "difference", most: 0.3 },
     }),
   ];
 }
 
-async function typical(
+async function medianTime(
   runs: number,
   step: () => Promise<unknown>,
   pauseMs = 0,

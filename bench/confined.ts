@@ -1,6 +1,6 @@
 /**
- * How soon npm servers answer and how much memory they hold: confined under Deno as PML starts them,
- * under node, and by plain `npx -y`. Installs them first, so it needs a registry of npm.
+ * Measures how soon npm servers answer and how much memory they use: confined in Deno as PML starts
+ * them, in Node, and with plain `npx -y`. Installs them first, so it needs an npm registry.
  *
  *     deno run -A bench/confined.ts
  *
@@ -8,14 +8,14 @@
  */
 
 import { join } from "node:path";
-import { confinedArgs } from "../src/servers/stdio/_confined.ts";
+import { confinedArgs } from "../src/servers/stdio/_confined_access.ts";
 import { packageCommand } from "../src/servers/stdio/_package_command.ts";
 import { Installs } from "../src/servers/stdio/install/installs.ts";
 import { median } from "./measure.ts";
 
 const RUNS = 9;
 const SERVERS = ["memory", "everything", "filesystem", "sequential-thinking"];
-const HELLO = [
+const MESSAGES = [
   {
     id: 1,
     method: "initialize",
@@ -39,13 +39,13 @@ interface Figures {
   readonly mb: number;
 }
 
-/** The ways to start one server, in the order of the table. */
-async function waysOf(name: string, folder: string): Promise<Readonly<Record<string, Start>>> {
+/** Returns the ways to start one server, in the order of the table. */
+async function startsOf(name: string, folder: string): Promise<Readonly<Record<string, Start>>> {
   const [workspace, home] = [join(folder, "ws"), join(folder, "home")];
   const spec = `@modelcontextprotocol/server-${name}`;
-  const own = name === "filesystem" ? [workspace] : [];
-  const wanted = packageCommand({ name, command: "npx", args: ["-y", spec, ...own] });
-  if (wanted === undefined) throw new Error(`${spec} is no package`);
+  const serverArgs = name === "filesystem" ? [workspace] : [];
+  const packageSpec = packageCommand({ name, command: "npx", args: ["-y", spec, ...serverArgs] });
+  if (packageSpec === undefined) throw new Error(`${spec} is not a package`);
   const host = {
     home,
     groups: undefined,
@@ -54,31 +54,34 @@ async function waysOf(name: string, folder: string): Promise<Readonly<Record<str
   };
   const installs = new Installs(host, new AbortController().signal);
   const finder = { find: (program: string) => program };
-  const there = await installs.fileOf(wanted, { finder, tell: () => {} });
+  const installed = await installs.ensureInstalled(packageSpec, { finder, report: () => {} });
   const protection = { writeProtected: [".git"], readProtected: [".env*"] };
-  const open = { grants: undefined, isHeld: true, certificates: [] };
-  const where = { name, folder: there.folder, home, workspace, protection, ...open };
+  const access = { grants: undefined, hasSystemLayer: true, certificates: [] };
+  const where = { name, folder: installed.folder, home, workspace, protection, ...access };
   return {
-    confined: { program: Deno.execPath(), args: [...confinedArgs(where), there.file, ...own] },
-    node: { program: "node", args: [there.file, ...own] },
-    npx: { program: "npx", args: ["-y", spec, ...own] },
+    confined: {
+      program: Deno.execPath(),
+      args: [...confinedArgs(where), installed.file, ...serverArgs],
+    },
+    node: { program: "node", args: [installed.file, ...serverArgs] },
+    npx: { program: "npx", args: ["-y", spec, ...serverArgs] },
   };
 }
 
-/** Starts a server in each way, in turn, so that whatever else the machine does meets all alike. */
+/** Starts a server in each way, in turn, so that other load of the machine affects all alike. */
 async function figuresOf(
   ways: readonly (readonly [string, Start])[],
   folder: string,
 ): Promise<readonly (readonly Figures[])[]> {
-  const found: readonly Figures[][] = ways.map(() => []);
+  const results: readonly Figures[][] = ways.map(() => []);
   for (let run = 0; run <= RUNS; run++) {
     for (const [at, [, start]] of ways.entries()) {
       const figures = await measure(start, folder);
-      // The first of each fills caches.
-      if (run > 0) found[at]?.push(figures);
+      // The first start in each way fills caches.
+      if (run > 0) results[at]?.push(figures);
     }
   }
-  return found;
+  return results;
 }
 
 /** Starts a server and waits for the answers to the handshake and to the first list. */
@@ -94,12 +97,12 @@ async function measure({ program, args }: Start, folder: string): Promise<Figure
     detached: true,
   }).spawn();
   const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(HELLO));
+  await writer.write(new TextEncoder().encode(MESSAGES));
   let ms = 0;
   let text = "";
   for await (const chunk of child.stdout.values({ preventCancel: true })) {
     text += new TextDecoder().decode(chunk);
-    // A big list comes in parts; its line is whole when the next one begins.
+    // A large list arrives in pieces; it is complete when a piece ends with a line break.
     if (ms === 0 && /"id":1[,}]/.test(text)) ms = performance.now() - since;
     if (/"id":2[,}]/.test(text) && text.endsWith("\n")) break;
   }
@@ -107,13 +110,13 @@ async function measure({ program, args }: Start, folder: string): Promise<Figure
   Deno.kill(-child.pid, "SIGKILL");
   await child.status;
   await child.stdout.cancel();
-  await writer.close().catch(() => {}); // it has ended
+  await writer.close().catch(() => {}); // the process has ended
   return { ms, mb };
 }
 
 /** Returns the memory of a process and its children, with their proportional share of shared pages. */
 function residentMb(pid: number): number {
-  const of = (id: number) =>
+  const pssMb = (id: number) =>
     Number(/^Pss:\s+(\d+)/m.exec(Deno.readTextFileSync(`/proc/${id}/smaps_rollup`))?.[1]) / 1024;
   const tasks = [...Deno.readDirSync(`/proc/${pid}/task`)];
   const children = tasks.flatMap(({ name }) =>
@@ -121,7 +124,7 @@ function residentMb(pid: number): number {
       id.trim() !== ""
     )
   );
-  return children.reduce((sum, id) => sum + residentMb(Number(id)), of(pid));
+  return children.reduce((sum, id) => sum + residentMb(Number(id)), pssMb(pid));
 }
 
 if (import.meta.main) {
@@ -130,9 +133,9 @@ if (import.meta.main) {
   console.log("| server | start: confined | node | npx -y | memory: confined | node | npx -y |");
   console.log("| --- | --- | --- | --- | --- | --- | --- |");
   for (const name of SERVERS) {
-    const found = await figuresOf(Object.entries(await waysOf(name, folder)), folder);
-    const row = (of: (figures: Figures) => number, unit: string) =>
-      found.map((all) => `${median(all.map(of)).toFixed(0)} ${unit}`);
+    const found = await figuresOf(Object.entries(await startsOf(name, folder)), folder);
+    const row = (figureOf: (figures: Figures) => number, unit: string) =>
+      found.map((all) => `${median(all.map(figureOf)).toFixed(0)} ${unit}`);
     console.log(
       `| ${[name, ...row(({ ms }) => ms, "ms"), ...row(({ mb }) => mb, "MB")].join(" | ")} |`,
     );

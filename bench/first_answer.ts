@@ -1,12 +1,19 @@
 /**
  * Measures how soon `pml stdio` answers after its start and how much memory it uses, relative to a
- * bare server of the same SDK, for clients of both eras; and how long a command that only prints
- * something takes, relative to an empty program.
+ * bare SDK server, for clients of both revisions; and the time of commands that only print something,
+ * relative to an empty program.
  *
  * @module
  */
 
-import { median, pathOf, type Row, Spawned, type SpawnOptions, type Wanted } from "./measure.ts";
+import {
+  type Budget,
+  median,
+  pathOf,
+  type Row,
+  type SpawnOptions,
+  StdioProcess,
+} from "./measure.ts";
 
 const RUNS = 15;
 const _meta = {
@@ -23,7 +30,7 @@ interface Start {
   readonly rssMb: number;
 }
 
-/** Starts both in turn, so that whatever else the machine does meets both alike. */
+/** Measures starts. Starts both servers in turn, so that other load affects both alike. */
 export async function benchFirstAnswer(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
   await Deno.mkdir(`${folder}/ws/.git`, { recursive: true });
@@ -44,32 +51,37 @@ async function startRows(
   const bare: Start[] = [];
   const pml: Start[] = [];
   for (let run = 0; run <= RUNS; run++) {
-    const one = await start("bench/bare_server.ts", era, { ...options, args: [] });
-    const other = await start("mod.ts", era, { ...options, args: ["stdio"] });
-    // The first of each fills caches.
-    if (run > 0) bare.push(one), pml.push(other);
+    const bareStart = await start("bench/bare_server.ts", era, { ...options, args: [] });
+    const pmlStart = await start("mod.ts", era, { ...options, args: ["stdio"] });
+    // The first start of each fills caches.
+    if (run > 0) bare.push(bareStart), pml.push(pmlStart);
   }
   const row = (
     what: string,
-    { unit = "ms", of, wanted }: {
+    { unit = "ms", figureOf, wanted }: {
       readonly unit?: string;
-      readonly of: (start: Start) => number;
-      readonly wanted: Wanted;
+      readonly figureOf: (start: Start) => number;
+      readonly wanted: Budget;
     },
   ): Row => ({
     what: `${what}, ${era}, relative to a bare SDK server`,
     unit,
-    ...{ value: median(pml.map(of)), baseline: median(bare.map(of)), wanted, runs: RUNS },
+    ...{
+      value: median(pml.map(figureOf)),
+      baseline: median(bare.map(figureOf)),
+      wanted,
+      runs: RUNS,
+    },
   });
   return [
-    row("first answer", { of: ({ ms }) => ms, wanted: { of: "ratio", most: 0.85 } }),
+    row("first answer", { figureOf: ({ ms }) => ms, wanted: { of: "ratio", most: 0.85 } }),
     row("first list, meta-tools", {
-      of: ({ listMs }) => listMs,
+      figureOf: ({ listMs }) => listMs,
       wanted: { of: "ratio", most: 1 },
     }),
     row("memory after the first list", {
       unit: "MB",
-      of: ({ rssMb }) => rssMb,
+      figureOf: ({ rssMb }) => rssMb,
       wanted: { of: "figure", most: 68 },
     }),
   ];
@@ -77,7 +89,7 @@ async function startRows(
 
 async function start(script: string, era: Era, options: SpawnOptions): Promise<Start> {
   const since = performance.now();
-  await using server = new Spawned(pathOf(script), options);
+  await using server = new StdioProcess(pathOf(script), options);
   const params = era === "2026-07-28" ? { _meta } : {};
   if (era === "2026-07-28") await server.request(0, "server/discover", params);
   else await server.initialize();
@@ -91,7 +103,7 @@ async function commandRows(folder: string): Promise<readonly Row[]> {
   const empty = `${folder}/empty.ts`;
   await Deno.writeTextFile(empty, "");
   const pml = [pathOf("mod.ts"), "--config", pathOf("deno.json")];
-  const times = await inTurn([
+  const times = await measureInTurn([
     () => emptyRun(empty),
     () => run(folder, [...pml.slice(1), ...pml.slice(0, 1), "--version"]),
     () => run(folder, [...pml.slice(1), ...pml.slice(0, 1), "--help"]),
@@ -105,7 +117,7 @@ async function commandRows(folder: string): Promise<readonly Row[]> {
   return [row("--version", version), row("--help", help)];
 }
 
-/** Runs an empty program, which takes as long as Deno takes to start and to end. */
+/** Runs an empty program, which takes the time in which Deno starts and ends. */
 export async function emptyRun(path: string): Promise<void> {
   await run(".", ["--no-config", path]);
 }
@@ -120,7 +132,7 @@ async function run(home: string, args: readonly string[]): Promise<void> {
   if (!success) throw new Error(`deno run ${args.join(" ")} failed`);
 }
 
-async function inTurn(
+async function measureInTurn(
   all: readonly (() => Promise<void>)[],
 ): Promise<readonly (readonly number[])[]> {
   const times = all.map((): number[] => []);

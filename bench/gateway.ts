@@ -5,7 +5,14 @@
  * @module
  */
 
-import { median, pathOf, type Row, Spawned, type SpawnOptions, type Wanted } from "./measure.ts";
+import {
+  type Budget,
+  median,
+  pathOf,
+  type Row,
+  type SpawnOptions,
+  StdioProcess,
+} from "./measure.ts";
 
 const ROUNDS = 3;
 const WARM_UP = 30;
@@ -15,7 +22,7 @@ const LARGE = 1_000_000;
 const LISTS = 12;
 const AT_ONCE = 64;
 const LOAD_MS = 800;
-/** How long a start takes to finish its work in the background, in milliseconds. */
+/** The wait until a start has finished its work in the background, in milliseconds. */
 const SETTLED_MS = 800;
 
 type Mode = "full_proxy" | "meta_only";
@@ -23,14 +30,19 @@ type Call = (tool: string, args: object) => Promise<unknown>;
 
 /** The figures of one gateway in one round. */
 interface Round {
+  /** The median time of a small call, in milliseconds. */
   readonly small: number;
+  /** The median time of a call with a result of 1 MB, in milliseconds. */
   readonly large: number;
+  /** The number of small calls in a second, with `AT_ONCE` calls at once. */
   readonly perSecond: number;
+  /** The memory of the process before the calls. */
   readonly idleMb: number;
+  /** The memory of the process after the calls. */
   readonly loadMb: number;
 }
 
-/** Measures the relay and PML in turn, with all tools listed and with meta-tools. */
+/** Measures the relay, and PML with all tools listed and with meta-tools, in turn. */
 export async function benchGateway(): Promise<readonly Row[]> {
   const relay: Round[] = [];
   const all: Round[] = [];
@@ -41,13 +53,13 @@ export async function benchGateway(): Promise<readonly Row[]> {
     meta.push(await throughPml("meta_only"));
   }
   const figure = (rounds: readonly Round[], of: keyof Round) =>
-    median(rounds.map((one) => one[of]));
+    median(rounds.map((round) => round[of]));
   const row = (
     what: string,
     { of, unit, wanted, rounds = all }: {
       readonly of: keyof Round;
       readonly unit: string;
-      readonly wanted: Wanted;
+      readonly wanted: Budget;
       readonly rounds?: readonly Round[];
     },
   ): Row => ({
@@ -80,7 +92,7 @@ export async function benchGateway(): Promise<readonly Row[]> {
   ];
 }
 
-/** How the server of so many tools is started. */
+/** Returns the arguments of Deno that start a server with `tools` tools. */
 function serverArgs(tools: number): readonly string[] {
   return ["run", "-A", pathOf("bench/floor/server.ts"), `${tools}`];
 }
@@ -88,26 +100,26 @@ function serverArgs(tools: number): readonly string[] {
 async function throughRelay(): Promise<Round> {
   await using folder = await Folder.make();
   const args = [Deno.execPath(), ...serverArgs(10)];
-  await using relay = new Spawned(pathOf("bench/floor/relay.ts"), { ...folder.options, args });
+  await using relay = new StdioProcess(pathOf("bench/floor/relay.ts"), { ...folder.options, args });
   await relay.initialize();
-  return await measured(relay, callOf(relay, (name, args) => ({ name, arguments: args })));
+  return await measureRound(relay, callOf(relay, (name, args) => ({ name, arguments: args })));
 }
 
 async function throughPml(mode: Mode): Promise<Round> {
   await using folder = await Folder.make(mode);
-  await using pml = new Spawned(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
+  await using pml = new StdioProcess(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
   await pml.initialize();
   const { tools } = await pml.request(1, "tools/list", {}) as { tools: { name: string }[] };
-  const named = (tool: string) =>
+  const listedName = (tool: string) =>
     tools.find(({ name }) => name.startsWith("plain") && name.endsWith(tool))?.name;
   const params = (tool: string, args: object) =>
     mode === "full_proxy"
-      ? { name: named(tool), arguments: args }
+      ? { name: listedName(tool), arguments: args }
       : { name: "call", arguments: { tool: `plain:${tool}`, arguments: args } };
-  return await measured(pml, callOf(pml, params));
+  return await measureRound(pml, callOf(pml, params));
 }
 
-function callOf(server: Spawned, params: (tool: string, args: object) => unknown): Call {
+function callOf(server: StdioProcess, params: (tool: string, args: object) => unknown): Call {
   let id = 1_000;
   return async (tool, args) => {
     const result = await server.request(++id, "tools/call", params(tool, args));
@@ -117,17 +129,17 @@ function callOf(server: Spawned, params: (tool: string, args: object) => unknown
   };
 }
 
-async function measured(server: Spawned, call: Call): Promise<Round> {
+async function measureRound(server: StdioProcess, call: Call): Promise<Round> {
   await call("echo", { text: "first" });
   await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
   const idleMb = server.rssMb;
-  const small = await typical(CALLS, (at) => call("echo", { text: `hello ${at}` }));
-  const large = await typical(LARGE_CALLS, () => call("payload", { bytes: LARGE }), 3);
-  const perSecond = await load(call);
+  const small = await medianTime(CALLS, (at) => call("echo", { text: `hello ${at}` }));
+  const large = await medianTime(LARGE_CALLS, () => call("payload", { bytes: LARGE }), 3);
+  const perSecond = await callsPerSecond(call);
   return { idleMb, small, large, perSecond, loadMb: server.rssMb };
 }
 
-async function load(call: Call): Promise<number> {
+async function callsPerSecond(call: Call): Promise<number> {
   const since = performance.now();
   let count = 0;
   await Promise.all(
@@ -138,13 +150,13 @@ async function load(call: Call): Promise<number> {
   return count / (performance.now() - since) * 1_000;
 }
 
-/** Lists a thousand tools, by the server itself and through PML. */
+/** Measures a list of a thousand tools, from the server itself and through PML. */
 async function listRow(): Promise<Row> {
   await using folder = await Folder.make("full_proxy", 1_000);
-  const list = async (server: Spawned, least: number) => {
+  const list = async (server: StdioProcess, least: number) => {
     await server.initialize();
     let id = 0;
-    return await typical(LISTS, async () => {
+    return await medianTime(LISTS, async () => {
       let count = 0;
       let cursor: string | undefined;
       do {
@@ -153,14 +165,14 @@ async function listRow(): Promise<Row> {
         count += tools.length;
         cursor = nextCursor;
       } while (cursor !== undefined);
-      if (count < least) throw new Error(`There are ${count} tools only`);
+      if (count < least) throw new Error(`There are only ${count} tools`);
     }, 3);
   };
-  await using server = new Spawned(pathOf("bench/floor/server.ts"), {
+  await using server = new StdioProcess(pathOf("bench/floor/server.ts"), {
     ...folder.options,
     args: ["1000"],
   });
-  await using pml = new Spawned(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
+  await using pml = new StdioProcess(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
   return {
     what: "list of 1,000 tools, relative to the server itself",
     value: await list(pml, 1_000),
@@ -171,7 +183,7 @@ async function listRow(): Promise<Row> {
   };
 }
 
-async function typical(
+async function medianTime(
   runs: number,
   step: (at: number) => Promise<unknown>,
   warmUp = WARM_UP,
@@ -205,7 +217,7 @@ class Folder implements AsyncDisposable {
       mcpServers: { plain: { command: Deno.execPath(), args: serverArgs(tools) } },
     };
     await Deno.writeTextFile(`${root}/ws/.pml.json`, JSON.stringify(config));
-    // Large results are measured whole, as the other programs deliver them.
+    // Disables paging of large results, because the relay returns them complete, too.
     await Deno.mkdir(`${root}/home`, { mode: 0o700 });
     await Deno.writeTextFile(`${root}/home/config.yaml`, "limits: { inline_bytes: 0 }\n");
     return new Folder(root);

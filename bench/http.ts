@@ -1,25 +1,25 @@
 /**
- * Measures a small call of a server over HTTP through `pml stdio`, relative to the SDK's client that
- * calls the same server directly, and to a relay that only posts messages.
+ * Measures a small call of an HTTP server through `pml stdio`, relative to the SDK's client connected
+ * directly, and the same call through a relay that only posts messages.
  *
  * @module
  */
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { FullHttp } from "../tests/kit/full_http.ts";
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, StdioProcess } from "./measure.ts";
 
 const RUNS = 300;
 const WARM_UP = 30;
 
-/** Calls a tool of one server of each era, directly and through PML. */
+/** Measures calls of a server of each revision, directly, through PML and through a relay. */
 export async function benchHttp(): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const kind of ["legacy", "modern"] as const) {
     await using server = new FullHttp(kind);
-    // The server of both is in this process, and must be as warm for the first as for the second.
-    await direct(server.url, kind);
-    const rest = { baseline: await direct(server.url, kind), unit: "ms", runs: RUNS };
+    // The server is in this process, so it must be warm before the first measurement.
+    await measureDirect(server.url, kind);
+    const rest = { baseline: await measureDirect(server.url, kind), unit: "ms", runs: RUNS };
     rows.push({
       what: `call of a server over HTTP, ${kind}, warm, relative to the SDK's client`,
       value: await throughPml(server.url),
@@ -47,12 +47,12 @@ async function throughPml(url: string): Promise<number> {
   const call = { name: "call", arguments: { tool: "far:meta", arguments: {} } };
   let time: number;
   {
-    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await using pml = new StdioProcess(pathOf("mod.ts"), options);
     await pml.initialize();
     let id = 0;
-    const said = JSON.stringify(await pml.request(++id, "tools/call", call));
-    if (said.includes('"isError":true')) throw new Error(said);
-    time = await timed(() => pml.request(++id, "tools/call", call));
+    const result = JSON.stringify(await pml.request(++id, "tools/call", call));
+    if (result.includes('"isError":true')) throw new Error(result);
+    time = await medianTime(() => pml.request(++id, "tools/call", call));
   }
   await Deno.remove(folder, { recursive: true });
   return time;
@@ -63,30 +63,30 @@ async function throughRelay(url: string, kind: "legacy" | "modern"): Promise<num
   let time: number;
   {
     const options = { args: [url, kind], cwd: folder, home: folder };
-    await using relay = new Spawned(pathOf("bench/floor/http_relay.ts"), options);
+    await using relay = new StdioProcess(pathOf("bench/floor/http_relay.ts"), options);
     await relay.initialize();
     let id = 0;
     const call = { name: "meta", arguments: {} };
-    const said = JSON.stringify(await relay.request(++id, "tools/call", call));
-    if (!said.includes('"content"')) throw new Error(said);
-    time = await timed(() => relay.request(++id, "tools/call", call));
+    const result = JSON.stringify(await relay.request(++id, "tools/call", call));
+    if (!result.includes('"content"')) throw new Error(result);
+    time = await medianTime(() => relay.request(++id, "tools/call", call));
   }
   await Deno.remove(folder, { recursive: true });
   return time;
 }
 
-async function direct(url: string, kind: "legacy" | "modern"): Promise<number> {
+async function measureDirect(url: string, kind: "legacy" | "modern"): Promise<number> {
   const mode = kind === "legacy" ? "legacy" : { pin: "2026-07-28" };
   const client = new Client({ name: "bench", version: "1" }, {
     versionNegotiation: { mode },
   });
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
-  const time = await timed(() => client.callTool({ name: "meta", arguments: {} }));
+  const time = await medianTime(() => client.callTool({ name: "meta", arguments: {} }));
   await client.close();
   return time;
 }
 
-async function timed(call: () => Promise<unknown>): Promise<number> {
+async function medianTime(call: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   for (let run = 0; run < WARM_UP + RUNS; run++) {
     const since = performance.now();

@@ -1,11 +1,11 @@
 /**
- * What every benchmark shares: medians, spawning `pml`, one row of the table.
+ * Shared by all benchmarks: medians, a spawned `pml`, and a row of the table.
  *
  * @module
  */
 
 /** The budget of a figure. */
-export interface Wanted {
+export interface Budget {
   /** The compared value: the figure, its ratio to the baseline, or its difference to the baseline. */
   readonly of: "figure" | "ratio" | "difference";
   readonly most?: number;
@@ -17,19 +17,19 @@ export interface Row {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** The baseline's figure, where a ratio or a difference is wanted. */
+  /** The figure of the baseline, for a ratio or a difference. */
   readonly baseline?: number;
-  /** Undefined if the figure is only reported. */
-  readonly wanted?: Wanted;
-  /** How many runs the medians are of. */
+  /** The budget; undefined if the figure is only reported. */
+  readonly wanted?: Budget;
+  /** The number of runs for the medians. */
   readonly runs: number;
 }
 
-/** The comparison of a figure with its budget: "close" is a miss by at most a quarter. */
+/** The comparison of a figure with its budget; "close": missed by at most a quarter. */
 export type Verdict = "kept" | "close" | "missed" | "-";
 
-/** The most of a close miss, relative to the budget. */
-const CLOSE = 1.25;
+/** The maximum ratio of a figure to its budget for "close". */
+const CLOSE_FACTOR = 1.25;
 
 /** Compares a row with its budget. */
 export function verdictOf({ value, baseline = NaN, wanted }: Row): Verdict {
@@ -37,10 +37,10 @@ export function verdictOf({ value, baseline = NaN, wanted }: Row): Verdict {
   const { of, most = Infinity, least = -Infinity } = wanted;
   const figure = of === "figure" ? value : of === "ratio" ? value / baseline : value - baseline;
   if (figure <= most && figure >= least) return "kept";
-  return figure <= most * CLOSE && figure >= least / CLOSE ? "close" : "missed";
+  return figure <= most * CLOSE_FACTOR && figure >= least / CLOSE_FACTOR ? "close" : "missed";
 }
 
-/** The middle of some figures. */
+/** Returns the median of values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -48,12 +48,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
 }
 
-/** The path of a file of this repository. */
+/** Returns the absolute path of a file in this repository. */
 export function pathOf(relative: string): string {
   return new URL(`../${relative}`, import.meta.url).pathname;
 }
 
-/** How a process is spawned. */
+/** Options of `StdioProcess`. */
 export interface SpawnOptions {
   readonly args: readonly string[];
   readonly cwd: string;
@@ -62,13 +62,13 @@ export interface SpawnOptions {
   readonly registries?: string;
 }
 
-/** A server on stdio that was just spawned, and how to talk to it line by line. */
-export class Spawned implements AsyncDisposable {
+/** A spawned server on stdio, which exchanges messages as lines. */
+export class StdioProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #waiting = new Map<number, (message: Answered) => void>();
-  readonly #over: Promise<void>;
-  #out = "";
+  readonly #waiting = new Map<number, (message: Answer) => void>();
+  readonly #outputEnd: Promise<void>;
+  #unsent = "";
 
   /** Starts `deno run -A SCRIPT ARGS` in a separate folder. */
   constructor(script: string, { args, cwd, home, registries = "none" }: SpawnOptions) {
@@ -86,31 +86,31 @@ export class Spawned implements AsyncDisposable {
       stderr: "null",
     }).spawn();
     this.#writer = this.#child.stdin.getWriter();
-    this.#over = this.#read();
+    this.#outputEnd = this.#read();
   }
 
-  /** Its process. */
+  /** The id of the process. */
   get pid(): number {
     return this.#child.pid;
   }
 
-  /** Its resident memory in megabytes. */
+  /** The resident memory of the process in megabytes. */
   get rssMb(): number {
     const status = Deno.readTextFileSync(`/proc/${this.pid}/status`);
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
   }
 
-  /** Sends a message without waiting. Messages of one turn are written at once. */
+  /** Sends a message without waiting. Messages of one turn of the event loop are written together. */
   send(message: unknown): void {
-    if (this.#out === "") queueMicrotask(() => this.#flush());
-    this.#out += `${JSON.stringify(message)}\n`;
+    if (this.#unsent === "") queueMicrotask(() => this.#flush());
+    this.#unsent += `${JSON.stringify(message)}\n`;
   }
 
   /** Sends a request and waits for the answer with its id. */
   async request(id: number, method: string, params: unknown): Promise<unknown> {
-    const answered = new Promise<Answered>((resolve) => this.#waiting.set(id, resolve));
+    const answer = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
     this.send({ jsonrpc: "2.0", id, method, params });
-    const { result, error } = await answered;
+    const { result, error } = await answer;
     return result ?? error;
   }
 
@@ -124,17 +124,17 @@ export class Spawned implements AsyncDisposable {
     this.send({ jsonrpc: "2.0", method: "notifications/initialized" });
   }
 
-  /** Hangs up and waits for its end. */
+  /** Closes stdin and waits for the end of the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close().catch(() => {});
     await this.#child.status;
-    await this.#over;
+    await this.#outputEnd;
   }
 
   #flush(): void {
-    // After a disconnect no answer comes, which ends all that wait.
-    this.#writer.write(new TextEncoder().encode(this.#out)).catch(() => {});
-    this.#out = "";
+    // If the process has ended, `#read()` fails all waiting requests.
+    this.#writer.write(new TextEncoder().encode(this.#unsent)).catch(() => {});
+    this.#unsent = "";
   }
 
   async #read(): Promise<void> {
@@ -143,19 +143,19 @@ export class Spawned implements AsyncDisposable {
     for await (const piece of this.#child.stdout) {
       const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
-      for (const line of lines) this.#take(JSON.parse(line));
+      for (const line of lines) this.#receive(JSON.parse(line));
     }
-    for (const answer of this.#waiting.values()) answer({ id: 0, error: "The server hung up" });
+    for (const answer of this.#waiting.values()) answer({ id: 0, error: "The server has ended" });
   }
 
-  #take(message: Answered): void {
+  #receive(message: Answer): void {
     if ("method" in message) return;
     this.#waiting.get(message.id)?.(message);
     this.#waiting.delete(message.id);
   }
 }
 
-interface Answered {
+interface Answer {
   readonly id: number;
   readonly result?: unknown;
   readonly error?: unknown;

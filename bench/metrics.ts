@@ -1,32 +1,32 @@
 /**
- * How good a ranking of tools is: the usual metrics of retrieval.
+ * Computes the usual retrieval metrics of a ranking of tools.
  *
  * @module
  */
 
 /**
- * A query and the tools that answer it. Each group contains alternatives; without groups each gold
- * id is one.
+ * A query and the tools that answer it. Each group contains alternatives; without groups, each gold
+ * id is a group.
  */
-export interface Judged {
+export interface GoldQuery {
   readonly query: string;
   readonly gold: readonly string[];
   readonly groups?: readonly (readonly string[])[];
 }
 
-/** Averages over queries, rounded to three digits. */
+/** Means over all queries, rounded to three digits. */
 export type Metrics = Readonly<
   Record<"n" | "H@1" | "R@1" | "R@5" | "R@10" | "MRR" | "nDCG@10", number>
 >;
 
-/** Looks at one ranking a query, the best first: hit at 1, recall, reciprocal rank, gain. */
+/** Returns the metrics of rankings, which `rank` returns for each query, the best first. */
 export function metrics(
-  queries: readonly Judged[],
+  queries: readonly GoldQuery[],
   rank: (query: string) => readonly string[],
 ): Metrics {
-  const each = queries.map((row) => measured(row, rank(row.query)));
-  const mean = (value: (one: Measured) => number) =>
-    Math.round(1_000 * each.reduce((sum, one) => sum + value(one), 0) / each.length) / 1_000;
+  const each = queries.map((row) => queryRanks(row, rank(row.query)));
+  const mean = (value: (ranks: QueryRanks) => number) =>
+    Math.round(1_000 * each.reduce((sum, ranks) => sum + value(ranks), 0) / each.length) / 1_000;
   return {
     n: queries.length,
     "H@1": mean(({ ranks }) => best(ranks) === 0 ? 1 : 0),
@@ -38,15 +38,15 @@ export function metrics(
   };
 }
 
-interface Measured {
-  /** The rank of the best of each group, from 0; Infinity without one. */
+interface QueryRanks {
+  /** The best rank in each group, from 0; Infinity if no tool of the group was found. */
   readonly ranks: readonly number[];
 }
 
-function measured({ gold, groups }: Judged, ids: readonly string[]): Measured {
-  const place = new Map(ids.map((id, at) => [id, at]));
+function queryRanks({ gold, groups }: GoldQuery, ids: readonly string[]): QueryRanks {
+  const rankById = new Map(ids.map((id, at) => [id, at]));
   const wanted = groups ?? gold.map((id) => [id]);
-  return { ranks: wanted.map((group) => best(group.map((id) => place.get(id) ?? Infinity))) };
+  return { ranks: wanted.map((group) => best(group.map((id) => rankById.get(id) ?? Infinity))) };
 }
 
 function best(ranks: readonly number[]): number {
@@ -57,9 +57,9 @@ function recall(ranks: readonly number[], depth: number): number {
   return ranks.filter((rank) => rank < depth).length / ranks.length;
 }
 
-function gain({ ranks }: Measured): number {
-  const worth = (rank: number) => 1 / Math.log2(rank + 2);
-  const found = ranks.filter((rank) => rank < 10).reduce((sum, rank) => sum + worth(rank), 0);
-  const ideal = ranks.slice(0, 10).reduce((sum, _, at) => sum + worth(at), 0);
-  return Math.min(1, found / ideal);
+function gain({ ranks }: QueryRanks): number {
+  const gainAt = (rank: number) => 1 / Math.log2(rank + 2);
+  const actual = ranks.filter((rank) => rank < 10).reduce((sum, rank) => sum + gainAt(rank), 0);
+  const ideal = ranks.slice(0, 10).reduce((sum, _, at) => sum + gainAt(at), 0);
+  return Math.min(1, actual / ideal);
 }

@@ -1,11 +1,10 @@
 /**
- * Measures plans through `pml stdio`: tasks in parallel, and a task relative to a call of the same
- * tool.
+ * Measures plans through `pml stdio`: parallel tasks, and a task relative to a call of the same tool.
  *
  * @module
  */
 
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, StdioProcess } from "./measure.ts";
 
 const ROUNDS = 15;
 const SIDE_BY_SIDE = 20;
@@ -22,7 +21,10 @@ export async function wait({ ms, then }) {
 }
 `;
 
-/** Runs 20 tasks of 100 ms in one plan, and a chain of 50 that take each other's outputs. */
+/**
+ * Measures a plan of 20 independent tasks of 100 ms, and a chain of 50 tasks, each of which uses the
+ * output of the task before.
+ */
 export async function benchPlans(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
   await Deno.mkdir(`${folder}/ws`);
@@ -38,12 +40,12 @@ export async function benchPlans(): Promise<readonly Row[]> {
   const options = { args: ["stdio"], cwd: `${folder}/ws`, home: `${folder}/home` };
   let [wide, calls, chain] = [NaN, NaN, NaN];
   {
-    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await using pml = new StdioProcess(pathOf("mod.ts"), options);
     await pml.initialize();
-    wide = await timed(pml, [planOf(SIDE_BY_SIDE, (at) => task(at, { ms: WAIT_MS }))]);
+    wide = await medianTime(pml, [planOf(SIDE_BY_SIDE, (at) => task(at, { ms: WAIT_MS }))]);
     const call = { name: "call", arguments: { tool: "m:wait", arguments: { then: 1 } } };
-    calls = await timed(pml, Array(CHAIN).fill(call));
-    chain = await timed(pml, [
+    calls = await medianTime(pml, Array(CHAIN).fill(call));
+    chain = await medianTime(pml, [
       planOf(CHAIN, (at) => task(at, { then: at === 0 ? 1 : { $ref: `t${at - 1}#/then` } })),
     ]);
   }
@@ -63,8 +65,8 @@ export async function benchPlans(): Promise<readonly Row[]> {
   }];
 }
 
-/** Returns the median of the time that requests take, one after the other. */
-async function timed(pml: Spawned, requests: readonly unknown[]): Promise<number> {
+/** Returns the median time of requests that are sent one after the other. */
+async function medianTime(pml: StdioProcess, requests: readonly unknown[]): Promise<number> {
   const times: number[] = [];
   let id = 1;
   for (let round = 0; round <= ROUNDS; round++) {

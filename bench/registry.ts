@@ -9,14 +9,14 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { FakeRegistry, manifestEntry, moduleEntry } from "../tests/kit/fake_registry.ts";
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, StdioProcess } from "./measure.ts";
 
 const RUNS = 9;
 const SEARCHES = 100;
 const WARM_UP = 30;
 const ENTRIES = 10_000;
 
-/** About 60 KB, as much as a module of some size has. */
+/** About 60 KB, the size of a larger module. */
 const FILLER = `/* ${"some text to fill lines ".repeat(2_500)} */`;
 const MODULE = `export const __meta__ = {
   name: "clock", version: "1.0.0",
@@ -31,38 +31,38 @@ interface Scene {
   readonly home: string;
 }
 
-/** Measures all of it. */
+/** Measures modules of a registry, a large catalog, and a registry that never answers. */
 export async function benchRegistry(): Promise<readonly Row[]> {
   await using registry = await FakeRegistry.open([await moduleEntry("clock", MODULE)]);
   const { url } = registry;
-  const own: number[] = [];
+  const ownModule: number[] = [];
   const cold: number[] = [];
   const cached: number[] = [];
   const warm: number[] = [];
   const downloads: number[] = [];
   for (let run = 0; run < RUNS; run++) {
-    const mine = await sceneOf({ clock: { type: "deno", path: "clock.js" } });
-    own.push((await calls(mine)).first);
+    const ownScene = await sceneOf({ clock: { type: "deno", path: "clock.js" } });
+    ownModule.push((await timeCalls(ownScene)).first);
     const scene = await sceneOf();
-    cold.push((await calls({ ...scene, registries: url })).first);
-    const again = await calls({ ...scene, registries: url });
-    cached.push(again.first);
-    warm.push(again.next);
+    cold.push((await timeCalls({ ...scene, registries: url })).first);
+    const secondStart = await timeCalls({ ...scene, registries: url });
+    cached.push(secondStart.first);
+    warm.push(secondStart.next);
     downloads.push(await download(url));
-    for (const { cwd } of [mine, scene]) await Deno.remove(`${cwd}/..`, { recursive: true });
+    for (const { cwd } of [ownScene, scene]) await Deno.remove(`${cwd}/..`, { recursive: true });
   }
-  const over = median(cold) - median(downloads);
-  const row = { unit: "ms", runs: RUNS, baseline: median(own) };
+  const withoutDownloadMs = median(cold) - median(downloads);
+  const row = { unit: "ms", runs: RUNS, baseline: median(ownModule) };
   return [
     {
       ...row,
-      what: "first call of a registry's module, less its download; of an own module",
-      value: over,
+      what: "first call of a registry's module, without its download, over a module of the user",
+      value: withoutDownloadMs,
       wanted: { of: "difference", most: 50 },
     },
     {
       ...row,
-      what: "first call of a registry's module, from the cache; of an own module",
+      what: "first call of a registry's module from the cache; baseline: a module of the user",
       value: median(cached),
       wanted: { of: "figure", most: 50 },
     },
@@ -72,7 +72,7 @@ export async function benchRegistry(): Promise<readonly Row[]> {
       value: median(warm),
     },
     ...await benchCatalog(),
-    await benchBlackHole(),
+    await benchSilentRegistry(),
   ];
 }
 
@@ -90,16 +90,16 @@ async function benchCatalog(): Promise<readonly Row[]> {
   const options = { ...scene, args: ["stdio"], registries: registry.url };
   const search = (query: string) => ({ name: "search", arguments: { query } });
   {
-    await using pml = new Spawned(pathOf("mod.ts"), options);
+    await using pml = new StdioProcess(pathOf("mod.ts"), options);
     await pml.initialize();
     await pml.request(1, "tools/call", search("weather"));
-    // The first look ends before all pages are there; the rest comes in the background.
+    // The first search ends before PML has all pages; PML reads the other pages in the background.
     await until(async () => {
-      const said = JSON.stringify(await pml.request(2, "tools/call", search("server-9999")));
-      return said.includes("server-9999");
+      const result = JSON.stringify(await pml.request(2, "tools/call", search("server-9999")));
+      return result.includes("server-9999");
     });
   }
-  await using pml = new Spawned(pathOf("mod.ts"), options);
+  await using pml = new StdioProcess(pathOf("mod.ts"), options);
   await pml.initialize();
   const since = performance.now();
   await pml.request(1, "tools/call", search("the tide in a region"));
@@ -110,10 +110,10 @@ async function benchCatalog(): Promise<readonly Row[]> {
   for (let run = -WARM_UP; run < SEARCHES; run++) {
     const id = 1_000 + 2 * run;
     const query = `${words[Math.abs(run) % words.length]} ${run}`;
-    const searched = await timed(() => pml.request(id, "tools/call", search(query)));
+    const searchMs = await measureTime(() => pml.request(id, "tools/call", search(query)));
     const call = { name: "call", arguments: nothing };
-    const called = await timed(() => pml.request(id + 1, "tools/call", call));
-    if (run >= 0) searches.push(searched), calls.push(called);
+    const callMs = await measureTime(() => pml.request(id + 1, "tools/call", call));
+    if (run >= 0) searches.push(searchMs), calls.push(callMs);
   }
   await Deno.remove(`${scene.cwd}/..`, { recursive: true });
   return [
@@ -135,33 +135,37 @@ async function benchCatalog(): Promise<readonly Row[]> {
   ];
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
+async function measureTime(work: () => Promise<unknown>): Promise<number> {
   const since = performance.now();
   await work();
   return performance.now() - since;
 }
 
-async function benchBlackHole(): Promise<Row> {
-  const hole = createServer(() => {});
-  hole.listen(0, "127.0.0.1");
-  await once(hole, "listening");
-  const registries = `http://127.0.0.1:${(hole.address() as AddressInfo).port}/mcp`;
+async function benchSilentRegistry(): Promise<Row> {
+  const silentServer = createServer(() => {});
+  silentServer.listen(0, "127.0.0.1");
+  await once(silentServer, "listening");
+  const registries = `http://127.0.0.1:${(silentServer.address() as AddressInfo).port}/mcp`;
   const scene = await sceneOf();
   const start = async (registries?: string) => {
     const since = performance.now();
-    const named = registries === undefined ? {} : { registries };
-    await using pml = new Spawned(pathOf("mod.ts"), { ...scene, args: ["stdio"], ...named });
+    const settings = registries === undefined ? {} : { registries };
+    await using pml = new StdioProcess(pathOf("mod.ts"), {
+      ...scene,
+      args: ["stdio"],
+      ...settings,
+    });
     await pml.initialize();
     return performance.now() - since;
   };
-  const [beside, without]: [number[], number[]] = [[], []];
+  const [withRegistry, without]: [number[], number[]] = [[], []];
   for (let run = 0; run < RUNS; run++) {
     without.push(await start());
-    beside.push(await start(registries));
+    withRegistry.push(await start(registries));
   }
-  hole.close();
+  silentServer.close();
   await Deno.remove(`${scene.cwd}/..`, { recursive: true });
-  const [value, baseline] = [median(beside), median(without)];
+  const [value, baseline] = [median(withRegistry), median(without)];
   return {
     what: "first answer with a registry that never answers, relative to none",
     value,
@@ -193,26 +197,26 @@ async function sceneOf(private_mcps = {}): Promise<Scene> {
   return { cwd, home: `${root}/home` };
 }
 
-/** Starts PML, has it do something first, and times the first call of the module and the next. */
-async function calls(
+/** Starts PML, makes a call of another tool, and times the first two calls of the module. */
+async function timeCalls(
   scene: Scene & { readonly registries?: string },
 ): Promise<{ readonly first: number; readonly next: number }> {
-  await using pml = new Spawned(pathOf("mod.ts"), { ...scene, args: ["stdio"] });
+  await using pml = new StdioProcess(pathOf("mod.ts"), { ...scene, args: ["stdio"] });
   await pml.initialize();
   const call = async (id: number, tool: string, args = {}) => {
     const since = performance.now();
     const params = { name: "call", arguments: { tool, arguments: args } };
-    const said = JSON.stringify(await pml.request(id, "tools/call", params));
-    if (said.includes("isError")) throw new Error(said);
+    const result = JSON.stringify(await pml.request(id, "tools/call", params));
+    if (result.includes("isError")) throw new Error(result);
     return performance.now() - since;
   };
   await call(1, "filesystem:read_file", { path: "small.txt" });
-  // Waits until the preparations after the call before have ended.
+  // Waits until PML has finished its preparations after that call.
   await new Promise((resolve) => setTimeout(resolve, 600));
   return { first: await call(2, "clock:tell"), next: await call(3, "clock:tell") };
 }
 
-/** Times what any client would have to load: the entry, then the code. */
+/** Times the downloads that every client needs: the entry, then the code. */
 async function download(url: string): Promise<number> {
   const since = performance.now();
   for (const accept of ["application/json", "application/typescript"]) {
@@ -223,7 +227,7 @@ async function download(url: string): Promise<number> {
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; !await isTrue(); tries++) {
-    if (tries > 200) throw new Error("The catalog was never whole");
+    if (tries > 200) throw new Error("The catalog did not become complete");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

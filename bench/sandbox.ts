@@ -1,5 +1,5 @@
 /**
- * Measures the sandbox: a warm call and a cold one, relative to the function itself.
+ * Measures the sandbox: a warm and a cold call, relative to a direct call of the function.
  *
  * @module
  */
@@ -28,7 +28,9 @@ export interface SandboxFigures {
   readonly warm_ms: number;
   readonly warm_sync_ms: number;
   readonly warm_over_direct_ms: number;
+  /** The start of a child, the load of the module, and a call. */
   readonly cold_start_and_call_ms: number;
+  /** The load of the module in a child that has started without a module, and a call. */
   readonly blank_load_and_call_ms: number;
   readonly direct_1mb_ms: number;
   readonly warm_1mb_ms: number;
@@ -58,9 +60,9 @@ async function measure(root: string): Promise<SandboxFigures> {
     limits: limitsOf({}),
   };
   const module = { name: "bench", code: new TextEncoder().encode(MODULE), onLog: () => {} };
-  const start = () => Sandbox.start({ ...child, ...module });
+  const start = async () => await (await Sandbox.open(child)).load(module);
   const signal = new AbortController().signal;
-  const cold = await typical(COLD_RUNS, async () => {
+  const cold = await medianTime(COLD_RUNS, async () => {
     const sandbox = await start();
     await sandbox.call({ fn: "read", arguments: { path: "small.txt" }, signal });
     return () => sandbox[Symbol.asyncDispose]();
@@ -68,34 +70,34 @@ async function measure(root: string): Promise<SandboxFigures> {
   const blanks = await Promise.all(
     Array.from({ length: COLD_RUNS + 2 }, () => Sandbox.open(child)),
   );
-  const blank = await typical(COLD_RUNS, async () => {
+  const blank = await medianTime(COLD_RUNS, async () => {
     const sandbox = await blanks.pop()?.load(module) ?? await start();
     await sandbox.call({ fn: "read", arguments: { path: "small.txt" }, signal });
     return () => sandbox[Symbol.asyncDispose]();
   });
-  await Promise.all(blanks.map((unused) => unused[Symbol.asyncDispose]()));
+  await Promise.all(blanks.map((sandbox) => sandbox[Symbol.asyncDispose]()));
   await using sandbox = await start();
   const call = (fn: string, path: string) => () =>
     sandbox.call({ fn, arguments: { path }, signal }).then(() => undefined);
   const read = (path: string) => () => Deno.readTextFile(`${ws}/${path}`).then(() => undefined);
-  const direct = await typical(WARM_RUNS, read("small.txt"));
-  const warm = await typical(WARM_RUNS, call("read", "small.txt"));
+  const direct = await medianTime(WARM_RUNS, read("small.txt"));
+  const warm = await medianTime(WARM_RUNS, call("read", "small.txt"));
   return {
     runs: { warm: WARM_RUNS, large: LARGE_RUNS, cold: COLD_RUNS },
     direct_ms: direct,
     warm_ms: warm,
-    warm_sync_ms: await typical(WARM_RUNS, call("readSync", "small.txt")),
+    warm_sync_ms: await medianTime(WARM_RUNS, call("readSync", "small.txt")),
     warm_over_direct_ms: warm - direct,
     blank_load_and_call_ms: blank,
     cold_start_and_call_ms: cold,
-    direct_1mb_ms: await typical(LARGE_RUNS, read("large.txt")),
-    warm_1mb_ms: await typical(LARGE_RUNS, call("read", "large.txt")),
+    direct_1mb_ms: await medianTime(LARGE_RUNS, read("large.txt")),
+    warm_1mb_ms: await medianTime(LARGE_RUNS, call("read", "large.txt")),
     child_rss_mb: sandbox.rss() / 1024 / 1024,
   };
 }
 
 /** Returns the median time of a step. The function that the step returns is not measured. */
-async function typical(
+async function medianTime(
   runs: number,
   step: () => Promise<(() => Promise<void>) | undefined | void>,
 ): Promise<number> {

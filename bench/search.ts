@@ -21,7 +21,7 @@ import { Search } from "../src/search/search.ts";
 import { shippedWords } from "../src/search/shipped.ts";
 import { WordMeaning } from "../src/search/word_meaning.ts";
 import { editedRequests } from "./edits.ts";
-import { type Judged, metrics } from "./metrics.ts";
+import { type GoldQuery, metrics } from "./metrics.ts";
 
 /** One line of a catalog file. */
 interface Row {
@@ -31,13 +31,13 @@ interface Row {
   readonly inputSchema?: JsonObject;
 }
 
-/** Reads a file of one JSON value a line. */
+/** Reads a file with one JSON value per line. */
 export function readRows<T>(path: string): readonly T[] {
   return readFileSync(path, "utf8").split("\n").filter((line) => line.trim() !== "")
     .map((line) => JSON.parse(line));
 }
 
-/** A product that no tool of catalog.jsonl mentions, and a request that does. */
+/** A product that no tool of the catalogs mentions, and a request that mentions it. */
 interface AbsentProduct {
   readonly name: string;
   readonly query: string;
@@ -45,7 +45,7 @@ interface AbsentProduct {
 
 const ABSENT = decodeURIComponent(new URL("absent_products.jsonl", import.meta.url).pathname);
 
-/** Sentences that no tool of the catalogs answers, none of which search itself knows. */
+/** Sentences that no tool of the catalogs answers. The code of the search contains none of them. */
 const UNANSWERABLE = [
   "what is the meaning of life",
   "how tall is the eiffel tower in feet",
@@ -69,7 +69,7 @@ const UNANSWERABLE = [
   "is a tomato a fruit",
 ];
 
-/** Fills a catalog with the tools of a file, and prints the tools that it refuses. */
+/** Creates a catalog with the tools of a file. Prints the tools that the catalog refuses. */
 export function catalogOf(path: string): Catalog {
   const catalog = new Catalog();
   const servers = Map.groupBy(readRows<Row>(path), ({ server }) => server);
@@ -87,58 +87,60 @@ export function catalogOf(path: string): Catalog {
 }
 
 /**
- * Would a model have been helped? The share of queries of which all that they need, or some of it,
- * is among the first ten hits: one request of `schema` then shows all of these whole.
+ * Returns the shares of queries for which all needed tools, or some of them, are among the first ten
+ * hits. A model can then read their definitions with one request of `schema`.
  */
-export function sufficed(
-  queries: readonly Judged[],
+export function sufficiency(
+  queries: readonly GoldQuery[],
   rank: (query: string) => readonly string[],
 ): { readonly sufficed: number; readonly sufficed_in_part: number } {
   const met = queries.map(({ query, gold, groups }) => {
-    const shown = new Set(rank(query).slice(0, 10));
-    return (groups ?? gold.map((id) => [id])).map((group) => group.some((id) => shown.has(id)));
+    const shownIds = new Set(rank(query).slice(0, 10));
+    return (groups ?? gold.map((id) => [id])).map((group) => group.some((id) => shownIds.has(id)));
   });
-  const share = (is: (one: readonly boolean[]) => boolean) =>
-    Math.round(1_000 * met.filter(is).length / met.length) / 1_000;
+  const share = (matches: (groups: readonly boolean[]) => boolean) =>
+    Math.round(1_000 * met.filter(matches).length / met.length) / 1_000;
   return {
-    sufficed: share((one) => one.every(Boolean)),
-    sufficed_in_part: share((one) => one.some(Boolean)),
+    sufficed: share((groups) => groups.every(Boolean)),
+    sufficed_in_part: share((groups) => groups.some(Boolean)),
   };
 }
 
-/** How long searches took, in milliseconds. */
-function timesOf(times: readonly number[]): { readonly p50_ms: number; readonly p95_ms: number } {
-  const sorted = [...times].sort((one, other) => one - other);
+/** Returns percentiles of the times of searches, in milliseconds. */
+function percentiles(
+  times: readonly number[],
+): { readonly p50_ms: number; readonly p95_ms: number } {
+  const sorted = [...times].sort((a, b) => a - b);
   const part = (share: number) =>
     Math.round(100 * (sorted[Math.floor(share * sorted.length)] ?? 0)) / 100;
   return { p50_ms: part(0.5), p95_ms: part(0.95) };
 }
 
-/** Returns the memory of the process; exact only with `--v8-flags=--expose-gc`. */
-function heldBytes(): number {
-  const tidy: unknown = Reflect.get(globalThis, "gc");
-  if (typeof tidy === "function") tidy();
+/** Returns the used memory of the process; exact only with `--v8-flags=--expose-gc`. */
+function memoryBytes(): number {
+  const collectGarbage: unknown = Reflect.get(globalThis, "gc");
+  if (typeof collectGarbage === "function") collectGarbage();
   const { heapUsed, external } = Deno.memoryUsage();
   return heapUsed + external;
 }
 
-/** Opens a model with a separate PML home, which is kept, so that tools are indexed once. */
+/** Opens a model with a separate PML home. The home is kept, so that tools are indexed only once. */
 async function meaningOf(folder: string, tools: readonly CatalogEntry[]): Promise<Meaning> {
   const environment = { ...readEnvironment(), home: join(tmpdir(), "pml-bench-model") };
   const meaning = new Meaning(folder, {
-    ...{ environment, limits: limitsOf({}), stays: false },
+    ...{ environment, limits: limitsOf({}), isLongRunning: false },
     log: new Log(new Redactor(), "warn"),
     groups: () => Promise.resolve({ mark: "bench", add: async () => {}, remove: async () => {} }),
     proxyVariables: () => ({}),
-    allIndexed: () => {},
+    onAllIndexed: () => {},
   });
-  await meaning.install((said) => console.error(said));
+  await meaning.install((message) => console.error(message));
   const tell = (done: number, total: number) => console.error(`Indexed ${done} of ${total} tools`);
-  await meaning.index(tools, { tell, signal: new AbortController().signal });
+  await meaning.index(tools, { report: tell, signal: new AbortController().signal });
   return meaning;
 }
 
-/** Returns R@1 of the words of 200 names, without and with a typing mistake. */
+/** Returns R@1 for the words of 200 names, without and with a typing mistake. */
 async function editsOf(search: Search, catalog: Catalog) {
   const edits = editedRequests(catalog.list(), { count: 200, seed: 50 });
   let [names_first, edited_first] = [0, 0];
@@ -153,8 +155,8 @@ async function editsOf(search: Search, catalog: Catalog) {
   };
 }
 
-/** Returns how many of the absent products an answer names. */
-async function absentTold(search: Search): Promise<number> {
+/** Returns for how many of the absent products the answer names the product. */
+async function countNamedAbsent(search: Search): Promise<number> {
   let absent_told = 0;
   for (const { name, query } of readRows<AbsentProduct>(ABSENT)) {
     const { notes } = await search.search(query);
@@ -163,8 +165,8 @@ async function absentTold(search: Search): Promise<number> {
   return absent_told;
 }
 
-/** Returns the share of sentences without an answer that find nothing, or match loosely. */
-async function nonsenseTold(search: Search) {
+/** Returns the shares of unanswerable sentences that find nothing, and that match only loosely. */
+async function nonsenseShares(search: Search) {
   let nonsense_told = 0;
   let nonsense_remarked = 0;
   for (const query of UNANSWERABLE) {
@@ -182,11 +184,11 @@ async function measure(files: {
   readonly catalog: string;
   readonly queries: string;
   readonly model?: string | undefined;
-  /** Compares words only. */
+  /** Whether to compare only words. */
   readonly words?: boolean | undefined;
 }) {
   const catalog = catalogOf(files.catalog);
-  const queries = readRows<Judged>(files.queries);
+  const queries = readRows<GoldQuery>(files.queries);
   const { model } = files;
   await using meaning = model === undefined
     ? undefined
@@ -197,19 +199,19 @@ async function measure(files: {
     semantics: () => files.words === true ? [] : semantics,
     words: () => words,
   });
-  const before = heldBytes();
-  const begun = performance.now();
+  const before = memoryBytes();
+  const startedAt = performance.now();
   await search.search("the first search reads all");
-  const index_ms = Math.round(performance.now() - begun);
-  const index_mb = Math.round((heldBytes() - before) / 1e5) / 10;
+  const index_ms = Math.round(performance.now() - startedAt);
+  const index_mb = Math.round((memoryBytes() - before) / 1e5) / 10;
   const ranked = new Map<string, readonly string[]>();
   const times: number[] = [];
   const modes = new Set<string>();
   let [unmet, noted] = [0, 0];
   for (const { query } of queries) {
-    const asked = performance.now();
+    const since = performance.now();
     const answer = await search.search(query);
-    times.push(performance.now() - asked);
+    times.push(performance.now() - since);
     modes.add(answer.mode);
     unmet += answer.unmet.length;
     if (answer.notes.length > 0) noted += 1 / queries.length;
@@ -220,17 +222,17 @@ async function measure(files: {
     mode: [...modes].join(" and "),
     tools: catalog.list().length,
     ...metrics(queries, rank),
-    ...sufficed(queries, rank),
-    // Each of these queries has an answer, so "nothing fits" is wrong for them.
+    ...sufficiency(queries, rank),
+    // Each of these queries has an answer, so "nothing fits" is wrong for each.
     nothing_fits: unmet,
-    // The share of these queries for which an answer names a word that no tool has.
+    // The share of these queries whose answer names a word that no tool has.
     noted: Math.round(1_000 * noted) / 1_000,
-    absent_told: await absentTold(search),
-    ...await nonsenseTold(search),
+    absent_told: await countNamedAbsent(search),
+    ...await nonsenseShares(search),
     ...await editsOf(search, catalog),
     index_ms,
     index_mb,
-    ...timesOf(times),
+    ...percentiles(times),
   };
 }
 

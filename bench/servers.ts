@@ -1,5 +1,6 @@
 /**
- * Measures stdio servers: a list of a thousand tools, and a call next to dead and hung ones.
+ * Measures stdio servers: a list of a thousand tools, and calls of a server next to servers that hang
+ * or have ended.
  *
  *     deno run -A bench/servers.ts
  *
@@ -25,18 +26,18 @@ const TOOLS = Array.from({ length: 1_000 }, (_, at) => ({
 }));
 
 function median(times: readonly number[]): number {
-  return times.toSorted((one, other) => one - other)[times.length >> 1] ?? 0;
+  return times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
+async function measureTime(work: () => Promise<unknown>): Promise<number> {
   const since = performance.now();
   await work();
   return performance.now() - since;
 }
 
-async function repeated(count: number, work: () => Promise<unknown>): Promise<number> {
+async function medianTime(count: number, work: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
-  for (let at = 0; at < count; at++) times.push(await timed(work));
+  for (let at = 0; at < count; at++) times.push(await measureTime(work));
   return median(times);
 }
 
@@ -59,28 +60,28 @@ async function scene(modes: readonly string[]): ReturnType<typeof makeScene> {
 
 await using healthy = await scene([]);
 await healthy.pml.request("tools/list", {});
-const known = await repeated(31, () => healthy.pml.request("tools/list", {}));
+const healthyList = await medianTime(31, () => healthy.pml.request("tools/list", {}));
 await healthy.pml.close();
 
-await using ill = await scene(["good", "hang-init", "exit"]);
-const { pml, ws } = ill;
-const first = await timed(() => pml.request("tools/list", {}));
-const later = await repeated(15, () => pml.request("tools/list", {}));
+await using troubled = await scene(["good", "hang-init", "exit"]);
+const { pml, ws } = troubled;
+const first = await measureTime(() => pml.request("tools/list", {}));
+const later = await medianTime(15, () => pml.request("tools/list", {}));
 await echo(pml, "good");
-const alone = await repeated(200, () => echo(pml, "good"));
+const alone = await medianTime(200, () => echo(pml, "good"));
 const hanging = [echo(pml, "hang-init"), echo(pml, "hang-init"), echo(pml, "exit")];
-const withDead = await repeated(200, () => echo(pml, "good"));
+const withDead = await medianTime(200, () => echo(pml, "good"));
 const starts = (await Deno.readTextFile(ws.file("good.ledger"))).match(/start \d+/g) ?? [];
 Deno.kill(Number(starts.at(-1)?.slice("start ".length)), "SIGKILL");
-const again = await timed(async () => {
-  // A call during the end of the server fails with its reason.
+const nextCall = await measureTime(async () => {
+  // Calls fail with this error until PML has restarted the server.
   while (JSON.stringify(await echo(pml, "good")).includes("UPSTREAM_DOWN"));
 });
 await pml.kill("SIGKILL");
 await Promise.allSettled(hanging);
 
-console.log(`list of 1,000 tools, known: ${known.toFixed(1)} ms`);
+console.log(`list of 1,000 tools, known: ${healthyList.toFixed(1)} ms`);
 console.log(`next to one that hangs, first: ${first.toFixed(0)} ms, known: ${later.toFixed(1)} ms`);
 console.log(`call alone: ${alone.toFixed(2)} ms, next to dead and hung: ${withDead.toFixed(2)} ms`);
 console.log(`ratio: ${(withDead / alone).toFixed(2)}`);
-console.log(`next call after kill -9: ${again.toFixed(0)} ms`);
+console.log(`next call after kill -9: ${nextCall.toFixed(0)} ms`);

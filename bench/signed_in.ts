@@ -1,6 +1,6 @@
 /**
- * Measures a small call of a signed-in server, relative to the SDK's client with the same token; and
- * calls of other servers during a sign-in.
+ * Measures a small call of a server with sign-in, relative to the SDK's client with the same token;
+ * and calls of another server during a sign-in.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const SIGN_INS = 10;
 
 type Work = () => Promise<unknown>;
 
-/** Calls a signed-in server of each era, and others during a sign-in. */
+/** Measures calls of servers with sign-in, and of another server during a sign-in. */
 export async function benchSignedIn(): Promise<readonly Row[]> {
   return [...await callRows(), await othersRow()];
 }
@@ -35,42 +35,52 @@ async function callRows(): Promise<readonly Row[]> {
     await using mcp = new ProtectedHttp(kind, { server });
     await using open = new FullHttp(kind);
     await using ws = await workspaceOf({ far: mcp.url, open: open.url });
-    await using pml = await started(ws);
+    await using pml = await startPml(ws);
     const { code, stderr } = await signIn(ws, "far");
     if (code !== 0) throw new Error(stderr);
-    const token = server.tokens.secrets.find((one) => one.startsWith("access-")) ?? "";
+    const token = server.tokens.secrets.find((secret) => secret.startsWith("access-")) ?? "";
     const client = new Client({ name: "bench", version: "1" }, {
       versionNegotiation: { mode: kind === "legacy" ? "legacy" : { pin: "2026-07-28" } },
     });
     const authProvider = { token: () => Promise.resolve(token) };
     await client.connect(new StreamableHTTPClientTransport(new URL(mcp.url), { authProvider }));
-    // PML's own connection in this process, as the SDK's client is.
+    // A connection of PML in this process, for comparison with the SDK's client.
     using person = new Person(ws.home);
     const far = serverOf("far", mcp.url);
     const authorization = () => Promise.resolve(person.signIns.of(far));
     await using stage = await Stage.at(mcp.url, { authorization });
-    const times = await inTurn([
-      () => called(pml, "far:meta"),
-      () => called(pml, "open:meta"),
+    const times = await measureInTurn([
+      () => callTool(pml, "far:meta"),
+      () => callTool(pml, "open:meta"),
       () => stage.call("meta"),
       () => client.callTool({ name: "meta", arguments: {} }),
     ]);
     await client.close();
-    const [signed = NaN, plain = NaN, own = NaN, direct = NaN] = times.map(median);
+    const [signedInMs = NaN, openMs = NaN, pmlClientMs = NaN, sdkClientMs = NaN] = times.map(
+      median,
+    );
     const row = (what: string, value: number, baseline: number): Row => ({
       what: `${what}, ${kind}`,
       ...{ value, baseline, unit: "ms", runs: RUNS },
       wanted: { of: "ratio", most: 1.5 },
     });
     rows.push(
-      row("call of a signed-in server, without gates and pipe; by the SDK's client", own, direct),
-      row("call of a signed-in server through pml stdio; of one without sign-in", signed, plain),
+      row(
+        "call of a signed-in server without checks and stdio, relative to the SDK's client",
+        pmlClientMs,
+        sdkClientMs,
+      ),
+      row(
+        "call of a signed-in server through pml stdio, relative to a server without sign-in",
+        signedInMs,
+        openMs,
+      ),
     );
   }
   return rows;
 }
 
-/** Times calls of a server while the same PML signs in at others, from the refusal to the end. */
+/** Times calls of a server while the same PML signs in to other servers. */
 async function othersRow(): Promise<Row> {
   await using server = new AuthorizationServer();
   await using stack = new AsyncDisposableStack();
@@ -80,20 +90,22 @@ async function othersRow(): Promise<Row> {
   );
   await using open = new FullHttp("modern");
   await using ws = await workspaceOf({ ...Object.fromEntries(all), open: open.url });
-  await using pml = await started(ws);
-  for (let run = 0; run < WARM_UP; run++) await called(pml, "open:meta");
+  await using pml = await startPml(ws);
+  for (let run = 0; run < WARM_UP; run++) await callTool(pml, "open:meta");
   const idle: number[] = [];
   const busy: number[] = [];
   for (let round = 0; round < SIGN_INS; round++) {
-    for (let run = 0; run < WARM_UP; run++) idle.push(await timed(() => called(pml, "open:meta")));
-    let isOver = false;
-    const signing = called(pml, `far${round}:meta`).finally(() => isOver = true);
-    while (!isOver) busy.push(await timed(() => called(pml, "open:meta")));
+    for (let run = 0; run < WARM_UP; run++) {
+      idle.push(await measureTime(() => callTool(pml, "open:meta")));
+    }
+    let isSignedIn = false;
+    const signing = callTool(pml, `far${round}:meta`).finally(() => isSignedIn = true);
+    while (!isSignedIn) busy.push(await measureTime(() => callTool(pml, "open:meta")));
     await signing;
   }
   const [value, baseline] = [median(busy), median(idle)];
   return {
-    what: "call of a server during a sign-in at another; without a sign-in",
+    what: "call of a server during a sign-in to another server, over a call without a sign-in",
     ...{ value, baseline },
     unit: "ms",
     wanted: { of: "difference", most: 5 },
@@ -110,7 +122,7 @@ async function workspaceOf(urls: Readonly<Record<string, string>>): Promise<Work
   });
 }
 
-async function started(ws: Workspace): Promise<RawStdio> {
+async function startPml(ws: Workspace): Promise<RawStdio> {
   const pml = new RawStdio(ws, {
     capabilities: { elicitation: { form: {}, url: {} } },
     answer: (_, { url }) => {
@@ -122,25 +134,25 @@ async function started(ws: Workspace): Promise<RawStdio> {
   return pml;
 }
 
-async function called(pml: RawStdio, tool: string): Promise<void> {
+async function callTool(pml: RawStdio, tool: string): Promise<void> {
   const { result, error } = await pml.callTool("call", { tool, arguments: {} });
   const isError = result?.isError as unknown;
   if (error !== undefined || isError === true) throw new Error(JSON.stringify(result ?? error));
 }
 
-/** Times kinds of work in turn, so that a slow moment is one of all. */
-async function inTurn(all: readonly Work[]): Promise<readonly (readonly number[])[]> {
+/** Times several kinds of work in turn, so that other load affects all alike. */
+async function measureInTurn(all: readonly Work[]): Promise<readonly (readonly number[])[]> {
   const times = all.map((): number[] => []);
   for (let run = 0; run < WARM_UP + RUNS; run++) {
     for (const [at, work] of all.entries()) {
-      const ms = await timed(work);
+      const ms = await measureTime(work);
       if (run >= WARM_UP) times[at]?.push(ms);
     }
   }
   return times;
 }
 
-async function timed(work: Work): Promise<number> {
+async function measureTime(work: Work): Promise<number> {
   const since = performance.now();
   await work();
   return performance.now() - since;

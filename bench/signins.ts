@@ -1,7 +1,6 @@
 /**
- * `deno task bench:signins`: many PMLs on one home, signed in at one server with rotating refresh
- * tokens, whose tokens expire again and again while processes are killed; and a call of a signed-in
- * server.
+ * `deno task bench:signins`: many PML processes share one home with a sign-in to one server. Its
+ * refresh tokens rotate and its access tokens expire again and again while processes are killed.
  *
  *     deno task bench:signins [--processes N] [--expiries N] [--kills N]
  *
@@ -25,14 +24,14 @@ if (import.meta.main) {
   const onRound = (round: number) => {
     if (round % 50 === 0) console.error(`${round} expiries`);
   };
-  const came = await storm({
+  const result = await storm({
     processes: processes ?? 32,
     expiries: expiries ?? 1_000,
     kills: kills ?? 50,
     onRound,
   });
-  console.log(JSON.stringify(came, null, 2));
-  const isRight = came.refreshes === expiries && came.reuses === 0 && !came.isRevoked &&
-    came.violations.length === 0;
-  Deno.exitCode = isRight ? 0 : 1;
+  console.log(JSON.stringify(result, null, 2));
+  const isAsExpected = result.refreshes === expiries && result.reuses === 0 && !result.isRevoked &&
+    result.violations.length === 0;
+  Deno.exitCode = isAsExpected ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 /**
- * Counts the tokens of lists and answers for a client, with the tables of o200k and as PML estimates
- * them: `deno task bench:tokens [--catalog FILE] [--queries FILE] [--offline] [--json]`.
+ * Counts the tokens of lists and answers for a client, with the o200k tokenizer and with PML's
+ * estimate: `deno task bench:tokens [--catalog FILE] [--queries FILE] [--offline] [--json]`.
  *
- * The catalog's rows become servers of a real PML, and the reference servers are installed and listed
- * with the built-ins; the counted texts are those that a client would receive.
+ * The rows of the catalog become servers of a real PML. A second PML installs the reference servers;
+ * its lists also contain the built-ins. The counted texts are those that a client would receive.
  *
  * @module
  */
@@ -17,67 +17,73 @@ import { NO_CLIENT } from "../src/protocol/call.ts";
 import { Cancellation } from "../src/core/cancellation.ts";
 import { type JsonObject, textOf } from "../src/core/json.ts";
 import { tokensOf } from "../src/core/tokens.ts";
+import { type LabelledQuery, recallByKind } from "./answers.ts";
 import { definitionOf, listTools, type Row, rowsOf, withApp } from "./catalog.ts";
 import { pathOf } from "./measure.ts";
 
-/** Some texts of one kind, counted and estimated. */
+/** The counted and estimated tokens of texts of one kind. */
 interface Count {
   readonly what: string;
-  /** How many there were. */
+  /** The number of texts. */
   readonly count: number;
-  /** How many tools a list shows, in the middle. */
+  /** The median number of tools in a list. */
   readonly tools?: number;
   readonly median: number;
   readonly p95: number;
-  /** PML's estimate of the median one. */
+  /** The median of PML's estimates. */
   readonly estimated: number;
-  /** How far the estimates are off in total, as a part: less than nothing where they are too low. */
+  /** The relative error of the sum of all estimates; negative if they are too low. */
   readonly error: number;
-  /** The part of the texts whose estimate is within a tenth. */
+  /** The share of texts whose estimate differs by at most 10%. */
   readonly within10: number;
+  /** The share of needed tools that the texts contain, by the kind of the query. */
+  readonly recall?: Readonly<Record<string, number>>;
 }
 
 const REFERENCE = ["everything", "filesystem", "memory", "sequential-thinking"];
 const VERSION = "2026.8.31";
-/** So many queries are asked, spread evenly, so that every way can be measured with all of them. */
+/** At most this many queries get a list, and this many tools a schema, evenly spread over all. */
 const LISTED_MAX = 20;
 const SCHEMAS_MAX = 200;
 
 if (import.meta.main) await main(Deno.args);
 
 async function main(args: readonly string[]): Promise<void> {
+  // The argument after the option; undefined if the option is missing.
   const valueOf = (name: string) => args[args.indexOf(name) + 1 || args.length];
   const catalog = valueOf("--catalog") ?? pathOf("../shared/search/catalog.jsonl");
   const rows = await rowsOf<Row>(catalog);
-  const queries = await rowsOf<{ readonly query: string }>(
+  const queries = await rowsOf<LabelledQuery>(
     valueOf("--queries") ?? join(dirname(catalog), "queries.dev.jsonl"),
   );
   if (rows === undefined) {
-    console.error(`There is no catalog at ${catalog}: name one with --catalog FILE`);
+    console.error(`There is no catalog at ${catalog}: give one with --catalog FILE`);
     Deno.exitCode = 2;
     return;
   }
-  const found = {
-    catalog: await withApp({}, (app) => ofCatalog(app, { rows, queries })),
-    reference: args.includes("--offline") ? undefined : await ofReference(),
+  const counts = {
+    catalog: await withApp({}, (app) => countCatalog(app, { rows, queries })),
+    reference: args.includes("--offline") ? undefined : await countReference(),
   };
-  if (args.includes("--json")) console.log(JSON.stringify(found));
-  else for (const [name, counts] of Object.entries(found)) if (counts) print(name, counts);
+  if (args.includes("--json")) console.log(JSON.stringify(counts));
+  else for (const [name, texts] of Object.entries(counts)) if (texts) print(name, texts);
 }
 
-async function ofCatalog(app: App, { rows, queries }: {
+async function countCatalog(app: App, { rows, queries }: {
   readonly rows: readonly Row[];
-  readonly queries: readonly { readonly query: string }[] | undefined;
+  readonly queries: readonly LabelledQuery[] | undefined;
 }): Promise<readonly Count[]> {
   await listTools(app, rows);
   const each = rows.map((row) => JSON.stringify(definitionOf(row)));
-  const own = app.catalog.list().map(({ tool }) => (tool.description ?? tool.name).split("\n")[0]);
-  const asked = queries?.map(({ query }) => query) ?? spread(own, 100).map((line) => line ?? "");
-  return [...await ofHouse(app, asked), countOf("one definition", each)];
+  const firstLines = app.catalog.list().map(({ tool }) =>
+    (tool.description ?? tool.name).split("\n")[0]
+  );
+  const chosenQueries = queries ?? spread(firstLines, 100).map((line) => ({ query: line ?? "" }));
+  return [...await countApp(app, chosenQueries), countTexts("one definition", each)];
 }
 
-/** Installs and asks the reference servers; nothing where that cannot be done here. */
-async function ofReference(): Promise<readonly Count[] | undefined> {
+/** Installs and counts the reference servers. Returns undefined if that fails. */
+async function countReference(): Promise<readonly Count[] | undefined> {
   const servers = Object.fromEntries(REFERENCE.map((name) => {
     const spec = `@modelcontextprotocol/server-${name}@${VERSION}`;
     return [`real-${name}`, {
@@ -87,13 +93,13 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
   }));
   try {
     return await withApp(servers, async (app) => {
-      // The first installs what most of the others need, too.
-      for (const name of Object.keys(servers)) await app.directory.at(name).list("tools");
+      // One after the other, because they share most of their dependencies.
+      for (const name of Object.keys(servers)) await app.directory.get(name).list("tools");
       await app.servers.lists.prepare();
-      return await ofHouse(app, [
-        "read a file",
-        "add to the knowledge graph",
-        "think step by step",
+      return await countApp(app, [
+        { query: "read a file" },
+        { query: "add to the knowledge graph" },
+        { query: "think step by step" },
       ]);
     });
   } catch (error) {
@@ -102,32 +108,30 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
   }
 }
 
-/** Measures the texts that clients get for the tools of a PML. */
-async function ofHouse(app: App, queries: readonly string[]): Promise<readonly Count[]> {
+/** Counts the texts that clients get for the tools of a PML. */
+async function countApp(app: App, queries: readonly LabelledQuery[]): Promise<readonly Count[]> {
   const gateway = await app.gateway();
   const counts: Count[] = [];
   for (const { name, overrides } of await presets()) {
     const options: GatewayOptions = gatewayFrom(overrides);
-    counts.push(listsOf(`tools/list ${name}`, [await gateway.exposed(options)]));
+    counts.push(countLists(`tools/list ${name}`, [await gateway.exposedTools(options)]));
     if (!["semantic", "hybrid"].includes(options.exposure)) continue;
     const lists = [];
-    for (const query of spread(queries, LISTED_MAX)) {
-      lists.push(await gateway.exposed(options, { query }));
+    for (const { query } of spread(queries, LISTED_MAX)) {
+      lists.push(await gateway.exposedTools(options, { query }));
     }
-    counts.push(listsOf(`tools/list ${name} with a query`, lists));
+    counts.push(countLists(`tools/list ${name} with a query`, lists));
   }
+  const answers = await callAll(app, "search", queries.map(({ query }) => ({ query })));
   const ids = spread(app.catalog.list().map(({ id }) => id), SCHEMAS_MAX);
   return [
     ...counts,
-    countOf(
-      "search, one query",
-      await answersOf(app, "search", queries.map((query) => ({ query }))),
-    ),
-    countOf("schema, 1 tool", await answersOf(app, "schema", ids.map((id) => ({ tools: [id] })))),
+    { ...countTexts("search, one query", answers), recall: recallByKind(queries, answers) },
+    countTexts("schema, 1 tool", await callAll(app, "schema", ids.map((id) => ({ tools: [id] })))),
   ];
 }
 
-async function answersOf(
+async function callAll(
   app: App,
   name: "search" | "schema",
   asked: readonly JsonObject[],
@@ -143,33 +147,34 @@ async function answersOf(
   return texts;
 }
 
-function listsOf(what: string, lists: readonly (readonly JsonObject[])[]): Count {
-  const tools = partOf(lists.map(({ length }) => length), 0.5);
-  return { ...countOf(what, lists.map((list) => JSON.stringify(list))), tools };
+function countLists(what: string, lists: readonly (readonly JsonObject[])[]): Count {
+  const tools = percentileOf(lists.map(({ length }) => length), 0.5);
+  return { ...countTexts(what, lists.map((list) => JSON.stringify(list))), tools };
 }
 
-function countOf(what: string, texts: readonly string[]): Count {
+function countTexts(what: string, texts: readonly string[]): Count {
   const pairs = texts.map((text) => [countTokens(text), tokensOf(text)] as const);
-  const counted = pairs.map(([count]) => count);
+  const tokenCounts = pairs.map(([count]) => count);
   const estimates = pairs.map(([, estimate]) => estimate);
   const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
   const near = pairs.filter(([count, estimate]) => Math.abs(estimate - count) <= count / 10);
   return {
     what,
     count: texts.length,
-    median: partOf(counted, 0.5),
-    p95: partOf(counted, 0.95),
-    estimated: partOf(estimates, 0.5),
-    error: sum(estimates) / sum(counted) - 1,
+    median: percentileOf(tokenCounts, 0.5),
+    p95: percentileOf(tokenCounts, 0.95),
+    estimated: percentileOf(estimates, 0.5),
+    error: sum(estimates) / sum(tokenCounts) - 1,
     within10: near.length / texts.length,
   };
 }
 
-function partOf(values: readonly number[], part: number): number {
-  const sorted = [...values].sort((one, other) => one - other);
+function percentileOf(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
 }
 
+/** Returns at most `most` of the values, evenly spaced. */
 function spread<T>(values: readonly T[], most: number): readonly T[] {
   const step = Math.max(1, values.length / most);
   return values.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));
@@ -187,4 +192,11 @@ function print(name: string, counts: readonly Count[]): void {
     "error in total": percent(count.error),
     "within 10 %": percent(count.within10),
   }])));
+  for (const { recall = {} } of counts) {
+    for (const [kind, part] of Object.entries(recall)) {
+      console.log(
+        `${percent(part)} of the tools that a query of the kind "${kind}" needs are in its answer`,
+      );
+    }
+  }
 }

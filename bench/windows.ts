@@ -1,10 +1,11 @@
 /**
- * Measures windows: `pml stdio` that attach to a running `pml serve`, and as many that work
- * alone. Prints the time to the first answer, and the proportional memory of all processes. The first
- * window calls until everything shared is loaded, so that a further one is measured alone.
+ * Measures ten `pml stdio` (one per window of a client) that attach to a running `pml serve`, and ten
+ * that work alone. Prints the time to the first answer, and the proportional memory of all processes.
+ * The first one makes calls until all shared parts are loaded, so that the memory of each further one
+ * is measured alone.
  *
- * Run it with `deno task bench:windows [--servers N]`, on Linux: with that many stdio
- * servers and the built-in one, each of which every window calls.
+ * Run `deno task bench:windows [--servers N]` on Linux. Every window calls a built-in server and N
+ * stdio servers.
  *
  * @module
  */
@@ -20,7 +21,7 @@ import type { Workspace } from "../tests/kit/workspace.ts";
 const WINDOWS = 10;
 const ROUNDS = 2;
 const WARM_UP = 20;
-/** How long a child of the sandbox that is kept ready takes to start, at most. */
+/** The maximum time in which the sandbox starts its spare child, in milliseconds. */
 const SETTLE_MS = 3_000;
 const { values: { servers } } = parseArgs({
   args: Deno.args,
@@ -40,7 +41,7 @@ async function megabytes(pids: readonly number[]): Promise<number> {
   return sum / 1024;
 }
 
-async function opened(ws: Workspace): Promise<{ readonly pml: RawStdio; readonly ms: number }> {
+async function openWindow(ws: Workspace): Promise<{ readonly pml: RawStdio; readonly ms: number }> {
   const since = performance.now();
   const pml = new RawStdio(ws);
   await pml.open();
@@ -50,8 +51,8 @@ async function opened(ws: Workspace): Promise<{ readonly pml: RawStdio; readonly
 }
 
 async function call(pml: RawStdio): Promise<void> {
-  for (const one of [READ, ...NAMES.map((name) => ({ tool: `${name}:done` }))]) {
-    const { result } = await pml.callTool("call", one);
+  for (const params of [READ, ...NAMES.map((name) => ({ tool: `${name}:done` }))]) {
+    const { result } = await pml.callTool("call", params);
     if (result === undefined || "isError" in result) throw new Error(JSON.stringify(result));
   }
 }
@@ -69,17 +70,17 @@ async function measure(isAttached: boolean): Promise<void> {
   };
   await using ws = await makeAttackWorkspace({ pml });
   const served = isAttached ? await servePml(ws) : undefined;
-  const all: Awaited<ReturnType<typeof opened>>[] = [];
+  const all: Awaited<ReturnType<typeof openWindow>>[] = [];
   const sizes: number[] = [];
   for (let at = 0; at < WINDOWS; at++) {
-    const one = await opened(ws);
-    all.push(one);
-    if (at === 0) await warmUp(one.pml);
+    const window = await openWindow(ws);
+    all.push(window);
+    if (at === 0) await warmUp(window.pml);
     const pids = all.map(({ pml }) => pml.pid);
     sizes.push(await megabytes(served === undefined ? pids : [served.pid, ...pids]));
   }
   const [first = 0, last = 0] = [sizes[0], sizes.at(-1)];
-  const times = all.map(({ ms }) => ms).sort((one, other) => one - other);
+  const times = all.map(({ ms }) => ms).sort((a, b) => a - b);
   console.log(
     isAttached ? "attached" : "alone   ",
     `first answer ${times[WINDOWS >> 1]?.toFixed(0)} ms,`,

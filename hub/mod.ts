@@ -1,5 +1,5 @@
 /**
- * The hub: a registry that a team hosts for itself.
+ * The hub: a registry of MCP servers and capabilities that a team hosts. Runs its command line.
  *
  * @module
  */

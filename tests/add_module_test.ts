@@ -71,6 +71,25 @@ Deno.test("pml add of a module approves no other code of the workspace file", as
   assertError(await runPml(ws, ["call", "other:one"]), { code: "APPROVAL_STALE", exit: 1 });
 });
 
+Deno.test("pml trust after pml add of a module shows only the edits since", async () => {
+  await using ws = await makeWorkspace({
+    files: { "weather.ts": WEATHER },
+    pml: { permissions: { allow: ["git:log"] } },
+    trusted: false,
+  });
+  await runPmlOnTerminal(ws, ["add", "weather.ts"], {
+    typed: [[/to trust exactly this: /, "trust"], ["Grant it", "n"], TRUST, ACCEPT],
+  });
+  const file = JSON.parse(await Deno.readTextFile(ws.file(".pml.json")));
+  file.permissions.ask = ["git:log"];
+  await writeFile(ws.file(".pml.json"), JSON.stringify(file));
+  const { stdout } = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [[/to trust exactly this: /, "no"]],
+  });
+  const changes = stdout.split(/\r?\n/).filter((line) => /^[+-] /.test(line));
+  assert.deepEqual(changes, ["- runs unasked: git:log"]);
+});
+
 Deno.test("pml add of a module drops the grants that the workspace file has for its name", async () => {
   await using ws = await makeWorkspace({
     files: { "weather.ts": WEATHER },

@@ -72,6 +72,54 @@ Deno.test("pml add --replace shows the difference, removes the rules and grants 
   assertError(await runPml(ws, ["add", "--undo"]), { code: "USAGE", exit: 2 });
 });
 
+Deno.test("pml add --undo brings the rules of both files back", async () => {
+  const pml = {
+    version: 1,
+    permissions: { ask: ["echo:echo"] },
+    grants: { echo: { read: ["a"] } },
+  };
+  await using ws = await makeWorkspace({ pml: JSON.stringify(pml), trusted: true });
+  await writeFile(join(ws.home, "config.yaml"), CONFIG);
+  const replaced = await runPmlOnTerminal(ws, [
+    ...["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"],
+  ], {
+    typed: [[/Replace echo and start/, "y"], [/rules and grants/, "y"], ACCEPT],
+  });
+  assert.equal(replaced.code, 0, replaced.stdout);
+  const own = async () => JSON.parse(await Deno.readTextFile(ws.file(".pml.json")));
+  assert.doesNotMatch(JSON.stringify(await own()), /echo/);
+  const undone = await runPmlOnTerminal(ws, ["add", "--undo"], {
+    typed: [[/come back:[^]*ask echo:echo[^]*\.pml\.json[^]*grants of echo[^]*Continue\?/, "y"]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.equal(await configOf(ws), CONFIG);
+  assert.deepEqual(await own(), pml);
+  const trust = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  assert.equal(trust.trusted, true);
+});
+
+Deno.test("pml add asks about the rules and grants of an earlier server of its name before it starts", async () => {
+  await using ws = await makeWorkspace();
+  const config = "permissions: { allow: [echo:echo, git:log] }\ngrants: { echo: { read: [a] } }\n";
+  const args = ["add", "echo", ...ENV, "--", COMMAND, ...ARGS];
+  for (const key of ["n", "y"]) {
+    await writeFile(join(ws.home, "config.yaml"), config);
+    const { code, stdout } = await runPmlOnTerminal(ws, args, {
+      typed: [
+        ["Add echo and start", "y"],
+        [/- .*echo:echo[^]*rules and grants for.*echo/, key],
+        ACCEPT,
+      ],
+    });
+    assert.equal(code, 0, stdout);
+    assert.equal(/echo:echo/.test(await configOf(ws)), key === "n");
+    assert.equal(/read:/.test(await configOf(ws)), key === "n");
+    assert.match(await configOf(ws), /git:log/);
+    const call = await runPml(ws, ["call", "echo:echo", "text=hi"]);
+    assert.equal(call.code, key === "n" ? 0 : 1, call.stderr);
+  }
+});
+
 Deno.test("pml add --replace brings the earlier server back if the table is declined, and after other changes", async () => {
   await using ws = await withEcho();
   const args = ["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"];
@@ -89,7 +137,7 @@ Deno.test("pml add --replace brings the earlier server back if the table is decl
     typed: [yes, rules],
   });
   assert.equal(failing.code, 1);
-  assert.match(failing.stdout, /stays configured; .*`pml add --undo`/);
+  assert.match(failing.stdout, /stays configured, in .*; .*`pml add --undo`/);
   await writeFile(join(ws.home, "config.yaml"), `${await configOf(ws)}limits: { call_ms: 5000 }\n`);
   const imports = await runPml(ws, ["import", "--undo"]);
   assertError(imports, { code: "USAGE", exit: 2 });
@@ -177,8 +225,9 @@ Deno.test("pml add --replace offers to keep a new key in place of the stored one
   const first = await add(old, [], [["start it?", "y"], keep, ACCEPT]);
   assert.equal(first.code, 0, first.stdout);
   const second = await add(now, ["--replace"], [
-    [/FAR_TOKEN .*in the key file[^]*Replace far/, "y"],
-    [/present value of FAR_TOKEN\. Keep/, "y"],
+    // Only this server uses the key, so Enter replaces it.
+    [/FAR_TOKEN .*used by far\)[^]*\[R\]/, "\r"],
+    [/stays as it is[^]*Replace far/, "y"],
     ACCEPT,
   ]);
   assert.equal(second.code, 0, second.stdout);
@@ -189,14 +238,69 @@ Deno.test("pml add --replace offers to keep a new key in place of the stored one
   assert.doesNotMatch(await configOf(ws), /fc-/);
 });
 
+Deno.test("pml add of a second server with the key of another account keeps both keys, or replaces one after an answer", async () => {
+  const [old, now] = ["wk_live_1111aaaa1111aaaa1111", "wk_live_6666bbbb6666bbbb6666"];
+  const config = "mcpServers:\n  wiki: { command: wiki, env: { WIKI_TOKEN: '${WIKI_TOKEN}' } }\n";
+  for (const answer of ["\r", "r", "\x03"]) {
+    await using ws = await makeWorkspace();
+    await writeFile(join(ws.home, "config.yaml"), config);
+    await runPml(ws, ["key", "set", "WIKI_TOKEN", "--stdin"], { stdin: `${old}\n` });
+    const args = ["add", "notes", "--env", `WIKI_TOKEN=${now}`, "--", "no-such-notes"];
+    const { keys, definition } = JSON.parse(
+      (await runPml(ws, ["add", "--json", ...args.slice(1)])).stdout,
+    );
+    assert.equal(definition.env.WIKI_TOKEN, "${NOTES_WIKI_TOKEN}");
+    assert.deepEqual(keys, [{ name: "NOTES_WIKI_TOKEN", set: false, otherValueOf: "WIKI_TOKEN" }]);
+    const rest = answer === "\r"
+      ? [["start it?", "y"], [/Keep NOTES_WIKI_TOKEN/, "y"]] as const
+      : answer === "r"
+      ? [[/It replaces another[^]*start it\?/, "y"]] as const
+      : [];
+    const ran = await runPmlOnTerminal(ws, args, {
+      typed: [[/WIKI_TOKEN .*used by wiki\)[^]*\[O\] notes[^]*\[r\]/, answer], ...rest],
+    });
+    assert.ok(!ran.stdout.replaceAll(args.join(" "), "").includes(now), ran.stdout);
+    const written = await configOf(ws);
+    const stored = (await Deno.readTextFile(join(ws.home, "keys.env"))).match(/^\w+=.*$/gm)?.sort();
+    if (answer === "\r") {
+      assert.match(written, /WIKI_TOKEN: \$\{NOTES_WIKI_TOKEN\}/);
+      assert.deepEqual(stored, [`NOTES_WIKI_TOKEN="${now}"`, `WIKI_TOKEN="${old}"`]);
+    } else if (answer === "r") {
+      assert.match(written, /notes:[^]*WIKI_TOKEN: \$\{WIKI_TOKEN\}/);
+      assert.deepEqual(stored, [`WIKI_TOKEN="${now}"`]);
+    } else {
+      assert.equal(written, config);
+      assert.deepEqual(stored, [`WIKI_TOKEN="${old}"`]);
+    }
+  }
+});
+
+Deno.test("pml add uses another name for a typed key without a question if the environment has another value", async () => {
+  await using ws = await makeWorkspace({ env: { WIKI_TOKEN: "wk_live_1111aaaa1111aaaa1111" } });
+  const now = "wk_live_6666bbbb6666bbbb6666";
+  const args = ["add", "notes", "--env", `WIKI_TOKEN=${now}`, "--", "no-such-notes"];
+  const ran = await runPmlOnTerminal(ws, args, {
+    typed: [[/in the environment\)[^]*start it\?/, "y"], [/Keep NOTES_WIKI_TOKEN/, "y"]],
+  });
+  assert.match(await configOf(ws), /WIKI_TOKEN: \$\{NOTES_WIKI_TOKEN\}/, ran.stdout);
+  assert.match(await Deno.readTextFile(join(ws.home, "keys.env")), /^NOTES_WIKI_TOKEN=/m);
+});
+
 Deno.test("pml add offers to set the key that a header names, and starts the server with it", async () => {
   await using far = new Scripted();
   await using ws = await makeWorkspace();
   const args = ["add", "far", "--url", new URL("/mcp", far.url).href, "--header", "Bearer ${TIX}"];
+  const stopped = await runPmlOnTerminal(ws, args, {
+    typed: [["start it?", "y"], [/TIX is not set\./, "\x03"]],
+  });
+  assert.equal(stopped.code, 130);
+  assert.match(stopped.stdout, /CANCELLED/);
+  assert.doesNotMatch(stopped.stdout, /The value of TIX/);
+  await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
   const result = await runPmlOnTerminal(ws, args, {
     typed: [
       ["start it?", "y"],
-      [/TIX is not set\. Type/, "y"],
+      [/TIX is not set\./, "y"],
       ["The value of TIX", "tix-0a1b2c3d4e5f"],
       ACCEPT,
     ],

@@ -12,6 +12,7 @@ import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 const CONFIG = `# mine
@@ -49,12 +50,23 @@ Deno.test("pml add starts a command, shows its tools, and names the next step; p
     assert.ok(text.includes(kept), kept);
   }
   const listed = await runPml(ws, ["list"]);
-  assert.match(listed.stdout, /^echo +stdio +.*config\.yaml$/m);
+  assert.match(listed.stdout, /^echo +stdio +.*config\.yaml, (?:ready|not started)$/m);
   const again = await runPml(ws, ["add", "echo", "--", "true"]);
   assert.equal(again.code, 2);
   assert.match(again.stderr, /Cannot add "echo": there is a server "echo" already/);
   const mistyped = await runPml(ws, ["remove", "ecko"]);
   assertGolden("remove/a mistyped name", mistyped.stderr);
+  const shown = await runPml(ws, ["remove", "echo", "--json"]);
+  assert.equal(JSON.parse(shown.stdout).path, file);
+  const pinned = async () => {
+    const { local } = JSON.parse((await runPml(ws, ["lock", "--json"])).stdout);
+    return local.map(({ name, removed }: { name: string; removed: boolean }) => [name, removed]);
+  };
+  assert.deepEqual(await pinned(), [["echo", false]]);
+  const own = await readFile(file, "utf8");
+  await writeFile(file, CONFIG);
+  assert.deepEqual(await pinned(), [["echo", true]]);
+  await writeFile(file, own);
   const piped = await runPml(ws, ["remove", "echo"]);
   assert.match(piped.stderr, /there is no terminal/);
   const removed = await runPmlOnTerminal(ws, ["remove", "echo"], {
@@ -62,6 +74,7 @@ Deno.test("pml add starts a command, shows its tools, and names the next step; p
   });
   assert.equal(removed.code, 0, removed.stdout);
   assert.doesNotMatch(await readFile(file, "utf8"), /echo/);
+  assert.deepEqual(await pinned(), []);
 });
 
 Deno.test("pml remove removes a server from the workspace's file, whichever section contains it", async () => {
@@ -91,6 +104,7 @@ Deno.test("pml add stores no secret, names the keys to set, and refuses invalid 
     [["add", "a", "--url", "https://x.example.com", "--header", "none"], /it has no ":"/],
     [["add", "Bad Name", "--", "true"], /valid name; .* bad-name/],
     [["add", "filesystem", "--", "true"], /built in/],
+    [["add", "nothing", "--"], /no command after --/],
     [["add", "nothing"], /no registry has it\n.*pml add NAME -- COMMAND/],
   ];
   for (const [words, says] of bad) {
@@ -106,7 +120,10 @@ Deno.test("pml add of a server that fails reports why, keeps it, and names the c
     typed: [["start it?", "yes"]],
   });
   assert.equal(result.code, 1);
-  assert.match(result.stdout, /broken stays configured; `pml remove broken` takes it out/);
+  assert.match(
+    result.stdout,
+    /broken stays configured, in .*config\.yaml; `pml remove broken` removes it/,
+  );
 });
 
 Deno.test("pml add of an address adds it, and of a registry's server shows the entry before it asks", async () => {
@@ -240,4 +257,39 @@ Deno.test("pml allow --workspace keeps the comments, the trust and the default r
   assert.equal(result.code, 0, result.stdout);
   assert.match((await runPml(fresh, ["why", "filesystem:read_file"])).stdout, /: runs/);
   assert.match((await runPml(fresh, ["why", "shell:exec"])).stdout, /: runs/);
+});
+
+Deno.test("pml list shows the states of servers, and starts none", async () => {
+  const server = tinyServer('"fine"')
+    .replace("capabilities: {}", "capabilities: { tools: { listChanged: true } }");
+  const started = `import { writeFileSync } from "node:fs"; writeFileSync("started", "");\n`;
+  await using ws = await makeWorkspace({
+    files: {
+      "tiny.mjs": started + server.replace(/^#!.*$/m, ""),
+      "wrong.ts": "export const (",
+    },
+    pml: {
+      version: 1,
+      mcpServers: { tiny: { command: "node", args: ["tiny.mjs"] } },
+      private_mcps: { wrong: { type: "deno", path: "./wrong.ts" } },
+    },
+  });
+  const states = async () => {
+    const { servers } = JSON.parse((await runPml(ws, ["list", "--json"])).stdout);
+    const entries = servers.map(({ name, state }: Record<string, string>) => [name, state]);
+    return Object.fromEntries(entries);
+  };
+  const before = await states();
+  assert.deepEqual(
+    [before.tiny, before.wrong, before.filesystem],
+    ["not started", "failed", "ready"],
+  );
+  await assert.rejects(Deno.stat(ws.file("started")), Deno.errors.NotFound);
+  const shown = await runPml(ws, ["list"]);
+  assert.match(shown.stdout, /^tiny .*, not started$/m);
+  assert.match(shown.stderr, /pml tools SERVER/);
+  await runPml(ws, ["tools", "tiny"]);
+  await Deno.remove(ws.file("started"));
+  assert.equal((await states()).tiny, "ready");
+  await assert.rejects(Deno.stat(ws.file("started")), Deno.errors.NotFound);
 });

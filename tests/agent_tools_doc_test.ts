@@ -78,7 +78,7 @@ Deno.test("docs/agent-tools.md: its commands and examples run", async () => {
   assert.equal(second.messages.at(-1).content[0].content[0].text, "We met.\n");
 });
 
-Deno.test("docs/agent-tools.md: the question is the one that PML shows", async () => {
+Deno.test("docs/agent-tools.md: the question is the same as PML's", async () => {
   await using provider = new FakeProvider("anthropic", { text: "x" });
   await using ws = await open(provider, (rule) => !rule.endsWith("@sampling"));
   const questions: string[] = [];

@@ -5,12 +5,13 @@
  */
 
 import assert from "node:assert/strict";
-import { appendFile, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Journal } from "../src/audit/journal.ts";
 import { Redactor } from "../src/audit/redact.ts";
 import { sha256 } from "../src/core/hash.ts";
 import { pause } from "../src/io/waiting.ts";
+import { followOutput } from "./kit/followed_output.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -31,9 +32,9 @@ function makeScene(): Promise<Workspace> {
   });
 }
 
-function journalIn(home: string): Journal {
-  const options = { redactor: new Redactor(), fileBytes: 900, filesKept: 1 };
-  return Journal.open(home, options, { failed: assert.fail });
+function journalIn(home: string, journalBytes = 900): Journal {
+  const limits = { journalBytes, journalFiles: 1 };
+  return Journal.open({ home, limits }, new Redactor(), { onFailedWrite: assert.fail });
 }
 
 async function filesIn(ws: Workspace): Promise<readonly string[]> {
@@ -45,7 +46,7 @@ Deno.test("pml audit shows and filters calls, the newest last, without arguments
   await using ws = await makeScene();
   const none = await runPml(ws, ["audit"]);
   assert.deepEqual([none.code, none.stdout], [0, ""]);
-  assert.match(none.stderr, /contains no such call/);
+  assert.match(none.stderr, /contains no matching call/);
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   await runPml(ws, ["call", "filesystem:read_file", `path=${SECRET}`]);
   const all = await runPml(ws, ["audit"]);
@@ -68,6 +69,29 @@ Deno.test("pml audit shows and filters calls, the newest last, without arguments
   }
 });
 
+Deno.test("pml audit shows the calls of this workspace, and of all with their folders", async () => {
+  await using ws = await makeScene();
+  await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
+  const folder = join(ws.path, "other");
+  await mkdir(folder);
+  await writeFile(join(folder, ".pml.json"), `{"version":1}`);
+  const other = { ...ws, path: folder };
+  const none = await runPml(other, ["audit"]);
+  assert.deepEqual([none.code, none.stdout], [0, ""]);
+  assert.match(none.stderr, /1 other workspace.*--all/);
+  await runPml(other, ["call", "filesystem:list_directory", "path=."]);
+  const own = await runPml(other, ["audit"]);
+  assert.match(own.stdout, /^\S+ +filesystem:list_directory .* ms\n$/);
+  const all = (await runPml(other, ["audit", "--all"])).stdout.trim().split("\n");
+  assert.deepEqual(all.map((line) => line.split("  ").at(-1)), [ws.path, folder]);
+  const json = await runPml(other, ["audit", "--json", "--kind", "start"]);
+  assert.equal(JSON.parse(json.stdout).workspace, folder);
+  const both = await runPml(other, ["audit", "--all", "--json", "--kind", "start"]);
+  const records = both.stdout.trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(records.map(({ workspace }) => workspace), [ws.path, folder]);
+  assert.equal(both.stderr, "");
+});
+
 Deno.test("pml audit refuses invalid options and subcommands", async () => {
   await using ws = await makeWorkspace();
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
@@ -85,9 +109,25 @@ Deno.test("pml audit refuses invalid options and subcommands", async () => {
   }
 });
 
+Deno.test("pml audit --follow begins with new records, unless --limit or --since names older ones", async () => {
+  await using ws = await makeWorkspace();
+  using journal = journalIn(ws.home, 1_000_000);
+  await journal.write({ kind: "event", event: "made-before" });
+  for (const more of ["", "--limit 9999", "--since 1h --limit 9999"]) {
+    const args = ["audit", "--follow", "--kind", "event", ...more.split(" ").filter(Boolean)];
+    await using pml = followOutput(ws, args);
+    // The command may still be starting.
+    await until(async () => {
+      await journal.write({ kind: "event", event: "made-later" });
+      return pml.text.includes("made-later");
+    });
+    assert.equal(pml.text.includes("made-before"), more !== "", more);
+  }
+});
+
 Deno.test("pml audit --follow shows new records, across files, until it is stopped", async () => {
   await using ws = await makeWorkspace();
-  const [program = "", ...args] = [...pmlCommand(), "audit", "--follow", "--json"];
+  const [program = "", ...args] = [...pmlCommand(), "audit", "--follow", "--json", "--limit", "20"];
   const child = new Deno.Command(program, {
     args,
     cwd: ws.path,
@@ -136,7 +176,7 @@ Deno.test("pml audit verify names the changed flush, removed files, and links (A
   await writeFile(file, text);
   await appendFile(file, "no record\n");
   const result = await runPml(ws, ["audit"]);
-  assert.match(result.stderr, /no record: 1/);
+  assert.match(result.stderr, /without a record: 1/);
   await writeFile(file, text);
   {
     using journal = journalIn(ws.home);

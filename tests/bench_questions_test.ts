@@ -9,7 +9,7 @@ import { EFFECTS, LYING_EFFECTS } from "../bench/questions/effects.ts";
 import { count, STRATEGIES } from "../bench/questions/measure.ts";
 import { CALLS, MIX, SERVERS, SESSIONS } from "../bench/questions/mix.ts";
 import { drawSessions } from "../bench/questions/sessions.ts";
-import { readingOf } from "../src/policy/reading.ts";
+import { readingOf } from "../src/policy/tool_reading.ts";
 
 const SETS = [false, true].map((areLying) => {
   const sessions = drawSessions({ areLying });

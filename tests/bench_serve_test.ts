@@ -14,7 +14,7 @@ Deno.test("optionsOf() names the wrong option in one sentence", async () => {
       ["--peers", "/no/such"],
       /^Cannot use --peers \/no\/such: .*supergateway/,
     ],
-    [["--peers", folder], /no supergateway .*\(npm install supergateway mcp-/],
+    [["--peers", folder], /supergateway is not .*\(npm install supergateway mcp-/],
     [["--project", folder], /^Cannot use --project .*: there is no mod\.ts in it$/],
     [["--rounds", "x"], /--rounds x .* above 0$/],
     [["--seconds", "0"], /--seconds 0 is not/],

@@ -30,7 +30,7 @@ Deno.test("code that worked is saved, found and called with other arguments", as
     /\| const said = await mcp\.weather\.get\(\{ city: args\.city, days: args\.days \}\)/,
   );
   const found = textOf(await pml.callTool("search", { query: "weather in a sentence" }));
-  assert.match(found, /^my:weather\(city: string, days: number\)(?:: .*[^\]])?$/m);
+  assert.match(found, /^my:weather\(city, days: number\)(?:: .*[^\]])?$/m);
   const shown = JSON.parse(textOf(await pml.callTool("schema", { tools: ["my:weather"] })));
   assert.deepEqual(shown[0].inputSchema.required, ["city", "days"]);
   const { result } = await pml.callTool("call", {

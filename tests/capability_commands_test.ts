@@ -82,6 +82,9 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   assert.equal((await runPml(ws, rename)).code, 1);
   const renamed = await runPmlOnTerminal(ws, rename, { typed: [[/Rename exactly this\?/, "y"]] });
   assert.equal(renamed.code, 0, renamed.stdout);
+  const effect = /^Effect of .*$/m.exec(renamed.stdout)?.[0].trim() ?? "";
+  assertGolden("capability/the effect of a call by its new name", effect);
+  assert.match((await runPml(ws, ["outdated"])).stderr, /our: .*saved capabilities/);
   assert.match((await runPml(ws, ["call", "our:forecast", "city=Oslo"])).stdout, /Oslo for 3/);
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stderr, /UNKNOWN_TOOL/);
   // Without this name, there is nothing to ask about.
@@ -148,7 +151,7 @@ Deno.test("pml capability moves to another machine by export and import", async 
   await writeFile(join(other.path, "weather.json"), JSON.stringify(changed));
   assert.match((await runPml(other, words)).stderr, /INTEGRITY_MISMATCH/);
   await writeFile(join(other.path, "weather.json"), `{"name": "my:weather"`);
-  assert.match((await runPml(other, words)).stderr, /no JSON object/);
+  assert.match((await runPml(other, words)).stderr, /not a JSON object/);
 });
 
 Deno.test("a capability that was changed outside of PML does not run, and the error names the next step", async () => {

@@ -105,7 +105,7 @@ export async function approve(
       parameters: { type: "object" },
       toolsUsed: {},
       ...change,
-    }, { over: undefined });
+    }, { shownHash: undefined });
   }
 }
 

@@ -125,7 +125,7 @@ Deno.test("pml check reports each error of a module in a line, and continues", a
   }
 });
 
-Deno.test("pml check reports a file that cannot be read, and one that is too large", async () => {
+Deno.test("pml check reports an unreadable file and a too large file", async () => {
   await using ws = await makeWorkspace({
     files: { "large.ts": "/".repeat(2_000), "latin.ts": new Uint8Array([0x2f, 0x2f, 0xe9]) },
   });

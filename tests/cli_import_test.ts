@@ -238,6 +238,28 @@ Deno.test("pml import writes nothing without a terminal, after a no, or with --d
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });
 
+Deno.test("pml import asks about the rules of earlier servers of the same names", async () => {
+  await using ws = await house();
+  const config = join(ws.home, "config.yaml");
+  await Deno.writeTextFile(config, "permissions: { allow: [db:query, git:log] }\n");
+  const { code, stdout } = await runPmlOnTerminal(ws, ["import", "cursor"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/- .*db:query[^]*rules for.*db/, "y"]],
+    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
+  });
+  assert.equal(code, 0, stdout);
+  const text = await Deno.readTextFile(config);
+  assert.doesNotMatch(text, /db:query/);
+  assert.match(text, /git:log[^]* db:/);
+  const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
+    typed: [[/come back:[^]*allow db:query[^]*Continue\?/, "y"], [/Remove these rules/, "n"]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.deepEqual(parseYaml(await Deno.readTextFile(config)).permissions.allow, [
+    "git:log",
+    "db:query",
+  ]);
+});
+
 Deno.test("pml import reports the line of an error in a file, and imports the servers of the others", async () => {
   await using ws = await house({
     files: {
@@ -358,6 +380,48 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
   // The user must set keys in the middle of a text, and keys without a known value.
   const names = [...result.stdout.matchAll(/^Run `pml key set (\w+)`/gm)].map(([, name]) => name);
   assert.deepEqual(names.sort(), of(undefined).sort());
+});
+
+Deno.test("pml import writes nothing if the user stops at a question, and offers keys again that are not stored", async () => {
+  const server = { command: "gh", env: { GH_TOKEN: KEYS.github } };
+  const files = {
+    "mcp.json": JSON.stringify({ mcpServers: { gh: server } }),
+    "package.json": "{}",
+  };
+  await using ws = await makeWorkspace({ files });
+  const isThere = (path: string) => Deno.stat(join(ws.home, path)).then(() => true, () => false);
+  for (const key of ["\x03", "\x04"]) {
+    const stopped = await runPmlOnTerminal(ws, ["import", "mcp.json"], {
+      typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, key]],
+    });
+    assert.equal(stopped.code, key === "\x03" ? 130 : 1, stopped.stdout);
+    assert.match(stopped.stdout, /CANCELLED/);
+    assert.doesNotMatch(stopped.stdout, /Start th/);
+    assert.ok(!await isThere("config.yaml"));
+  }
+  await runPmlOnTerminal(ws, ["import", "mcp.json"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, "n"], [/Start th/, "n"]],
+  });
+  const { stderr } = await runPml(ws, ["import", "mcp.json"]);
+  assert.match(stderr, /GH_TOKEN/);
+  const again = await runPmlOnTerminal(ws, ["import", "mcp.json"], {
+    typed: [[/Keep GH_TOKEN/, "y"]],
+  });
+  assert.equal(again.code, 0, again.stdout);
+  assertNoKey(again);
+  assert.match((await runPml(ws, ["key", "list"])).stdout, /GH_TOKEN/);
+  assert.doesNotMatch((await runPml(ws, ["import", "mcp.json"])).stderr, /GH_TOKEN/);
+});
+
+Deno.test("pml import that is stopped after its change names the change", async () => {
+  await using ws = await makeWorkspace({
+    files: { "mcp.json": '{ "mcpServers": { "one": { "command": "first" } } }' },
+  });
+  const stopped = await runPmlOnTerminal(ws, ["import", "mcp.json"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Start th/, "\x03"]],
+  });
+  assert.equal(stopped.code, 130);
+  assert.match(stopped.stdout, /CANCELLED.*config\.yaml: created.*pml import --undo/s);
 });
 
 Deno.test("pml import offers to leave out one of two servers that do the same", async () => {

@@ -131,7 +131,10 @@ Deno.test("pml learn grants no more after a no, and writes nothing", async () =>
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   const kept = ws.file("kept.txt");
   const args = ["learn", "tiny", ...reading(secret, { keep: kept })];
-  const result = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*\[y\]/s, "no"]], ms: MS });
+  const result = await runPmlOnTerminal(ws, args, {
+    typed: [[/denied accesses\?.*\[y\]/s, "no"]],
+    ms: MS,
+  });
   assert.equal(result.code, 1, result.stdout);
   await assert.rejects(Deno.stat(kept));
   const off = await runPmlOnTerminal(ws, ["learn", "tiny", "tiny:tell"], {
@@ -213,12 +216,12 @@ Deno.test("pml learn without a call offers one to a tool that reads, and names i
     ms: MS,
   });
   assert.equal(no.code, 0, no.stdout);
-  assert.match(no.stdout, /^ {2}pml learn tiny tiny:tell '\{\}'/m);
+  assert.match(no.stdout, /^ {2}pml learn tiny tiny:write '[^']+'\r?\n {2}tiny:write writes/m);
   const yes = await runPmlOnTerminal(at.ws, ["learn", "tiny"], {
     typed: [
       [/Try tiny:tell \{\} now\?/, "y"],
       [
-        /works with: tiny:tell \{\}\r?\n[^]*pml learn tiny tiny:tell '\{\}' tiny:write[^]*Write this/,
+        /tiny:tell \{\}\r?\n.*: tiny:write\. .*\r?\n {2}pml learn tiny tiny:tell '\{\}' tiny:write[^]*Write this/,
         "n",
       ],
     ],
@@ -241,7 +244,7 @@ Deno.test("pml learn offers no call whose arguments are too long to show", async
   assert.doesNotMatch(result.stdout, /now\?/);
 });
 
-Deno.test("pml learn names no tool that destroys in its example, and no file that exists for one that writes", async () => {
+Deno.test("pml learn names no destructive tool in its example, and no existing file for a tool that writes", async () => {
   const path =
     `inputSchema: { type: "object", required: ["path"], properties: { path: { type: "string" } } }`;
   const main = MAIN.replace(
@@ -322,6 +325,34 @@ Deno.test("pml learn names old data before a server gets a data folder, and copi
   assert.equal(textOf(called), '"oldmorenew"');
 });
 
+/** A server that looks for a file in its package, or at the path of its variable, and saves there. */
+const LOOKING = tinyServer(`(() => {
+  const { existsSync, readFileSync, writeFileSync } = require("node:fs");
+  const own = require("node:path").join(__dirname, "memory.jsonl");
+  const file = process.env.MEMORY_FILE_PATH ?? own;
+  if (params.arguments.text !== undefined) writeFileSync(file, params.arguments.text);
+  return existsSync(file) ? readFileSync(file, "utf8") : "nothing";
+})()`);
+
+Deno.test("pml learn proposes a data folder for a server that only read, so that its tools can write", async () => {
+  await using at = await house({ main: LOOKING });
+  const { ws } = at;
+  const { data_env } = JSON.parse(
+    (await runPml(ws, ["learn", "tiny", "tiny:tell", "--json"], { ms: MS })).stdout,
+  );
+  assert.deepEqual(data_env, { MEMORY_FILE_PATH: "${dataFolder}/memory.jsonl" });
+  const result = await runPmlOnTerminal(ws, ["learn", "tiny", "tiny:tell"], {
+    typed: [
+      [/MEMORY_FILE_PATH[^]*own data folder\?/, "y"],
+      [/MEMORY_FILE_PATH[^]*Write this into/, "y"],
+    ],
+    ms: MS,
+  });
+  assert.equal(result.code, 0, result.stdout);
+  const written = await runPml(ws, ["call", "tiny:tell", "text=kept"], { ms: MS });
+  assert.equal(written.stdout.trim(), '"kept"', written.stderr);
+});
+
 Deno.test("pml learn repeats the data that was not copied in its last question", async () => {
   await using at = await house({ main: KEEPING });
   const { ws } = at;
@@ -354,7 +385,7 @@ Deno.test("pml learn tries a data folder by its variable, and writes it after a 
     return readFileSync(file, "utf8");
   })()`);
   await using at = await house({ main });
-  const typed = [[/denied and its own folder\?.*\[y\]/s, "yes"], [
+  const typed = [[/and its own folder\?.*\[y\]/s, "yes"], [
     /Write this into .*\[y\]/s,
     "yes",
   ]] as const;

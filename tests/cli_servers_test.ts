@@ -5,13 +5,15 @@
  */
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { appendFile, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { full, ledgerOf } from "./full_scene.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
+import { followOutput } from "./kit/followed_output.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
-import { waitUntil, within } from "./kit/wait.ts";
+import { until, waitUntil, within } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const RULES = {
@@ -88,7 +90,7 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
   // The other servers start before this one, which waits for seconds.
   const all = await tools();
   release();
-  assert.match(all.stdout, /tiny \(private, stdio\) unknown/);
+  assert.match(all.stdout, /stdio\) not ready yet\n/);
   assert.match(
     all.stderr,
     / tiny\. `pml tools --refresh`/,
@@ -143,7 +145,7 @@ Deno.test("pml logs --follow shows lines as a server writes them, until it is st
   const script = "echo first >&2; sleep 1; echo second >&2; exit 1";
   const mcpServers = { boom: { command: "sh", args: ["-c", script] } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
-  const [program, ...args] = [...pmlCommand(), "logs", "boom", "--follow"];
+  const [program, ...args] = [...pmlCommand(), "logs", "boom", "--follow", "--tail", "9"];
   const { path: cwd, env } = ws;
   await using pml = new Deno.Command(program ?? "", {
     ...{ args, cwd, env, clearEnv: true, stdin: "null", stdout: "piped", stderr: "null" },
@@ -159,6 +161,27 @@ Deno.test("pml logs --follow shows lines as a server writes them, until it is st
   pml.kill("SIGINT");
   assert.equal((await pml.status).code, 130);
   await read;
+});
+
+Deno.test("pml logs shows the last lines with --tail, and --follow begins with new ones", async () => {
+  const mcpServers = { boom: { command: "false" } };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
+  const log = join(ws.home, "logs", "boom.log");
+  await mkdir(dirname(log), { recursive: true, mode: 0o700 });
+  await writeFile(log, "one\ntwo\nthree\n", { mode: 0o600 });
+  const shown = async (...more: string[]) => (await runPml(ws, ["logs", "boom", ...more])).stdout;
+  assert.equal(await shown(), "one\ntwo\nthree\n");
+  assert.equal(await shown("--tail", "2"), "two\nthree\n");
+  assert.equal(JSON.parse(await shown("--tail", "1", "--json")).text, "three\n");
+  assert.equal((await runPml(ws, ["logs", "boom", "--tail", "some"])).code, 2);
+  for (const more of [[], ["--tail", "9999"]]) {
+    await using pml = followOutput(ws, ["logs", "boom", "--follow", ...more]);
+    await until(async () => {
+      await appendFile(log, "later\n");
+      return pml.text.includes("later");
+    });
+    assert.equal(pml.text.includes("three"), more.length > 0);
+  }
 });
 
 Deno.test("pml upgrade, outdated and logs tell why they cannot handle a server", async () => {

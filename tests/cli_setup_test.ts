@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { assertError, greeting, PML, write } from "./cli_greeter.ts";
 import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
@@ -148,9 +149,22 @@ Deno.test("pml init leaves the client's file unchanged if it is interrupted or d
   const off = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "\x03"]] });
   assert.notEqual(off.code, 0);
   assert.deepEqual(Object.keys(await listing(ws)), [".mcp.json"]);
+  assert.match(off.stdout, /CANCELLED/);
+  assert.doesNotMatch(off.stdout, /--undo/);
   const typed = [[/Add PML.*no/, "no"], [/PML_API_KEY.*Enter/, ""]] as const;
   assert.equal((await runPmlOnTerminal(ws, ["init"], { typed })).code, 0);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), "{}");
+});
+
+Deno.test("pml init that is stopped at its second question names the undo of its changes", async () => {
+  const servers = { mcpServers: { one: { command: "first" } } };
+  await using ws = await makeWorkspace({ files: { ".mcp.json": JSON.stringify(servers) } });
+  const stopped = await runPmlOnTerminal(ws, ["init"], {
+    typed: [[/Add PML.*no/, "y"], [/unasked\?.*no/, "n"], [/Import .*no/, "\x03"]],
+  });
+  assert.equal(stopped.code, 130, stopped.stdout);
+  assert.match(stopped.stdout, /CANCELLED.*pml init --undo/s);
+  assert.doesNotMatch(stopped.stdout, /PML_API_KEY/);
 });
 
 Deno.test("pml doctor finds no problem in a good workspace, and reports those of a bad one", async () => {
@@ -160,7 +174,7 @@ Deno.test("pml doctor finds no problem in a good workspace, and reports those of
   const { ok, findings } = JSON.parse((await runPml(ws, ["doctor", "--json"])).stdout);
   assert.equal(ok, true);
   const names = findings.map(({ name }: { name: string }) => name);
-  const wanted = ["workspace", "home", "configuration", "trust", "sandbox", "journal", "key"];
+  const wanted = ["workspace", "home", "configuration", "trust", "sandbox", "journal", "cloud key"];
   for (const name of [...wanted, "context"]) assert.ok(names.includes(name), name);
   await Deno.chmod(ws.home, 0o755);
   const open = await runPml(ws, ["doctor"]);
@@ -171,6 +185,18 @@ Deno.test("pml doctor finds no problem in a good workspace, and reports those of
   const bad = await runPml(ws, ["doctor"]);
   assert.equal(bad.code, 1);
   assert.match(bad.stdout, /^FAIL configuration: .*\.pml\.json:3:\d+".*nonsense/m);
+});
+
+Deno.test("each command warns of a HOME that is the current folder, and names the one it uses", async () => {
+  await using ws = await makeWorkspace();
+  const env = { HOME: ws.path, PML_HOME: ws.home };
+  const { homedir } = userInfo();
+  for (const command of ["rules", "audit", "uninstall --json", "completions bash"]) {
+    const { stderr } = await runPml(ws, command.split(" "), { env });
+    const lines = stderr.split("\n").filter((line) => line.includes("Ignored HOME"));
+    assert.equal(lines.length, command.startsWith("completions") ? 0 : 1, command);
+    assert.equal(stderr.includes(`"${homedir}"`), lines.length === 1, command);
+  }
 });
 
 Deno.test("pml doctor reports an unusable PML home, and writes nothing into it", async () => {

@@ -111,6 +111,24 @@ Deno.test("pml call passes numbers as numbers, and describes content other than 
   assert.equal(JSON.parse(json.stdout).content[0].data, "AAECAw==");
 });
 
+Deno.test("pml call --select shows a part of the result, for a user and a script", async () => {
+  const hosts = '{"hosts":[{"name":"a","id":725653563933458432}]}';
+  await using ws = await makeWorkspace({ files: { "c.json": hosts } });
+  const call = (...more: readonly string[]) =>
+    runPml(ws, ["call", "filesystem:read_file", "path=c.json", "--select", ...more]);
+  assert.equal((await call("hosts[0].name")).stdout, "a\n");
+  assert.equal((await call("hosts[0].name", "--json")).stdout, '"a"\n');
+  assert.equal((await call("/hosts/0/id")).stdout, "725653563933458432\n");
+  assert.equal((await call("hosts", "--save", "hosts.json")).code, 0);
+  assert.equal(
+    (await Deno.readTextFile(ws.file("hosts.json"))).replace(/\s/g, ""),
+    '[{"name":"a","id":725653563933458432}]',
+  );
+  for (const select of ["hosts[", "nothing", "/hosts/1"]) {
+    assertError(await call(select), { code: "USAGE", exit: 2 });
+  }
+});
+
 Deno.test("pml call without a terminal leaves its question, which pml approve answers once", async () => {
   await using ws = await makeWorkspace();
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];

@@ -95,7 +95,7 @@ Deno.test("pml types writes declarations with which a program is checked and run
   assert.ok(!checked.said.includes("program.ts"), checked.said);
 });
 
-Deno.test("pml types writes all servers, and lists those that it left out", async () => {
+Deno.test("pml types writes all servers, and lists the omitted ones", async () => {
   await using ws = await weather();
   const { code, stdout, stderr } = await runPml(ws, ["types"]);
   assert.equal(code, 0, stderr);

@@ -9,13 +9,14 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
-import { formOf, takesHttp } from "../src/cli/_client_form.ts";
+import { canUseHttp, createForm } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { LIMITS } from "../src/config/limits.ts";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
+import { servePml } from "./kit/pml_serve.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
@@ -144,20 +145,21 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
   for (const more of [[], ["--http"], ["--http", "--port", "3103"]]) {
     const http = more.length > 0;
     const port = Number(more[2] ?? 3003);
-    const clients = CLIENTS.filter((client) => !http || takesHttp(client));
+    const clients = CLIENTS.filter((client) => !http || canUseHttp(client));
     const before = await textsOf(clients);
     const others = clients.map((client) => serversIn(pathOf(client), OWN[client].slice(1)));
     const set = ["init", "--client", clients.join(","), "--user", "--yes", ...more];
     const result = await runPml(ws, set, { env });
     assert.equal(result.code, 0, result.stderr);
     assert.equal(
-      result.stdout.match(/PML was added; .*\.backup(?:\.\d)?$/gm)?.length,
+      result.stdout.match(/PML(?: was added|'s entry was replaced); .*\.backup(?:\.\d)?$/gm)
+        ?.length,
       clients.length,
     );
     const after = await textsOf(clients);
     for (const [at, client] of clients.entries()) {
       const { pml, ...rest } = await serversIn(pathOf(client), OWN[client].slice(1));
-      const { entry, input } = formOf(client, { ...whole, http, port, isOwn: true });
+      const { entry, input } = createForm(client, { ...whole, http, port, isOwn: true });
       assert.equal(JSON.stringify(entry).includes(`127.0.0.1:${port}/mcp`), http);
       assert.deepEqual(pml, entry);
       const { pml: earlier, ...there } = await others[at] ?? {};
@@ -197,7 +199,7 @@ Deno.test("pml init --client creates the files of a project, and --undo removes 
     const [, ...at] = OWN[client as ClientName];
     const { pml } = await serversIn(ws.file(file), at);
     assert.deepEqual(startedBy(pml), ["pml", "stdio"], client);
-    assert.deepEqual(pml, formOf(client as ClientName, { http: false, command: "pml" }).entry);
+    assert.deepEqual(pml, createForm(client as ClientName, { http: false, command: "pml" }).entry);
     assert.equal(((await Deno.stat(ws.file(file))).mode ?? 0) & 0o777, 0o644, client);
   }
   const text = await Deno.readTextFile(ws.file(".pml.json"));
@@ -209,6 +211,18 @@ Deno.test("pml init --client creates the files of a project, and --undo removes 
   }
   const none = await runPml(ws, ["init", "--undo", "--yes"]);
   assertError(none, { code: "USAGE", exit: 2 });
+});
+
+Deno.test("pml init --undo names the option for one client if it changed the files of several", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  await runPml(ws, ["init", "--client", "cursor,gemini", "--yes"]);
+  const no = await runPmlOnTerminal(ws, ["init", "--undo"], { typed: [[/Continue\?/, "n"]] });
+  const lines = no.stdout.split(/\r?\n/).filter((line) => line.includes("--client"));
+  assertGolden("init/undo of several clients", lines.join("\n"));
+  await runPml(ws, ["init", "--undo", "--client", "gemini", "--yes"]);
+  const one = await runPmlOnTerminal(ws, ["init", "--undo"], { typed: [[/Continue\?/, "y"]] });
+  assert.equal(one.code, 0, one.stdout);
+  assert.doesNotMatch(one.stdout, /--client/);
 });
 
 Deno.test("the command of a client's entry starts PML", async () => {
@@ -274,6 +288,8 @@ Deno.test("pml init --client shows the lines and asks; then it offers to import 
     ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
   assert.equal(yes.code, 0, yes.stdout);
+  const offer = yes.stdout.split(/\r?\n/).find((line) => line.startsWith("cursor starts"));
+  assertGolden("init/a client with other servers", offer);
   const tools = JSON.parse((await runPml(ws, ["list", "--json"])).stdout);
   assert.match(JSON.stringify(tools), /"db"/);
   for (const key of Object.values(KEYS)) assert.ok(!yes.stdout.includes(key), key);
@@ -329,7 +345,7 @@ Deno.test("pml doctor lists the clients that start PML, and the servers that the
   await using ws = await house();
   await runPml(ws, ["init", "--client", "zed,vscode", "--user", "--yes"]);
   const { stdout } = await runPml(ws, ["doctor"]);
-  assert.match(stdout, /^warn client zed: starts PML, and past it: "figma", "docs", "old"\n/m);
+  assert.match(stdout, /^warn client zed: starts PML, and past it: "figma", "docs", "old";/m);
   assert.match(
     stdout,
     /^warn client cursor: starts past PML: "db", "remote"\n.*init --client cur/m,
@@ -381,6 +397,67 @@ Deno.test("pml init makes Claude Code and Codex wait for PML, Codex in the user'
   assert.match(await Deno.readTextFile(join(home, ".codex/config.toml")), /^required = true$/m);
   const own = await serversIn(join(home, ".claude.json"), ["mcpServers"]);
   assert.equal((own.pml as Record<string, unknown>).alwaysLoad, true);
+});
+
+Deno.test("pml init --http connects to the pml serve of this workspace on any port", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const written = async (...more: readonly string[]) => {
+    const result = await runPml(ws, ["init", "--http", "--yes", ...more]);
+    assert.equal(result.code, 0, result.stderr);
+    return JSON.parse(await Deno.readTextFile(ws.file(".mcp.json"))).mcpServers.pml.url;
+  };
+  {
+    await using serving = await servePml(ws);
+    assert.notEqual(new URL(serving.url).port, "3003");
+    assert.equal(await written(), serving.url);
+    assert.equal(await written("--port", "3103"), "http://127.0.0.1:3103/mcp");
+    // Also in place of the entry for another port.
+    assert.equal(await written(), serving.url);
+  }
+  assert.equal(await written(), "http://127.0.0.1:3003/mcp");
+});
+
+Deno.test("pml init --http shows the entry that it replaces before it asks", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  await runPml(ws, ["init", "--yes"]);
+  const path = ws.file(".mcp.json");
+  const before = await Deno.readTextFile(path);
+  const shown = /- .*"stdio"[^]*\+ .*127\.0\.0\.1:3003[^]*Replace .*\[N\] no/;
+  const dry = await runPml(ws, ["init", "--http", "--dry-run"]);
+  assert.match(dry.stdout, /- .*"stdio"[^]*\+ .*127\.0\.0\.1:3003/);
+  const no = await runPmlOnTerminal(ws, ["init", "--http"], { typed: [[shown, "n"]] });
+  assert.equal(await Deno.readTextFile(path), before);
+  // The earlier entry still starts PML.
+  assert.match(no.stdout, /claude-code: start `claude`/);
+  const yes = await runPmlOnTerminal(ws, ["init", "--http"], {
+    typed: [[shown, "y"], [/run PML's tools unasked.*\[N\] no/, "n"]],
+  });
+  assert.equal(yes.code, 0, yes.stdout);
+  assert.match(await Deno.readTextFile(path), /127\.0\.0\.1:3003/);
+  const back = await runPmlOnTerminal(ws, ["init"], {
+    typed: [
+      [/- .*127\.0\.0\.1:3003[^]*\+ .*"stdio"[^]*Replace .*\[N\] no/, "y"],
+      [/run PML's tools unasked.*\[N\] no/, "n"],
+    ],
+  });
+  assert.equal(back.code, 0, back.stdout);
+  assert.equal(await Deno.readTextFile(path), before);
+});
+
+Deno.test("pml init shows another server of its name without its secrets", async () => {
+  const pml = {
+    command: "other",
+    args: ["--api-key", "hunter2-is-long", "--verbose"],
+    env: { DOCS_TOKEN: KEYS.github, PASSWORD: "correct horse" },
+  };
+  const text = JSON.stringify({ mcpServers: { pml } });
+  await using ws = await makeWorkspace({ files: { "package.json": "{}", ".mcp.json": text } });
+  const { stdout } = await runPml(ws, ["init", "--yes"]);
+  assert.match(stdout, /"command":"other".*--verbose/);
+  for (const secret of ["hunter2", KEYS.github, "correct horse"]) {
+    assert.ok(!stdout.includes(secret), secret);
+  }
+  assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), text);
 });
 
 Deno.test("pml init makes Cline wait for longer than PML lets a call run", async () => {

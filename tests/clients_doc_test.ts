@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
-import { formOf, takesHttp } from "../src/cli/_client_form.ts";
+import { canUseHttp, createForm } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { blocksIn } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<string, ClientName>> = {
 
 /** Returns the file of a client with the entry of PML only, as JSON. */
 function fileOf(client: ClientName, http: boolean): unknown {
-  const { at: [section], entry, input } = formOf(client, { http, command: "pml" });
+  const { at: [section], entry, input } = createForm(client, { http, command: "pml" });
   if (client === "continue") return { [section]: [entry] };
   const file = { ...(input && { inputs: [input] }), [section]: { pml: entry } };
   return JSON.parse(JSON.stringify(file));
@@ -51,7 +51,7 @@ Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP"
     /\n## The entries\n([^]*?)\n## [^]*?\n## Over HTTP\n([^]*?)\n## /
       .exec(PAGE) ?? [];
   const wanted = CLIENTS.map((client) => fileOf(client, false));
-  const overHttp = CLIENTS.filter(takesHttp).map((client) => fileOf(client, true));
+  const overHttp = CLIENTS.filter(canUseHttp).map((client) => fileOf(client, true));
   for (const [section, files] of [[stdio, wanted], [http, overHttp]] as const) {
     const blocks = blocksIn("docs/clients.md", section)
       .map(({ text, language }) => shown(text, language));

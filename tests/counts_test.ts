@@ -183,7 +183,7 @@ type Files = readonly string[];
  * takes 0.15 to 0.5 ms and 75 KB of memory. The end of a call loads two files, and PML records the
  * client after two seconds, with one: on a slow machine they are counted for the call.
  */
-const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 132, list: 170, call: 395 + 2 + 1 };
+const FILES_MAX: Readonly<Record<Stage, number>> = { answer: 136, list: 172, call: 395 + 2 + 1 };
 
 function assertFew(files: Readonly<Record<Stage, Files>>): void {
   for (const stage of ["answer", "list", "call"] as const) {

@@ -12,13 +12,13 @@ import { CommanderError } from "commander";
 import personJson from "../config/config.schema.json" with { type: "json" };
 import workspaceJson from "../config/pml.schema.json" with { type: "json" };
 import policyJson from "../config/policy.schema.json" with { type: "json" };
-import { NEEDED, typedOf } from "../hub/src/cli/_typed.ts";
+import { ARGUMENTS, parseCommandLine } from "../hub/src/cli/_command_line.ts";
 import config from "../deno.json" with { type: "json" };
-import { readFolder } from "../src/app/registry_exports.ts";
+import { readFolder } from "../registry.ts";
 import { COMMANDS } from "../src/cli/_commands.ts";
-import { makeProgram, searched } from "../src/cli/_program.ts";
+import { keepSearchWords, makeProgram } from "../src/cli/_program.ts";
 import { readCompany } from "../src/config/_company_file.ts";
-import { invalidConfig, type Report } from "../src/config/_problem.ts";
+import { invalidConfigError, type Report } from "../src/config/_problem.ts";
 import { Scratch } from "../src/config/_scratch_test.ts";
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { parsePattern } from "../src/core/pattern.ts";
@@ -49,6 +49,8 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/exposure.md", /^\nDoes a list/, "a picture"],
   ["docs/hub.md", /^ts\n/, "tests/hub_capabilities_test.ts"],
   ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
+  ["docs/observability.md", /^\nServing MCP at/, "what `pml serve` prints"],
+  ["docs/observability.md", /^yaml\nscrape_configs:/, "the configuration of Prometheus"],
   ["docs/rules.md", /^\npages:\n/, "what the table of a new server shows"],
   ["docs/search.md", /^\ngithub:create_issue\(/, "an answer of `search`"],
   ["docs/serve.md", /^nginx\n/, "tests/kit/nginx.ts"],
@@ -152,7 +154,7 @@ async function whyWrongPml(args: readonly string[]): Promise<string | undefined>
   try {
     const program = makeProgram(() => Promise.resolve());
     // Each command takes these options, and would print something.
-    const words = searched(args).filter((word) => !/^--(?:help|version)$/.test(word));
+    const words = keepSearchWords(args).filter((word) => !/^--(?:help|version)$/.test(word));
     if (words.length > 0) await program.parseAsync(words, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
@@ -170,8 +172,8 @@ async function whyWrongPml(args: readonly string[]): Promise<string | undefined>
 
 function whyWrongHub(args: readonly string[]): string | undefined {
   try {
-    const { verb, isHelp } = typedOf(args);
-    return isHelp || Object.hasOwn(NEEDED, verb) ? undefined : "there is no such command";
+    const { verb, isHelp } = parseCommandLine(args);
+    return isHelp || Object.hasOwn(ARGUMENTS, verb) ? undefined : "there is no such command";
   } catch (error) {
     return `${error}`;
   }
@@ -326,5 +328,5 @@ async function whyNoPolicy(text: string): Promise<string | undefined> {
   Deno.chmodSync(policy, 0o644);
   const report: Report = { problems: [], warnings: [] };
   await readCompany({ ...scratch.environment(), policies: [], policy }, report);
-  return report.problems.length === 0 ? undefined : invalidConfig(report.problems).message;
+  return report.problems.length === 0 ? undefined : invalidConfigError(report.problems).message;
 }

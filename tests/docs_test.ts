@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { dirname, join, relative } from "node:path";
-import { GENERATED, generated } from "../tools/generate.ts";
+import { generate, GENERATED } from "../tools/generate.ts";
 import { pages } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
 
@@ -15,7 +15,7 @@ const ROOT = repoFile(".");
 for (const name of Object.keys(GENERATED)) {
   Deno.test(`${name} is generated from the tables`, async () => {
     const text = await Deno.readTextFile(repoFile(name));
-    assert.equal(text, await generated(name), "run `deno task generate`");
+    assert.equal(text, await generate(name), "run `deno task generate`");
   });
 }
 

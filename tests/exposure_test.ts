@@ -174,7 +174,8 @@ async function metaOnly(house: House, { ws, pml }: Scene): Promise<void> {
   }
   const line = await house.logged("meta_only");
   assert.match(line, /info .* about \d{2,3} tokens \(an estimate\) exposure=meta_only tools=6/);
-  assert.equal(await countOf(ws, "lists", "start"), 0, "a list of meta-tools starts no server");
+  const started = await countOf(ws, "lists", "start");
+  assert.ok(started <= 1, `in a new home, meta-tools start only the first server: ${started}`);
   assert.equal(await countOf(ws, "exit", "start"), 0);
   for (const query of [7, null, ["a"], {}]) {
     const { error } = await pml.request("tools/list", { query });

@@ -5,13 +5,12 @@
  */
 
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { assertError } from "./cli_greeter.ts";
 import { HAS_ACCOUNTS } from "./kit/account.ts";
+import { FullHttp } from "./kit/full_http.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -151,24 +150,89 @@ Deno.test("an error about a missing key contains the command that stores it", as
   assert.match(result.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
 });
 
-Deno.test("pml add offers no sign-in at a server that supports none", async () => {
+/** A server that answers 401, without sign-in data, unless the request has this key. */
+function keyedServer(key: string): FullHttp {
+  return new FullHttp("modern", {
+    guard: ({ headers }) =>
+      Promise.resolve(
+        headers.get("authorization") === `Bearer ${key}`
+          ? undefined
+          : new Response("no", { status: 401 }),
+      ),
+  });
+}
+
+const KEY_QUESTION = /it needs a key\. .*none\): $/;
+
+Deno.test("pml add asks for the key of a server that answers 401, stores it and starts the server", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
-  const server = createServer((_, answer) => void answer.writeHead(401).end());
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  try {
-    const { port } = server.address() as AddressInfo;
-    const result = await runPmlOnTerminal(
-      ws,
-      ["add", "far", "--url", `http://127.0.0.1:${port}/`],
-      {
-        typed: [[/Add far.*\[N\] no/, "y"]],
-      },
-    );
-    assert.match(result.stdout, /LOGIN_REQUIRED.*Give it a key/s);
-    assert.doesNotMatch(result.stdout, /You must sign in/);
-  } finally {
-    server.close();
-  }
+  await using server = keyedServer("CANARY-of-depot");
+  const result = await runPmlOnTerminal(ws, ["add", "depot", "--url", server.url], {
+    typed: [
+      [/Add depot.*\[N\] no/, "y"],
+      [KEY_QUESTION, "CANARY-of-depot\r"],
+      [/Accept.*\[N\] decline/, "y"],
+    ],
+  });
+  assert.doesNotMatch(result.stdout, /You must sign in|CANARY/);
+  const file = await Deno.readTextFile(join(ws.home, "config.yaml"));
+  assert.match(file, /Authorization: Bearer \$\{DEPOT_TOKEN\}/);
+  assert.doesNotMatch(file, /CANARY/);
+  assert.match(result.stdout, /depot has \d+ tools/);
+  const keys = JSON.parse((await runPml(ws, ["key", "list", "--json"])).stdout).keys;
+  assert.deepEqual(
+    keys.filter(({ name }: { name: string }) => name === "DEPOT_TOKEN"),
+    [{ name: "DEPOT_TOKEN", by: ["depot"], from: "the key file" }],
+  );
+  assert.equal((await runPml(ws, ["tools", "depot"])).code, 0);
+});
+
+Deno.test("pml add does not send the key of another server to a new one of the same variable", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  await runPmlOnTerminal(ws, ["key", "set", "DEPOT_TOKEN"], {
+    typed: [[/value of DEPOT_TOKEN/, "CANARY-of-another\r"]],
+  });
+  await using server = keyedServer("CANARY-of-depot");
+  const result = await runPmlOnTerminal(ws, ["add", "depot", "--url", server.url], {
+    typed: [
+      [/Add depot.*\[N\] no/, "y"],
+      [KEY_QUESTION, "CANARY-of-depot\r"],
+      [/\[O\] .*\[r\]/, "\r"],
+      [/Accept.*\[N\] decline/, "y"],
+    ],
+  });
+  assert.match(result.stdout, /depot has \d+ tools/);
+  const sent = server.asked.map(({ headers }) => headers.authorization);
+  assert.deepEqual([...new Set(sent)], [undefined, "Bearer CANARY-of-depot"]);
+});
+
+Deno.test("pml add of a server that answers 401 and gets no key keeps it, and names the next command and the file", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  await using server = keyedServer("CANARY-of-depot");
+  const { url } = server;
+  const result = await runPmlOnTerminal(ws, ["add", "depot", "--url", url], {
+    typed: [[/Add depot.*\[N\] no/, "y"], [KEY_QUESTION, "\r"]],
+  });
+  assert.equal(result.code, 1);
+  const command = `pml add depot --replace --url ${url} --header 'Bearer \${DEPOT_TOKEN}'`;
+  assert.match(result.stdout, /error: LOGIN_REQUIRED/);
+  assert.ok(result.stdout.includes(`\`${command}\``), result.stdout);
+  assert.ok(result.stdout.includes(join(ws.home, "config.yaml;")), result.stdout);
+  assert.doesNotMatch(result.stdout, /You must sign in/);
+  const listed = JSON.parse((await runPml(ws, ["list", "--json"])).stdout).servers;
+  assert.ok(listed.some(({ name }: { name: string }) => name === "depot"));
+  const tools = await runPml(ws, ["tools", "depot"]);
+  assert.ok(tools.stderr.includes(`\`${command}\``), tools.stderr);
+  const args = ["add", "depot", "--replace", "--url", url, "--header", "Bearer ${DEPOT_TOKEN}"];
+  const again = await runPmlOnTerminal(ws, args, {
+    typed: [
+      [/Replace depot.*\[N\] no/, "y"],
+      [/DEPOT_TOKEN is not set.*\[N\] no/, "y"],
+      [/value of DEPOT_TOKEN/, "CANARY-of-depot\r"],
+      [/Accept.*\[N\] decline/, "y"],
+    ],
+  });
+  assert.match(again.stdout, /depot has \d+ tools/);
 });
 
 Deno.test("pml works where its home is a file, and names the project as the folder for pml init", async () => {

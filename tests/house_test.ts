@@ -7,7 +7,7 @@ import { KINDS } from "../tools/lint/place.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
 
-const ENTRIES = ["mod.ts", "src/app/registry_exports.ts", "hub/mod.ts"];
+const ENTRIES = ["mod.ts", "registry.ts", "hub/mod.ts"];
 
 async function readRepo(path: string): Promise<string> {
   return await readFile(repoFile(path), "utf8");

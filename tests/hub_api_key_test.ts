@@ -68,8 +68,8 @@ for (const [place, spawn] of Object.entries(STORES)) {
       const { status } = await get(path, client.key);
       assert.equal(status, isMissing ? 404 : 200, path);
     }
-    assert.match((await get("/mcp", publisher.key)).body.message, /^This key publishes/);
-    assert.match((await get("/mcp", unknown)).body.message, /know this key/);
+    assert.match((await get("/mcp", publisher.key)).body.message, /^This is a publisher key/);
+    assert.match((await get("/mcp", unknown)).body.message, /unknown or was revoked/);
     for (const path of ["/health", "/ready"]) assert.equal((await get(path)).status, 200);
     const post = (path: string, key?: string) =>
       sendRequest(`${hub.url}${path}`, { method: "POST", key, body: LIST, headers: JSON_RPC });

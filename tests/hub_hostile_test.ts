@@ -113,7 +113,7 @@ function textOf({ fqdn, description = "", tools = [] }: Item): string {
   return [fqdn, description, ...names].join("\n").toLowerCase();
 }
 
-Deno.test("a search finds entries with all words, whatever characters are in them", async () => {
+Deno.test("a search finds entries with all words of the query, with any characters", async () => {
   await using hub = await served();
   const names = async (query: string) => {
     const response = await fetch(`http://127.0.0.1:${hub.port}/mcp?${query}`);

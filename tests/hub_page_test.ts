@@ -94,7 +94,7 @@ Deno.test("a user finds an entry by the keyboard, and sees its code, permissions
     const path of ["/entry/none", "/entry/A%20b", "/entry/hello@9.9.9", "/entry/hello/diff?from=7"]
   ) {
     await page.go(path);
-    assert.match(await text(page), /no such|no name/i, path);
+    assert.match(await text(page), /no such|not the name/i, path);
     await assertAccessible(page);
   }
   const faults = page.faults.filter((one) => !/status of 40[04]/.test(one));

@@ -48,7 +48,7 @@ Deno.test("a module of a hub is found, approved and run, and asks again about a 
     });
     await pml.open();
     const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
-    assert.match(found, /greeter:greet\(who\?: string\).* \[asks, not installed\]/, found);
+    assert.match(found, /greeter:greet\(who\?\).* \[asks, not installed\]/, found);
     const capability = textOf(await pml.callTool("search", { query: "text in capitals" }));
     assert.match(capability, /text:shout/, capability);
     const question = await questionOf(pml, CALL);

@@ -123,7 +123,7 @@ Deno.test("keys of an approved version never go to the address of a newer one (G
     sendRequest(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
   const { status, body } = await post("tavily");
   assert.deepEqual([status, body.error], [409, "version_required"]);
-  assert.match(body.message, /Approve it again/);
+  assert.match(body.message, /Approve the server again/);
   // A yanked version may be the one that was approved.
   await hub.run("yank", "tavily@1.0.0", "--reason", "old");
   assert.equal((await post("tavily")).status, 409);
@@ -183,7 +183,7 @@ Deno.test("answers of a server behind a hub pass through, except for refused key
     [new Response("no", { status: 401 }), /it refuses the key \(401\)/],
     [new Response("no", { status: 403 }), /it refuses the key \(403\)/],
     [new Response("no", { status: 500 }), /it answers 500/],
-    [Response.redirect("http://127.0.0.1:1/", 307), /redirects, which is not/],
+    [Response.redirect("http://127.0.0.1:1/", 307), /it redirects/],
   ];
   for (const [answer, why] of answers) {
     cloud.script = () => answer;
@@ -342,13 +342,13 @@ Deno.test("no client learns the whole address of a server, and no entry leads to
     assert.ok(!text.includes(cloud.url) && !text.includes("Bearer"), `${path}: ${text}`);
   }
   const bad: readonly (readonly [string, object, RegExp])[] = [
-    ["ftp://x/", {}, /url is no address/],
-    ["https://u:p@x/", {}, /url is no address/],
-    ["https://x/", { proxy_to: "https://evil.example/mcp" }, /its proxy_to is not http/],
-    ["https://x/", { env_required: ["A_KEY", "a_key"], headers: {} }, /differ in case alone/],
+    ["ftp://x/", {}, /url is not the/],
+    ["https://u:p@x/", {}, /url is not the/],
+    ["https://x/", { proxy_to: "https://evil.example/mcp" }, /its proxy_to must be http/],
+    ["https://x/", { env_required: ["A_KEY", "a_key"], headers: {} }, /differ only in case/],
     ["https://x/", { headers: { Host: "x" } }, /the header Host/],
-    ["https://x/", { headers: { "X-A": "a\r\nb: c" } }, /cannot be seen|another value than a line/],
-    ["https://x/", { headers: { "X-A": "${OTHER_KEY}" } }, /wants \$\{OTHER_KEY\}/],
+    ["https://x/", { headers: { "X-A": "a\r\nb: c" } }, /invisible|not one line/],
+    ["https://x/", { headers: { "X-A": "${OTHER_KEY}" } }, /uses \$\{OTHER_KEY\}/],
   ];
   for (const [url, more, why] of bad) {
     const proxy_to = `${hub.url}/proxy/other`;

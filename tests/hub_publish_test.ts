@@ -41,7 +41,11 @@ async function publisher(hub: TestHub, env: Readonly<Record<string, string>> = {
   const { key } = await hub.key("acme");
   return async (file: string, ...more: readonly string[]) => {
     const args = ["publish", file, "--to", hub.url, "--yes", ...more];
-    const result = await runPml(hub.ws, args, { command: HUB, env: { PML_HUB_KEY: key, ...env } });
+    const result = await runPml(hub.ws, args, {
+      ...{ command: HUB, env: { PML_HUB_KEY: key, ...env } },
+      // Deno reads the certificates of a process at its start.
+      ...env.DENO_CERT !== undefined && { ownProcess: true },
+    });
     assert.ok(!`${result.stdout}${result.stderr}`.includes(key), "the key is shown");
     return result;
   };
@@ -133,6 +137,38 @@ Deno.test("a file without imports is published byte for byte, once, and a client
   assert.equal(textOf(await question.answer(picked("Yes"))), "3");
 });
 
+Deno.test("a client finds a published tool that no server has yet by an example of a request", async () => {
+  await using hub = await spawnHub();
+  const moduleOf = (name: string, examples: string) =>
+    META(examples).replace('"words"', `"${name}"`).replace("Counts words", "Sends messages")
+      .replace('count: { description: "Count"', 'send: { description: "Send a message"') +
+    "export const send = () => {};\n";
+  const examples = ', examples: ["tell the team that lunch is ready"]';
+  // Without examples the first name would win.
+  await write(hub, {
+    "mailer.ts": moduleOf("mailer", ""),
+    "pager.ts": moduleOf("pager", examples),
+  });
+  const publish = await publisher(hub);
+  for (const file of ["mailer.ts", "pager.ts"]) {
+    const { code, stderr } = await publish(file);
+    assert.equal(code, 0, stderr);
+  }
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: hub.url } });
+  for (const era of ["2026-07-28", "2025-11-25"] as const) {
+    await using pml = new RawStdio(ws, { era, answer: undefined, capabilities: {} });
+    await pml.open();
+    const firstFor = async (query: string) => {
+      const text = textOf(await pml.callTool("search", { query }));
+      assert.match(text, /pager:send.*not installed/, text);
+      return text.split(":")[0];
+    };
+    assert.equal(await firstFor("send a message"), "mailer");
+    assert.equal(await firstFor("send a message: tell the team that lunch is ready"), "pager");
+    assert.equal((await pml.close()).code, 0);
+  }
+});
+
 Deno.test("pml-hub reports a published version also if its tag is refused", async () => {
   await using hub = await spawnHub();
   await write(hub, { "words.ts": PLAIN });
@@ -208,7 +244,7 @@ Deno.test("a module with a forbidden import or another error is refused before a
     ['import x from "./m1.ts" with { type: "text" };', /has attributes/],
     ["await import(globalThis.name);", /computed at run time/],
     ["import { from", /it is not valid TypeScript/],
-    ['import "https:\/\/127.0.0.1:1\/x.ts";', /whose hash deno\.lock does not have/],
+    ['import "https:\/\/127.0.0.1:1\/x.ts";', /deno\.lock does not contain/],
   ];
   for (const [text, why] of bad) {
     await write(hub, { "m/words.ts": `${text}\n${PLAIN}` });
@@ -220,9 +256,9 @@ Deno.test("a module with a forbidden import or another error is refused before a
   const texts: readonly (readonly [string, string, RegExp])[] = [
     ["words.ts", PLAIN.replace('version: "1.0.0",', ""), /its version is "0\.0\.0"/],
     ["words.ts", STUCK, /Cannot publish "words\.ts": /],
-    ["words.ts", PLAIN.replace("Counts words", "a\\u001b[2Jb"), /cannot be seen|Cannot publish/],
+    ["words.ts", PLAIN.replace("Counts words", "a\\u001b[2Jb"), /invisible|Cannot publish/],
     ["Words.ts", PLAIN, /Cannot publish "Words\.ts": /],
-    ["words.txt", PLAIN, /neither in \.ts/],
+    ["words.txt", PLAIN, /does not end in \.ts/],
     ["words.json", "{", /Cannot publish "words\.json": /],
   ];
   for (const [name, text, why] of texts) {
@@ -261,13 +297,13 @@ Deno.test("a file of another host is bundled if it has the hash in deno.lock", a
   assert.deepEqual(JSON.parse(result.stdout).files, ["words.ts", url]);
   body = `${split}// changed`;
   const changed = await publish("words.ts");
-  assert.match(changed.stderr, /split\.ts" has another hash than deno\.lock says/);
+  assert.match(changed.stderr, /split\.ts" has another hash/);
   body = split;
   const moved = url.replace("split", "moved");
   await write(hub, { "words.ts": code(moved), "deno.lock": lock({ remote: { [moved]: hash } }) });
   assert.match((await publish("words.ts")).stderr, /moved\.ts" cannot be loaded/);
   await write(hub, { "deno.lock": "<<<<<<< HEAD" });
-  assert.match((await publish("words.ts")).stderr, /deno\.lock": .*lock of Deno/);
+  assert.match((await publish("words.ts")).stderr, /deno\.lock": .*not a valid deno\.lock/);
 });
 
 Deno.test("nothing is published without an address, a key and a yes", async () => {
@@ -279,15 +315,15 @@ Deno.test("nothing is published without an address, a key and a yes", async () =
   const bad: readonly (readonly [readonly string[], Readonly<Record<string, string>>, RegExp])[] = [
     [[], { PML_HUB_KEY: key }, /without an address\n +.*--to URL/],
     [["--to", hub.url], {}, /publish without a key/],
-    [["--to", hub.url], { PML_HUB_KEY: "a b" }, /PML_HUB_KEY is no key/],
+    [["--to", hub.url], { PML_HUB_KEY: "a b" }, /PML_HUB_KEY is not a key/],
     [
       ["--to", "http:\/\/hub.example\/mcp"],
       { PML_HUB_KEY: key },
-      /on the way/,
+      /on the network/,
     ],
     [["--to", "ftp:\/\/x"], { PML_HUB_KEY: key }, /Cannot use the --to/],
-    [["--to", hub.url], { PML_HUB_KEY: key }, /publish without a yes/],
-    [["--to", hub.url, "--yes"], { PML_HUB_KEY: `${key}x` }, /refuses it \(401\)/],
+    [["--to", hub.url], { PML_HUB_KEY: key }, /without confirmation/],
+    [["--to", hub.url, "--yes"], { PML_HUB_KEY: `${key}x` }, /refused the change \(401\)/],
   ];
   for (const [args, env, why] of bad) {
     const { code, stderr } = await run(args, env);
@@ -356,6 +392,6 @@ Deno.test("pml-hub publish repeats its request at a busy hub, and reports an inv
   const away = await at("away");
   assert.match(away.stderr, / status 307, /);
   const escaped = await at("escape");
-  assert.match(escaped.stderr, /refuses it \(403\): a\\u\{1b\}\[2Jb/);
-  assert.match((await at("garbage")).stderr, /status 200, and no JSON of a hub/);
+  assert.match(escaped.stderr, /refused the change \(403\): a\\u\{1b\}\[2Jb/);
+  assert.match((await at("garbage")).stderr, /status 200, without the JSON/);
 });

@@ -12,6 +12,7 @@ import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { spawnHub, type TestHub } from "./kit/hub.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
+import { HUB } from "./kit/pml_command.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const CALL = { name: "call", arguments: { tool: "acme:greet", arguments: { who: "Ada" } } };
@@ -24,6 +25,7 @@ async function publish(hub: TestHub, key: string, [version, hello]: readonly [st
   const file = hub.ws.file("acme.ts");
   await Deno.writeTextFile(file, module(version, hello));
   return await runPml(hub.ws, ["publish", file, "--to", hub.url, "--yes"], {
+    command: HUB,
     env: { PML_HUB_KEY: key },
   });
 }
@@ -62,7 +64,7 @@ Deno.test("a revoked key publishes nothing, and new users do not find a yanked v
   assert.equal((await hub.run("key", "revoke", id)).code, 0);
   assert.equal((await hub.run("yank", "acme@1.1.0", "--reason", "stolen key")).code, 0);
   const late = await publish(hub, key, ["1.2.0", "evil"]);
-  assert.match(late.stderr, /refuses it \(401\)/);
+  assert.match(late.stderr, /refused the change \(401\)/);
   assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
   {
     await using pml = await opened(ws);

@@ -10,6 +10,7 @@ import process from "node:process";
 import { journalOf, ofKind, withoutMark } from "./attacks/oracles.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
@@ -92,6 +93,10 @@ Deno.test("each identity has its own rules, tools and rates", async () => {
     (line as unknown as { actor: string }).actor
   );
   assert.deepEqual(new Set(actors), new Set(["local", "ci", "bot"]));
+  const { stdout: audit } = await runPml(ws, ["audit"]);
+  const lines = audit.split("\n").filter((line) => line.includes("filesystem:"));
+  const identities = lines.map((line) => / {2}by (\w+)$/.exec(line)?.[1] ?? "local");
+  assert.deepEqual(new Set(identities), new Set(["local", "ci", "bot"]), audit);
 });
 
 Deno.test("a user's approval for an identity applies to its call only", async () => {
@@ -272,6 +277,32 @@ Deno.test("pml token new asks, and shows the token once", async () => {
   await using served = await servePml(ws);
   await using ci = await connectHttp({ url: served.url, token: made });
   assert.ok((await ci.client.listTools()).tools.length > 0);
+});
+
+Deno.test("pml token new shows which calls run: those of the identity's allow rules, never those of the user's", async () => {
+  await using ws = await scenery();
+  const make = async (name: string) => {
+    const typed = [['Type "write"', "write"]] as const;
+    const { stdout } = await runPmlOnTerminal(ws, ["token", "new", name], { typed });
+    const [made = ""] = /[\w-]{43}/.exec(stdout.replace(/[+-] .*/g, "")) ?? [];
+    const lines = stdout.split("\n").filter((line) => line.includes(`identities.${name}`));
+    return { made, text: lines.join("\n").trim() };
+  };
+  const fresh = await make("fresh");
+  const ci = await make("ci");
+  assertGolden("token/an identity without rules", fresh.text);
+  assertGolden("token/an identity with an allow rule", ci.text);
+  await using served = await servePml(ws);
+  const { url } = served;
+  await using own = await served.connect();
+  await using asFresh = await connectHttp({ url, token: fresh.made });
+  await using asCi = await connectHttp({ url, token: ci.made });
+  const path = { path: "." };
+  assert.doesNotMatch(await call(own, "filesystem:list_directory", path), /APPROVAL_REQUIRED/);
+  assert.match(await call(asFresh, "filesystem:list_directory", path), /APPROVAL_REQUIRED/);
+  assert.match(await call(asFresh, "filesystem:read_file"), /APPROVAL_REQUIRED/);
+  assert.match(await call(asCi, "filesystem:list_directory", path), /APPROVAL_REQUIRED/);
+  assert.match(await call(asCi, "filesystem:read_file"), /hello/);
 });
 
 Deno.test("the handle of a question is useless to another identity, and its owner can still use it (HT17)", async () => {

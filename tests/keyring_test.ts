@@ -149,7 +149,7 @@ Deno.test("pml key from gets a key from a program, also for a running PML, and r
   assert.match(planted.stdout, /Cannot find the program "planted" on PATH/);
 });
 
-Deno.test("a program in the workspace, which tools could change, provides no key, whatever its path", async () => {
+Deno.test("a program in the workspace, which tools could change, provides no key, by any path to it", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
   const inside = join(ws.path, "manager");

@@ -5,8 +5,10 @@
  */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { call } from "./attacks/evil_servers.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -45,7 +47,7 @@ Deno.test("a stored key reaches the server that names it, after the environment 
   assert.equal(await sent(), "of-dotenv");
 });
 
-Deno.test("pml key keeps a file with lines that it cannot read, and makes none that is too long", async () => {
+Deno.test("pml key keeps a file with invalid lines, and writes no file that is too long", async () => {
   await using ws = await makeWorkspace();
   const path = `${ws.home}/keys.env`;
   const ran = async (stdin: string, ...words: readonly string[]) =>
@@ -66,6 +68,21 @@ Deno.test("pml key keeps a file with lines that it cannot read, and makes none t
       assert.equal(await Deno.readTextFile(path), text);
     }
   }
+});
+
+Deno.test("pml key set names the servers whose key it replaces, and a value that comes first", async () => {
+  await using ws = await makeWorkspace({ pml: { version: 1 } });
+  const wiki = "mcpServers:\n  wiki: { command: wiki, env: { WIKI_TOKEN: '${WIKI_TOKEN}' } }\n";
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), wiki);
+  const set = async (value: string, env: Readonly<Record<string, string>> = {}) => {
+    const ran = await runPml(ws, ["key", "set", "WIKI_TOKEN", "--stdin"], { stdin: value, env });
+    assert.equal(ran.code, 0, ran.stderr);
+    return `${ran.stdout}${ran.stderr}`;
+  };
+  const texts = [await set("first"), await set("second"), await set("second")];
+  texts.push(await set("third", { WIKI_TOKEN: "fourth" }));
+  const shown = texts.map((text) => text.split("\n").slice(1).join("\n"));
+  assertGolden("key/another value", shown.map((text) => `${text.trim() || "nothing"}\n`).join(""));
 });
 
 Deno.test("pml key set on a terminal shows nothing, and refuses invalid names and values", async () => {

@@ -7,9 +7,11 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
-import { connect } from "./kit/client.ts";
+import { connect, type ConnectOptions } from "./kit/client.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { treeOf } from "./kit/procwatch.ts";
 import { repoFile } from "./kit/pml_command.ts";
+import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 interface RealResult {
@@ -60,8 +62,8 @@ const bytesOf = (answer: Answer) =>
   new TextEncoder().encode(answer.content.map(({ text, uri }) => text ?? uri).join("\n")).length;
 
 /** A client of the SDK whose calls of meta-tools return answers. */
-async function clientOf(ws: Workspace, era: Era) {
-  const { client, raw } = await connect(ws, { era });
+async function clientOf(ws: Workspace, era: Era, options: ConnectOptions = {}) {
+  const { client, raw } = await connect(ws, { era, ...options });
   const ask = async (args: Record<string, unknown>, name = "call") =>
     await client.callTool({ name, arguments: args }) as unknown as Answer;
   const get = (tool: string, more = {}) => ask({ tool: `r:${tool}`, ...more });
@@ -70,7 +72,7 @@ async function clientOf(ws: Workspace, era: Era) {
     await raw[Symbol.asyncDispose]();
     await ws[Symbol.asyncDispose]();
   };
-  return { client, ws, ask, get, [Symbol.asyncDispose]: dispose };
+  return { client, raw, ws, ask, get, [Symbol.asyncDispose]: dispose };
 }
 
 const median = (sizes: readonly number[]) =>
@@ -203,6 +205,28 @@ for (const era of ERAS) {
   });
 }
 
+Deno.test("each call of a batch may select a part of its result", async () => {
+  for (const era of ERAS) {
+    await using at = await clientOf(await workspaceOf(), era);
+    const calls = [
+      { tool: "r:items", select: "[?id==`3`] | [0].name" },
+      { tool: "r:structured", select: "/items/7/name" },
+      { tool: "r:small" },
+      { tool: "r:items", select: "items[" },
+      { tool: "r:items", select: "/items/0" },
+      { tool: "r:failed", select: "/a" },
+    ];
+    const answer = await at.ask({ calls }, "batch");
+    const texts = answer.content.map(({ text }) => String(text));
+    assert.deepEqual([texts[1], texts[3]], ["item 3", "item 7"], textIn(answer));
+    assert.ok(texts[5]?.includes('"b": 1'), texts[5]);
+    assert.ok(texts[6]?.endsWith(" r:items failed") && texts[7]?.includes("BAD_ARGUMENTS"));
+    assert.equal(textIn(await at.ask({ tool: keptIn(answer), select: "/0/name" })), "item 0");
+    assert.ok(texts[10]?.endsWith(" r:failed failed"), texts[10]);
+    assert.equal(await callsOf(at.ws), 5, "an expression that cannot be parsed runs nothing");
+  }
+});
+
 Deno.test("the journal contains each read and selected part, without literal values", async () => {
   await using at = await clientOf(await workspaceOf(), "2026-07-28");
   const tool = keptIn(await at.get("items"));
@@ -243,6 +267,42 @@ Deno.test("hostile expressions end, and reach nothing that an object inherits", 
     }
   }
   assert.equal(textIn(await at.ask({ tool, select: "[0].name" })), "item 0");
+});
+
+Deno.test("a slow selection delays no other, and a cancelled one ends at once", async () => {
+  await using at = await clientOf(await workspaceOf(), "2025-11-25", { ownProcess: true });
+  const pids = async () => new Set((await treeOf(at.raw.pid)).map(({ pid }) => pid));
+  const tool = keptIn(await at.get("items"));
+  const before = await pids();
+  assert.equal(textIn(await at.ask({ tool, select: "[0].name" })), "item 0");
+  const first = [...await pids()].filter((pid) => !before.has(pid));
+  assert.notEqual(first.length, 0);
+  const doubled = Array(5).fill("[@, @][]").join(" | ");
+  const sorted = Array(45).fill("sort_by(@, &name) | sort_by(@, &id)").join(" | ");
+  const slow = (signal: AbortSignal) => {
+    const args = { tool, select: `${doubled} | ${sorted} | length(@)` };
+    const state = { isSettled: false };
+    const calling = at.client.callTool({ name: "call", arguments: args }, { signal })
+      .then(() => {}, () => {}).finally(() => state.isSettled = true);
+    return { state, calling };
+  };
+  const [stop, stopOther] = [new AbortController(), new AbortController()];
+  const cancelled = slow(stop.signal);
+  const other = slow(stopOther.signal);
+  assert.equal(textIn(await at.ask({ tool, select: "[1].name" })), "item 1");
+  assert.ok(!cancelled.state.isSettled && !other.state.isSettled);
+  stop.abort();
+  await cancelled.calling;
+  // Both began together, so this one would end as late as the other without the cancellation. PML
+  // may have started another process meanwhile, which goes on.
+  await until(async () => {
+    const living = await pids();
+    return first.some((pid) => !living.has(pid));
+  });
+  assert.ok(!other.state.isSettled);
+  stopOther.abort();
+  await other.calling;
+  assert.equal(textIn(await at.ask({ tool, select: "[2].name" })), "item 2");
 });
 
 /** The exposures, and whether a result through `call` and by the name of the tool is cut. */

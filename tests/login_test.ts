@@ -202,8 +202,8 @@ Deno.test("pml login and pml logout report problems with the next step", async (
   await failing(["login", "--no-browser", "far"], /WORKSPACE_UNTRUSTED: .*pml trust/, {
     at: untrusted,
   });
-  await failing(["logout"], /a server, or --all/, options);
-  await failing(["logout", "far", "--all"], /a server, or --all/, options);
+  await failing(["logout"], /a server, or use --all/, options);
+  await failing(["logout", "far", "--all"], /a server, or use --all/, options);
   await failing(["logout", "fra"], /no server over HTTP has this name/, options);
   assert.equal(server.asked.length, 0);
   const out = await runPml(ws, ["logout", "far"]);
@@ -247,7 +247,7 @@ Deno.test("an invalid stored sign-in is reported, and breaks nothing", async () 
   for (const text of ["[]", "{}", "null", '"x"']) {
     await Deno.writeTextFile(`${folder}/${kept}`, text);
     const { stderr, stdout } = await runPml(ws, ["doctor"]);
-    assert.match(stderr, /Cannot use .*it is no sign-in/, text);
+    assert.match(stderr, /Cannot use .*it is not a sign-in/, text);
     assert.doesNotMatch(stdout + stderr, /bug in PML|sign-in far/, text);
     assert.match((await runPml(ws, ["call", "far:meta"])).stderr, /pml login far/, text);
   }

@@ -23,7 +23,9 @@ const { CallPathStage } = await import("../src/app/_call_path_stage_test.ts");
 const { Company } = await import("../src/config/company.ts");
 const { wantedKeys } = await import("../src/config/wanted_keys.ts");
 const { lockText, parseLock, pinnedOf } = await import("../src/policy/lock.ts");
-const { manifestHash, parseManifest, requiredOf } = await import("../src/registry/manifest.ts");
+const { manifestHash, parseManifest, requiredVariables } = await import(
+  "../src/registry/manifest.ts"
+);
 const { publishedKind } = await import("../src/servers/kinds.ts");
 
 const PARROT = { type: "spoken", phrase: "${PARROT_KEY:-Polly} speaks", channels: ["four"] };
@@ -46,7 +48,7 @@ Deno.test("a server of a made-up kind is asked about, pinned, called and cancell
   const said = await stage.call("parrot", "say", { answer: { handle, reply: "Yes" } });
   assert.ok(said.kind === "result");
   assert.deepEqual(said.result.content, [{ type: "text", text: "Polly speaks" }]);
-  await stage.pins.settled();
+  await stage.pins.flush();
   const { kind, command, tools } = stage.pins.pinOf("parrot") ?? {};
   assert.deepEqual([kind, command], ["spoken", ["speak", PARROT.phrase]]);
   assert.deepEqual(Object.keys(tools ?? {}), ["say"]);
@@ -63,7 +65,7 @@ Deno.test("a registry may offer a made-up kind, and a company may forbid it", ()
   const asked = parseFqdn("parrot");
   const json = { fqdn: "parrot", version: "1.0.0", type: "spoken", phrase: ["${PARROT_KEY}"] };
   const manifest = parseManifest(json, { url: "https://registry.example", asked });
-  assert.deepEqual(requiredOf(manifest), ["PARROT_KEY"]);
+  assert.deepEqual(requiredVariables(manifest), ["PARROT_KEY"]);
   const source = "https://registry.example";
   const pinned = pinnedOf(manifest, { source, hash: manifestHash(manifest) });
   assert.deepEqual([pinned.kind, pinned.command], ["spoken", ["speak", "${PARROT_KEY}"]]);

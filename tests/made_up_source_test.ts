@@ -17,7 +17,7 @@ const { CallPathStage } = await import("../src/app/_call_path_stage_test.ts");
 
 Deno.test("a server of a made-up source is found, asked about and called", async () => {
   await using stage = await CallPathStage.open({ pml: { permissions: { allow: ["poet:*"] } } });
-  const { origin, kind } = stage.directory.at("poet");
+  const { origin, kind } = stage.directory.get("poet");
   assert.deepEqual([origin.name, kind], ["shelf", "deno"]);
   const outcome = await stage.call("poet", "recite");
   assert.ok(outcome.kind === "ask");
@@ -33,6 +33,6 @@ Deno.test("a server of a made-up source is found, asked about and called", async
 Deno.test("a source after the files cannot replace their servers", async () => {
   const own = { type: "http", url: "https://poet.example/mcp" };
   await using stage = await CallPathStage.open({ pml: { mcpServers: { poet: own } } });
-  const { origin, kind } = stage.directory.at("poet");
+  const { origin, kind } = stage.directory.get("poet");
   assert.deepEqual([origin.name, kind], ["private", "http"]);
 });

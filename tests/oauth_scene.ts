@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { REFRESH_CODE } from "../src/oauth/refresh_child.ts";
 import type { Fetch } from "../src/core/fetch.ts";
 import { GuardedFetch } from "../src/transport/http/client/guarded_fetch.ts";
-import { refreshBeside, type RefreshRequest } from "../src/oauth/refreshing.ts";
+import { refreshInProcess, type RefreshRequest } from "../src/oauth/refresh_sign_in.ts";
 import { SignIns } from "../src/oauth/sign_ins.ts";
 import type { OAuthServer, SignIn, SignInHost } from "../src/oauth/oauth_server.ts";
 import { browse } from "./kit/browser.ts";
@@ -87,7 +87,7 @@ export class Person implements SignInHost, Disposable {
 
   async refresh(request: RefreshRequest): Promise<void> {
     const closing = new AbortController().signal;
-    await refreshBeside(request, { code: REFRESH_CODE, env: Deno.env.toObject(), closing });
+    await refreshInProcess(request, { code: REFRESH_CODE, env: Deno.env.toObject(), closing });
   }
 
   /** Begins a sign-in. */

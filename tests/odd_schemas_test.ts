@@ -217,7 +217,7 @@ Deno.test("an odd resource or prompt removes no other from a client's list", asy
 /** Names that PML replaces. The title contains the original name for the model and the user. */
 const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
 
-Deno.test("a tool with any name is listed under one that clients accept, and called by its own", async () => {
+Deno.test("a tool with any name is listed under a valid name, and called by its own", async () => {
   const inputSchema = ofA({});
   const table = {
     "tools/list": {

@@ -5,6 +5,8 @@
  */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { listOf, objectOf } from "../src/core/json.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { picked, questionOf, read } from "./attacks/questions.ts";
@@ -112,7 +114,7 @@ Deno.test("the hint of a server does not make its tools read, for any list of ru
   assert.equal(await verdict({ allow: ["own:look"], deny: ["own:@reads"] }), undefined);
 });
 
-Deno.test("pml why and pml allow show which tools such a rule covers, and where it covers none", async () => {
+Deno.test("pml why and pml allow show which tools a rule for reads covers, and where it covers none", async () => {
   const tables = { own: TABLE };
   await using ws = await makeWorkspace({
     files: { ...FILES, ...filesOf(tables) },
@@ -127,6 +129,10 @@ Deno.test("pml why and pml allow show which tools such a rule covers, and where 
   const whole = await json("why", "notes:@reads");
   assert.deepEqual([whole.verdict, whole.covers], ["runs", ["list", "count", "peek"]]);
   assert.deepEqual((await json("why", "own:@reads")).covers, []);
+  await writeFile(join(ws.home, "config.yaml"), "permissions: { ask: ['notes:list'] }\n");
+  const { tools } = await json("why", "notes:@reads");
+  assert.deepEqual([tools.length, tools[0].tool, tools[0].verdict], [1, "list", "asks"]);
+  await writeFile(join(ws.home, "config.yaml"), "");
   assert.deepEqual((await json("allow", "notes:@reads")).covers, ["list", "count", "peek"]);
   assert.deepEqual((await json("allow", "own:@reads")).covers, []);
   const { verdict, reading } = await json("why", "own:look");
@@ -151,7 +157,7 @@ Deno.test("a link that is moved does not make a tool with a path to write a read
   assert.equal(codeOf(answer), ASKS, textOf(answer));
 });
 
-Deno.test("a rule for the tools that read covers tools that the module adds later, and drops those that change", async () => {
+Deno.test("a rule for the tools that read covers tools that the module adds later, and no tool that changes", async () => {
   await using scene = await makeScene({
     era: "2025-11-25",
     capabilities: { elicitation: {} },

@@ -8,10 +8,10 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exportedIn } from "../src/workflow/saved_capability.ts";
+import { parseExported } from "../src/workflow/saved_capability.ts";
 import { sha256 } from "../src/core/hash.ts";
 import { parseModuleMeta } from "../src/protocol/tool.ts";
-import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
+import { type ServedFolder, serveFolder } from "../src/registry/folder_serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { agreeing, called } from "./capability_scene.ts";
@@ -43,13 +43,10 @@ async function describe(file: string, code: Uint8Array) {
 
 /** Serves a folder of a workspace, as `pml registry serve` does. */
 async function served(ws: Workspace): Promise<ServedFolder> {
-  const options = {
-    host: "127.0.0.1",
-    port: 0,
-    maxBytes: 100_000,
-    log: { warn: () => {} },
-  };
-  return await serveFolder(ws.file("served"), { describe, capability: exportedIn }, options);
+  const path = ws.file("served");
+  const reader = { path, maxBytes: 100_000, describe, parseCapability: parseExported };
+  const options = { host: "127.0.0.1", port: 0, log: { warn: () => {} } };
+  return await serveFolder(reader, options);
 }
 
 const calling = (tool: string, args = {}) => ({
@@ -191,7 +188,7 @@ Deno.test("a capability that was published later is found by its name, and no re
   }
 });
 
-Deno.test("a changed capability of a registry asks again, and one that the user saved wins", async () => {
+Deno.test("a changed capability of a registry asks again, and a capability that the user saved wins", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),
   ]);

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import type { Fetch } from "../src/core/fetch.ts";
 import { parseModuleMeta } from "../src/protocol/tool.ts";
-import { exportedIn } from "../src/workflow/saved_capability.ts";
+import { parseExported } from "../src/workflow/saved_capability.ts";
 import { ContractSource } from "../src/registry/_contract.ts";
 import { Official } from "../src/registry/_official.ts";
 import { FakeUser } from "../src/registry/_scene_test.ts";
 import { Cache } from "../src/registry/cache.ts";
 import type { FolderReader } from "../src/registry/folder.ts";
 import { Registries } from "../src/registry/registries.ts";
-import { serveFolder } from "../src/registry/serving.ts";
+import { serveFolder } from "../src/registry/folder_serving.ts";
 import { verifyManifest } from "../src/registry/signature.ts";
 import type { StdioManifest } from "../src/servers/stdio/kind.ts";
 import { officialAnswers } from "./kit/fake_official.ts";
@@ -62,7 +62,9 @@ Deno.test("Registries finds its runnable servers in a served folder and in an of
   await using workspace = await makeWorkspace({ files });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const reader: FolderReader = {
-    capability: exportedIn,
+    path: workspace.file("served"),
+    maxBytes: 10_000,
+    parseCapability: parseExported,
     describe: async (file, code) => {
       const url = `data:application/typescript,${
         encodeURIComponent(new TextDecoder().decode(code))
@@ -70,8 +72,8 @@ Deno.test("Registries finds its runnable servers in a served folder and in an of
       return parseModuleMeta((await import(url)).__meta__, file);
     },
   };
-  await using served = await serveFolder(workspace.file("served"), reader, {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, log: { warn: () => {} } },
+  await using served = await serveFolder(reader, {
+    ...{ host: "127.0.0.1", port: 0, log: { warn: () => {} } },
     privateKey: String(privateKey.export({ type: "pkcs8", format: "pem" })),
   });
   const packages = [{ registryType: "npm", identifier: "maps-mcp", version: "2.0.0" }];
@@ -110,16 +112,17 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const options = {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, log: { warn: () => {} } },
+    ...{ host: "127.0.0.1", port: 0, log: { warn: () => {} } },
     publicUrl: "https://mcp.example.com/mcp",
   };
   const reader: FolderReader = {
-    capability: exportedIn,
+    path: workspace.file("served"),
+    maxBytes: 10_000,
+    parseCapability: parseExported,
     describe: () => Promise.reject(new Error("there is no module")),
   };
   const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
-  const path = workspace.file("served");
-  await using served = await serveFolder(path, reader, { ...options, privateKey: pem });
+  await using served = await serveFolder(reader, { ...options, privateKey: pem });
   assert.equal(
     served.publicKey,
     publicKey.export({ type: "spki", format: "der" }).toString("base64"),
@@ -132,7 +135,7 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   assert.throws(() => verifyManifest({ ...entry, url: "https://evil.example/mcp" }, pinned));
   const rsa = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey;
   for (const wrong of ["no key", String(rsa.export({ type: "pkcs8", format: "pem" }))]) {
-    await assert.rejects(serveFolder(path, reader, { ...options, privateKey: wrong }), {
+    await assert.rejects(serveFolder(reader, { ...options, privateKey: wrong }), {
       code: "CONFIG_INVALID",
       message: /Ed25519/,
     });

@@ -51,7 +51,7 @@ Deno.test("a module of a registry is found and approved at its first call, and a
     const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
     assert.match(
       found,
-      /greeter:greet\(name\?: string\).* \[asks, not installed\]\n {2}\w/,
+      /greeter:greet\(name\?\).* \[asks, not installed\]\n {2}\w/,
       found,
     );
     const question = await questionOf(pml, CALL);

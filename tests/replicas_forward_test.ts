@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { chmod, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type Head, OtherProcess } from "../src/transport/replicas/_link.ts";
+import { type AnswerHead, OtherProcess } from "../src/transport/replicas/_link.ts";
 import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { tokenHash } from "../src/transport/http/token.ts";
 import { withoutTypeCheck } from "./attacks/code_tools.ts";
@@ -315,7 +315,7 @@ Deno.test("a forwarded request is authorized by the token that the client sent",
     const other = new OtherProcess(basename(file), address, sealer);
     const request = { identity, method: "POST", headers, body };
     const [head] = await Array.fromAsync(other.send(request, signal));
-    return (head as Head).status;
+    return (head as AnswerHead).status;
   };
   assert.equal(await passedOn(tokenHash(CI)), 200);
   // The other process may not have noticed yet that the identity has another token.

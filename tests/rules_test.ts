@@ -8,7 +8,9 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
+import { toolId } from "../src/core/tool_id.ts";
+import { MultiToolRules } from "../src/policy/multi_tool_rules.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -43,6 +45,20 @@ async function sharedRules(ws: Workspace) {
 async function rulesOf(ws: Workspace) {
   return JSON.parse((await runPml(ws, ["rules", "--json"])).stdout).rules;
 }
+
+Deno.test("an allow rule * covers the first call of a server in a file, and not shell", async () => {
+  const permissions = { allow: ["*"] };
+  await using ws = await scene({ pml: { version: 1, permissions, mcpServers: { crm: CRM } } });
+  await writeFile(join(ws.home, "config.yaml"), "");
+  const first = await runPml(ws, ["call", "crm:tell"]);
+  assert.deepEqual([first.code, first.stdout.trim()], [0, '"fine"'], first.stderr);
+  const shell = await runPml(ws, ["call", "shell:exec", "command=ls"]);
+  assert.match(shell.stderr, /APPROVAL_REQUIRED/);
+  const shown = JSON.parse((await runPml(ws, ["allow", "*", "--no-workspace", "--json"])).stdout);
+  assertGolden("allow/every tool", shown.warnings.join("\n"));
+  const other = JSON.parse((await runPml(ws, ["deny", "*", "--json"])).stdout);
+  assert.equal(other.warnings, undefined);
+});
 
 Deno.test("a server of the workspace with the name of the user's own asks, and pml why and pml doctor say so", async () => {
   await using ws = await scene({ pml: { version: 1, mcpServers: { crm: CRM } } });
@@ -99,6 +115,24 @@ Deno.test("pml approve writes Always for a server of the user's file there, with
   assert.deepEqual((await ownRules(ws)).allow, ["filesystem:write_file", "crm:tell"]);
   assert.equal(await readFile(ws.file(".pml.json"), "utf8"), before);
   await pml.close();
+});
+
+Deno.test("pml deny of an allowed tool shows only the lines that change, and no remark about allow rules", async () => {
+  const allow = ["crm:a", "crm:tell", "crm:b", "crm:c"];
+  await using ws = await scene({ pml: { version: 1 } });
+  const path = join(ws.home, "config.yaml");
+  const config = { mcpServers: parse(OWN).mcpServers, permissions: { allow, deny: ["git:*"] } };
+  await writeFile(path, stringify(config));
+  const rules = new MultiToolRules(ws.home);
+  await rules.add(path, [{ id: toolId("crm", "tell"), effect: { reads: true, destroys: false } }]);
+  const { code, stdout } = await runPmlOnTerminal(ws, ["deny", "crm:tell"], { typed: [WRITE] });
+  assert.equal(code, 0, stdout);
+  assert.deepEqual(await ownRules(ws), {
+    allow: ["crm:a", "crm:b", "crm:c"],
+    deny: ["git:*", "crm:tell"],
+  });
+  assertGolden("rules/a deny rule that replaces an allow rule", stdout.replaceAll("\r", ""));
+  assert.equal(rules.has({ rule: "crm:tell", source: path }), false);
 });
 
 Deno.test("pml rules lists the rules of all files, with their last use", async () => {

@@ -51,18 +51,31 @@ const WITH_BOX = {
 
 Deno.test("pml doctor contacts a server that worked before, and reports the next step if it fails", async () => {
   const far = new Scripted();
-  await using ws = await makeWorkspace({ pml: { mcpServers: { far: { url: far.url } } } });
+  await using ws = await makeWorkspace({
+    pml: { mcpServers: { far: { url: far.url } }, permissions: { allow: ["far:*"] } },
+  });
   assert.equal((await runPml(ws, ["tools", "far"])).code, 0);
   const well = await runPml(ws, ["doctor"]);
   assert.match(well.stdout, /^ok {3}server far: private, ready: \d+ tools?$/m);
+  assert.match(well.stdout, /^ok {3}lock: there is none yet$/m);
   await far[Symbol.asyncDispose]();
+  const states = async () => {
+    const outputs = [await runPml(ws, ["list", "--json"]), await runPml(ws, ["tools", "--json"])];
+    return outputs.map(({ stdout }) => {
+      const { servers } = JSON.parse(stdout);
+      return servers.find(({ name }: { name: string }) => name === "far");
+    });
+  };
+  assert.deepEqual((await states()).map(({ state }) => state), ["ready", "ready"]);
+  assertError(await runPml(ws, ["call", "far:t"]), { code: "UPSTREAM_DOWN", exit: 1 });
+  const failed = await states();
+  assert.deepEqual(failed.map(({ state }) => state), ["failed", "failed"]);
+  assert.ok(failed.every(({ why }) => why.includes("ago")), JSON.stringify(failed));
   const { code, stdout } = await runPml(ws, ["doctor"]);
   assert.equal(code, 1, stdout);
-  assert.match(
-    stdout,
-    /^FAIL server far: private, failed: .+\n {5}`pml tools far` shows what to do$/m,
-  );
-  assert.match(stdout, /^ok {3}lock: there is none yet$/m);
+  // Only the operator of a remote server has its log.
+  assert.match(stdout, /^FAIL server far: private, failed: .+\n {5}.*`pml remove far`$/m);
+  assert.doesNotMatch(stdout, /`pml logs far`/);
 });
 
 Deno.test("pml add takes a name with a package of npm, and suggests the command for other forms", async () => {
@@ -71,9 +84,9 @@ Deno.test("pml add takes a name with a package of npm, and suggests the command 
   const { definition } = JSON.parse(stdout);
   assert.deepEqual(definition, { command: "npx", args: ["-y", "some-package@1"] });
   const table: readonly (readonly [line: string, says: RegExp])[] = [
-    ["notes @a/b", /it is no name\n.*Write `pml add npm:@a\/b`/],
+    ["notes @a/b", /not a name\n.*Write `pml add npm:@a\/b`/],
     ["notes https://x.example/mcp", /Write `pml add notes --url https:\/\/x\.example\/mcp`/],
-    ["npm:", /it is no package\n.*Write npm:NAME/],
+    ["npm:", /not a package\n.*Write npm:NAME/],
   ];
   for (const [line, says] of table) {
     const result = await runPml(ws, ["add", ...line.split(" ")]);
@@ -95,7 +108,7 @@ Deno.test("a hint refers to the typed command: no tool without a name, and no un
     ],
     [
       "capability import README.md",
-      /no JSON object\n {2}Give a plan, or what `pml capability export`/,
+      /JSON object\n {2}Give the file/,
     ],
     ["capability show my:none", /\n {2}List the saved capabilities with `pml capability list`/],
     ["capability show", /"pml capability show": too few /],

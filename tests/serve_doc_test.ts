@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { repoFile } from "./kit/pml_command.ts";
 import { servePml, type TestServer } from "./kit/pml_serve.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
-import { formOf } from "../src/cli/_client_form.ts";
+import { createForm } from "../src/cli/_client_form.ts";
 
 const page = await Deno.readTextFile(repoFile("docs/serve.md"));
 
@@ -24,9 +24,9 @@ async function run(script: string, { url, token }: TestServer, more = ""): Promi
   return text.decode(stdout);
 }
 
-Deno.test("docs/serve.md: the entry is the one that init writes", () => {
+Deno.test("docs/serve.md: the entry is the same as that of pml init", () => {
   const [, entry = ""] = /```json\n(.*?)```/s.exec(page) ?? [];
-  const form = formOf("claude-code", { http: true, command: "pml" });
+  const form = createForm("claude-code", { http: true, command: "pml" });
   assert.deepEqual(JSON.parse(entry).mcpServers.pml, form.entry);
 });
 

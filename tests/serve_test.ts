@@ -139,6 +139,9 @@ Deno.test("pml serve ends after a signal and the calls that run, with exit code 
   called.catch(() => {}); // asserted below
   await until(async () => ofKind(await journalOf(ws), "start").length === 1);
   served.kill("SIGTERM");
+  await until(() => served.fetch({}, "/ready").then(({ ok }) => !ok, () => true));
+  // Without waiting for the call, PML would end in this time.
+  await new Promise((done) => setTimeout(done, 3_000));
   await Deno.writeTextFile(ws.file("go.txt"), "went");
   assert.deepEqual((await called).content, [{ type: "text", text: "went" }]);
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);

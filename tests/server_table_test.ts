@@ -10,6 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { codeOf, textOf } from "./attacks/oracles.ts";
+import { gatedServer } from "./kit/gated_server.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { denoServer } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
@@ -74,6 +75,23 @@ async function proposed(ws: Workspace) {
   return JSON.parse(ran.stdout).tools;
 }
 
+Deno.test("Enter goes on to the table without a server that hangs", async () => {
+  await using at = await scene(TOOLS);
+  const { ws } = at;
+  const file = join(ws.home, "config.yaml");
+  const { mcpServers } = parse(await readFile(file, "utf8"));
+  const config = { mcpServers: { ...mcpServers, slow: gatedServer("slow") } };
+  // A command that waits for the server never ends.
+  const limits = { start_ms: 600_000 };
+  await writeFile(file, JSON.stringify({ ...config, limits }), { mode: 0o600 });
+  const { code, stdout } = await runPmlOnTerminal(ws, ["rules", "table", "slow", "pages"], {
+    typed: [["Press Enter", ""], [/slow: its[^]*\[y\] accept/, "y"]],
+  });
+  assert.equal(code, 0, stdout);
+  assert.match(await readFile(file, "utf8"), /pages:read_page/);
+  assert.doesNotMatch(await readFile(file, "utf8"), /slow:/);
+});
+
 Deno.test("pml rules table --json proposes to run only tools that read, and whose names, arguments and texts agree", async () => {
   await using at = await scene(TOOLS);
   const tools = await proposed(at.ws);
@@ -82,6 +100,13 @@ Deno.test("pml rules table --json proposes to run only tools that read, and whos
   );
   assertGolden("rules/the table of a server", texts.join("\n"));
   assert.equal(await at.rules(), undefined);
+  const why = await runPml(at.ws, ["why", "pages:save_note"]);
+  assertGolden("why/a tool whose name the table does not trust", why.stdout);
+  const { reading } = JSON.parse(
+    (await runPml(at.ws, ["why", "pages:save_note", "--json"])).stdout,
+  );
+  const { effect, note } = tools.find(({ id }: { id: string }) => id === "pages:save_note");
+  assert.deepEqual(reading, { reads: true, table: { effect, note } });
 });
 
 Deno.test("one key writes an exact rule for each tool that reads, in one edit, and a later tool asks", async () => {
@@ -160,6 +185,32 @@ Deno.test("an edit allows a tool with unusual texts only after they were shown, 
   assert.equal(await other.rules(), undefined);
 });
 
+Deno.test("the question counts the lines with a decision that needs a rule, and names an answer that it cannot read", async () => {
+  await using at = await scene([...TOOLS, tool("get-env", READS)]);
+  const resources = [{ uri: "page://one", name: "one" }];
+  const pages = [[...TOOLS, tool("get-env", READS)]];
+  await writeFile(at.ws.file("list.json"), JSON.stringify({ pages, resources }));
+  const ran = await at.table([
+    [/\[t\] texts/, "t"],
+    [/Numbers of tools/, "1-"],
+    [/Cannot read "1-"[^]*Numbers of tools/, "11"],
+    [/Cannot read "11"[^]*Numbers of tools/, "1"],
+    [/\[e\] edit/, "e"],
+    [/Numbers and a decision/, "9 maybe"],
+    [/Cannot read "9 maybe"[^]*Numbers and a decision/, ""],
+    ACCEPT,
+  ]);
+  assert.equal(ran.code, 0, ran.stdout);
+  const lines = ran.stdout.split("\n").map((line) => line.trim());
+  const last = (name: string) => lines.findLast((line) => line.includes(`  ${name} `));
+  assertGolden(
+    "rules/lines of a table without a rule",
+    [last("get-env"), last("@resources")].join("\n"),
+  );
+  assert.match(ran.stdout, /Write 2 rules /);
+  assert.deepEqual(await at.rules(), { allow: ["pages:read_page", "pages:read_file"] });
+});
+
 Deno.test("names that look alike are not proposed to run, in a table of 500 tools", async () => {
   const letters = ["l", "1", "i"];
   const alike = Array.from({ length: 500 }, (_, at) => {
@@ -198,7 +249,7 @@ Deno.test("a server with the name of a removed one asks again, if its rules were
   assert.ok(tools.every(({ present }: { present: string }) => present === "ask"));
 });
 
-Deno.test("pml import asks once for a table of all servers, and lists one that does not start", async () => {
+Deno.test("pml import asks once for a table of all servers, and lists a server that does not start", async () => {
   await using at = await scene(TOOLS);
   await writeFile(at.file, "");
   const servers = { pages: at.pages, broken: { command: "false" }, second: at.pages };
@@ -211,7 +262,7 @@ Deno.test("pml import asks once for a table of all servers, and lists one that d
     ],
   });
   assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /broken: asked/);
+  assert.match(ran.stdout, /broken: its tools/);
   assert.deepEqual((await at.rules()).allow.toSorted(), [
     ...["pages:read_file", "pages:read_page", "second:read_file", "second:read_page"],
   ]);

@@ -17,8 +17,8 @@ import {
   oneOf,
   type Schema,
   setting,
-  validated,
-} from "../src/core/wanted.ts";
+  validateValue,
+} from "../src/core/value_schema.ts";
 import { jsonSchemaOf } from "../tools/generate/json_schema.ts";
 import { tableOf } from "../tools/generate/settings_page.ts";
 
@@ -32,7 +32,7 @@ Deno.test("a setting needs one line of the table", () => {
 
   const problems: Pick<Issue, "wanted">[] = [];
   const read = (value: unknown) =>
-    validated(value, { schema: made, problem: (_, { wanted }) => problems.push({ wanted }) });
+    validateValue(value, { schema: made, problem: (_, { wanted }) => problems.push({ wanted }) });
   assert.deepEqual(read({ volume: 9 }), { volume: 9 });
   assert.equal(read({ volume: 10 }), undefined);
   assert.equal(read({ volum: 1 }), undefined, "a name that is nearly right");

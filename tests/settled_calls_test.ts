@@ -14,6 +14,13 @@ import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
 const MAY_RUN = /May it run\?.*\[N\] no/s;
 
+const APPROVE = /Approve exactly this call\?.*\[N\] no/s;
+
+function clockCode(now: string): string {
+  const meta = { name: "clock", tools: { now: {} } };
+  return `export const __meta__ = ${JSON.stringify(meta)};\nexport const now = () => "${now}";\n`;
+}
+
 function write(path: string): readonly string[] {
   return ["call", "filesystem:write_file", `path=${path}`, "content=text"];
 }
@@ -51,7 +58,7 @@ Deno.test("an answer on another terminal settles the waiting call, also under ot
   assert.equal(await waiting(ws), 1, "nobody answered");
 });
 
-Deno.test("a rule that denies or allows a waiting call settles it, in its workspace", async () => {
+Deno.test("a rule that denies or allows a waiting call settles it, also from another folder", async () => {
   await using ws = await makeWorkspace();
   const elsewhere = join(ws.root, "other");
   await Deno.mkdir(elsewhere);
@@ -62,7 +69,11 @@ Deno.test("a rule that denies or allows a waiting call settles it, in its worksp
     await setRules(ws, `{ ${list}: ['filesystem:write_file(path=b*)'] }`);
     assert.equal(await waiting(ws), 1, "the rule is about other arguments");
     await setRules(ws, `{ ${list}: ['filesystem:write_file(path=a*)'] }`);
-    assert.equal(await waiting(ws, { cwd: elsewhere }), 1, "its own workspace judges it");
+    assert.equal(
+      await waiting(ws, { cwd: elsewhere }),
+      0,
+      "its workspace decides, from any folder",
+    );
     assert.equal(await waiting(ws), 0, why);
     assert.equal((await reasons(ws)).at(-1), why);
   }
@@ -109,4 +120,69 @@ Deno.test("pml approve --watch shows no call that a rule denied before it began"
   });
   assert.equal(ran.code, 130, ran.stdout);
   assert.doesNotMatch(ran.stdout, /a\.txt/);
+});
+
+Deno.test("a yes counts although the user added an unrelated rule since the call", async () => {
+  await using ws = await makeWorkspace();
+  await runPml(ws, ["call", "filesystem:remove_file", "path=b.txt"]);
+  await runPml(ws, write("a.txt"));
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [[/remove_file.*Approve exactly this call\?.*\[N\] no/s, "a"], [
+      /a\.txt.*\[a\] always.*\[N\] no/s,
+      "y",
+    ]],
+  });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal((await runPml(ws, write("a.txt"))).code, 0);
+  assert.equal(await Deno.readTextFile(ws.file("a.txt")), "text");
+  assert.equal(await waiting(ws), 0);
+  assert.equal((await runPml(ws, write("a.txt"))).code, 1, "the yes was for one call");
+});
+
+Deno.test("a deny rule that comes while the user answers wins, and pml approve approves nothing", async () => {
+  await using ws = await makeWorkspace();
+  await runPml(ws, write("a.txt"));
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [
+      [APPROVE, async () => await setRules(ws, "{ deny: ['filesystem:write_file'] }")],
+      ["", "y"],
+    ],
+  });
+  assert.equal(ran.code, 1, ran.stdout);
+  assert.match(ran.stdout, /Not approved/);
+  assert.match((await runPml(ws, write("a.txt"))).stderr, /PERMISSION_DENIED/);
+  assert.equal(await waiting(ws), 0);
+  // A yes from before the rule does not count either.
+  await setRules(ws, "{}");
+  await runPml(ws, write("a.txt"));
+  await runPmlOnTerminal(ws, ["approve"], { typed: [[APPROVE, "y"]] });
+  await setRules(ws, "{ deny: ['filesystem:write_file'] }");
+  assert.match((await runPml(ws, write("a.txt"))).stderr, /PERMISSION_DENIED/);
+  await assert.rejects(Deno.readTextFile(ws.file("a.txt")), Deno.errors.NotFound);
+});
+
+Deno.test("a yes is void after a change of the code, and pml approve asks about the change", async () => {
+  await using ws = await makeWorkspace({
+    files: { "clock.js": clockCode("1") },
+    pml: { version: 1, private_mcps: { clock: { type: "deno", path: "clock.js" } } },
+  });
+  const call = ["call", "clock:now"];
+  await runPml(ws, call);
+  assert.equal(await waiting(ws), 1);
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [
+      [APPROVE, async () => await writeFiles(ws.path, { "clock.js": clockCode("2") })],
+      ["", "y"],
+      [/Not approved.*"clock" in .* has changed.*\[N\] no/s, "y"],
+    ],
+  });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match((await runPml(ws, call)).stdout, /2/);
+  // Without an answer, the question about the changed code replaces the one about the call.
+  await runPml(ws, call);
+  await writeFiles(ws.path, { "clock.js": clockCode("3") });
+  assert.match((await runPml(ws, call)).stderr, /APPROVAL_STALE/);
+  assert.equal(await waiting(ws), 1);
+  await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] });
+  assert.equal(await waiting(ws), 0, "trust settles the question about the code");
 });

@@ -80,10 +80,10 @@ Deno.test("instructions name the tools that may be called, once a search has lis
     return client.getInstructions() ?? "";
   };
   const first = await instructionsAfter((search) => search());
-  assert.match(first, /^- one/m);
+  assert.match(first, /^Servers: .*one/m);
   assert.doesNotMatch(first, /tell/);
   const next = await instructionsAfter(() => Promise.resolve());
-  assert.match(next, /^- one: tell$/m);
+  assert.match(next, /^- one: tell\(\)$/m);
   assert.match(next, /^- git: .*\bcommit\b/m);
   assert.doesNotMatch(next, /blame|two/, "denied tools and servers are not named");
   assert.ok(next.length <= 2_000, `${next.length} characters`);

@@ -65,7 +65,7 @@ Deno.test("tools are listed, found and called as their definition specifies", as
     await refused(pml, kind);
   }
   const found = textOf(await pml.callTool("search", { query: "zebras" }));
-  assert.match(found, /newest:find_code\(query: string\)/);
+  assert.match(found, /newest:find_code\(query\)/);
   assert.doesNotMatch(found, /search_code|own words|owner/);
   const [shown] = JSON.parse(
     textOf(await pml.callTool("schema", { tools: ["older:find_code"] })),
@@ -218,7 +218,7 @@ Deno.test("a new name in a changed list and a rename to it disable each other", 
   });
 });
 
-Deno.test("pins cover the server's own tools, whatever settings its definition contains", async () => {
+Deno.test("pins cover the server's own tools, without the settings of its definition", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   const locks: unknown[] = [];

@@ -67,6 +67,19 @@ Deno.test("pml approve offers Always, which also applies to the client that wait
   assert.ok((await eventsOf(ws)).includes("always"));
 });
 
+Deno.test("pml approve names that a yes also trusts the workspace file", async () => {
+  await using ws = await makeScene();
+  const call = () => runPml(ws, ["call", "crm:tell"]);
+  assert.match((await call()).stderr, /WORKSPACE_UNTRUSTED/);
+  const { stdout } = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [[/y\] trust the file/, "y"]],
+  });
+  assert.match(stdout, /trusts the file/);
+  assert.equal(await isTrusted(ws), false);
+  assert.equal((await call()).code, 0);
+  assert.ok(await isTrusted(ws));
+});
+
 Deno.test("pml approve offers no Always where another workspace or other rules apply", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
@@ -89,20 +102,20 @@ Deno.test("pml approve offers no Always where another workspace or other rules a
   await left(later);
 });
 
-Deno.test("a call approved after its workspace lost its trust does not run, and pml approve claims no trust", async () => {
+Deno.test("a call approved before its workspace lost its trust does not run, and pml approve asks again", async () => {
   await using ws = await makeScene();
   await trustIt(ws);
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
-  const approve = async () => {
-    const typed: TerminalInput[] = [[/this call\?.*\[N\] no/, "y"]];
+  const approve = async (...more: readonly TerminalInput[]) => {
+    const typed: TerminalInput[] = [[/this call\?.*\[N\] no/, "y"], ...more];
     return (await runPmlOnTerminal(ws, ["approve"], { typed })).stdout;
   };
   await runPml(ws, write);
-  assert.doesNotMatch(await approve(), /no longer trusted/);
+  assert.match(await approve(), /Approved once\./);
   await runPml(ws, ["call", "filesystem:write_file", "path=other.txt", "content=hi"]);
   assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
-  const text = await approve();
-  assert.match(text, /Approved once\./);
+  const text = await approve([/Not approved.*this call\?.*\[N\] no/s, "n"]);
+  assert.doesNotMatch(text, /Approved once/);
   for (const path of ["new.txt", "other.txt"]) {
     const result = await runPml(ws, [
       "call",
@@ -114,21 +127,30 @@ Deno.test("a call approved after its workspace lost its trust does not run, and 
   }
 });
 
-Deno.test("pml approve reports the trust after the answer, not before the question", async () => {
+Deno.test("pml approve approves nothing if the workspace lost its trust while the user answered, also in another workspace", async () => {
   await using ws = await makeScene();
+  const other = join(ws.root, "other");
+  await mkdir(other);
+  await writeFile(join(other, "package.json"), "{}");
   const file = ws.file(".pml.json");
   const text = await readFile(file, "utf8");
   const losses = [
-    async () => assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0),
-    () => writeFile(file, text.replace("{", "{ ")),
+    async (_: number) => assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0),
+    (at: number) => writeFile(file, text + "\n".repeat(2 * at + 1)),
   ];
-  for (const [at, loss] of losses.entries()) {
+  const cases = [ws.path, other].flatMap((cwd) => losses.map((loss) => ({ cwd, loss })));
+  for (const [at, { cwd, loss }] of cases.entries()) {
+    await writeFile(file, text + "\n".repeat(2 * at));
     await trustIt(ws);
     await runPml(ws, ["call", "filesystem:write_file", `path=${at}.txt`, "content=hi"]);
     const { stdout } = await runPmlOnTerminal(ws, ["approve"], {
-      typed: [[/this call\?.*\[N\] no/, loss], ["", "y"]],
+      cwd,
+      typed: [[/this call\?.*\[N\] no/, () => loss(at)], ["", "y"], [
+        /Not approved.*\[N\] no/s,
+        "n",
+      ]],
     });
-    assert.match(stdout, /Approved once\. .*no longer trusted\./);
+    assert.doesNotMatch(stdout, /Approved once/);
   }
 });
 
@@ -169,7 +191,7 @@ Deno.test("pml trust --list and --revoke show and revoke trust, also for a runni
   assert.equal(codeOf(await pml.callTool("filesystem__list_directory", { path: "." })), undefined);
   const again = await runPml(ws, ["trust", "--revoke"]);
   assert.equal(again.code, 2);
-  assert.match(again.stderr, /trust .* back: .*not trusted/);
+  assert.match(again.stderr, /revoke the trust .*: .*not trusted/);
   assert.equal((await pml.close()).code, 0);
   assert.deepEqual(
     (await eventsOf(ws)).filter((event) => event.startsWith("trust")),
@@ -206,6 +228,97 @@ export const say = () => ${JSON.stringify(text)};\n`;
     const { stdout } = await runPml(ws, args);
     assert.ok(stdout.includes("code of words changed"), stdout);
   }
+});
+
+/** Returns the code of a module with these tools, and with a function for each. */
+function wordsCode(tools: Readonly<Record<string, object>>, text = ""): string {
+  const functions = Object.keys(tools).map((name) => `export const ${name} = () => "${text}";`);
+  return `export const __meta__ = ${JSON.stringify({ name: "words", tools })};\n` +
+    functions.join("\n");
+}
+
+Deno.test("pml lock --check passes directly after pml trust of changed code", async () => {
+  const say = { inputSchema: {} };
+  await using ws = await makeWorkspace({
+    files: { "words.ts": wordsCode({ say }) },
+    pml: {
+      version: 1,
+      private_mcps: { words: { type: "deno", path: "./words.ts" } },
+      permissions: { allow: ["words:say"] },
+    },
+    trusted: false,
+  });
+  const lock = () => readFile(ws.file("pml.lock"), "utf8");
+  await trustIt(ws);
+  assert.equal((await runPml(ws, ["call", "words:say"])).code, 0);
+  const first = await lock();
+  await writeFile(ws.file("words.ts"), wordsCode({ say }, "two"));
+  assert.equal((await runPml(ws, ["lock", "--check"])).code, 1);
+  // Without trust in the new code, its pin stays.
+  await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust".*: $/, "no"]] });
+  assert.equal(await lock(), first);
+  const shown = await trustIt(ws);
+  assert.ok(shown.includes(`${ws.file("pml.lock")}: `), shown);
+  assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
+  const second = await lock();
+  assert.notEqual(second, first);
+  assert.equal((await runPml(ws, ["call", "words:say"])).stdout, "two\n");
+  assert.equal(await lock(), second);
+});
+
+Deno.test("pml trust shows the tools, definitions and permissions that changed with the code", async () => {
+  const say = { description: "Says a word", inputSchema: {} };
+  const old = { description: "Counts", inputSchema: {} };
+  await using ws = await makeWorkspace({
+    files: { "words.ts": wordsCode({ say, old }) },
+    pml: {
+      version: 1,
+      private_mcps: { words: { type: "deno", path: "./words.ts" } },
+      grants: { words: { net: ["api.example.com"] } },
+    },
+    trusted: false,
+  });
+  await trustIt(ws);
+  // Lists the tools of the approved code.
+  assert.equal((await runPml(ws, ["tools", "words"])).code, 0);
+  const changed = { ...say, description: "Says a word loudly" };
+  const send = { inputSchema: {}, permissions: { net: ["api.example.com"], read: ["docs"] } };
+  await writeFile(ws.file("words.ts"), wordsCode({ say: changed, send }));
+  const shown = await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust".*: $/, "no"]] });
+  assert.equal(shown.code, 1, shown.stdout);
+  assertGolden("trust/changed code of a module", shown.stdout);
+  const { code: [change] } = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  assert.deepEqual([change.server, change.path], ["words", ws.file("words.ts")]);
+  assert.notEqual(change.was, change.is);
+  assert.ok(change.lines.some((line: string) => line.includes('- the tool "old"')));
+  await trustIt(ws);
+  assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, true);
+
+  // The same tools, in a file whose own content changed, too.
+  await writeFile(ws.file("words.ts"), wordsCode({ say: changed, send }, "two"));
+  const content = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+  await writeFile(ws.file(".pml.json"), JSON.stringify({ ...content, intent: "Words" }));
+  const both = await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust".*: $/, "no"]] });
+  assertGolden("trust/a changed file with changed code", both.stdout);
+});
+
+Deno.test("pml trust reports changed code that does not load, and tools that PML does not know", async () => {
+  await using ws = await makeWorkspace({
+    files: { "words.ts": wordsCode({ say: { inputSchema: {} } }) },
+    pml: { version: 1, private_mcps: { words: { type: "deno", path: "./words.ts" } } },
+    trusted: false,
+  });
+  await trustIt(ws);
+  const linesOf = async (code: string): Promise<string> => {
+    await writeFile(ws.file("words.ts"), code);
+    return JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).code[0].lines.join("\n");
+  };
+  assert.match(await linesOf(wordsCode({ tell: {} })), /\+ the tool "tell"/);
+  assert.match(await linesOf("export const ("), /cannot be read/);
+  // Texts of a module cannot imitate lines of PML.
+  const evil = await linesOf(wordsCode({ say: { description: "x\n- the tool \u202e" } }));
+  assert.ok(!evil.includes("\u202e"), evil);
+  assert.doesNotMatch(evil, /^\s*- the tool/m);
 });
 
 Deno.test("the trust in a file applies in the linked worktrees of its repository, and nowhere else", async () => {

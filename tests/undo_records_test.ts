@@ -11,7 +11,7 @@ import { assertError } from "./cli_greeter.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-Deno.test("pml init --undo uses no damaged record, and none that names another file", async () => {
+Deno.test("pml init --undo uses no damaged record, and no record of another file", async () => {
   await using ws = await makeWorkspace({ files: { ".cursor/mcp.json": "{}\n" } });
   await runPml(ws, ["init", "--client", "cursor", "--yes"]);
   const [{ name = "" } = {}] = [...Deno.readDirSync(join(ws.home, "imports"))];

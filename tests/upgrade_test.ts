@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { assertError } from "./cli_greeter.ts";
-import { newestIn } from "../tools/npm.ts";
+import { newestChanges } from "../tools/npm.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -87,9 +87,13 @@ Deno.test("pml upgrade changes the version in a definition, and restores it afte
   await using ws = await withTiny(npm, "tiny@1.0.0");
   const text = await Deno.readTextFile(ws.file(".pml.json"));
   const change = /tiny@1\.0\.0.*tiny@1\.1\.0.*Change it, start tiny.*\[N\] no/s;
-  const late = await upgrade(ws, [[change, "y"], [PIN, ""]]);
-  assert.match(late.stdout, /tiny stays at 1\.0\.0/);
-  assert.deepEqual(JSON.parse(await Deno.readTextFile(ws.file(".pml.json"))), JSON.parse(text));
+  // Ctrl-D: the user stops at the question.
+  for (const key of ["", "\x04"]) {
+    const late = await upgrade(ws, [[change, "y"], [PIN, key]]);
+    assert.match(late.stdout, key === "" ? /tiny stays at 1\.0\.0/ : /CANCELLED/);
+    assert.equal(late.code, 1);
+    assert.deepEqual(JSON.parse(await Deno.readTextFile(ws.file(".pml.json"))), JSON.parse(text));
+  }
   assert.match(await said(ws), /1\.0\.0/);
   const yes = await upgrade(ws, [[change, "y"], [PIN, "pin"]]);
   assert.equal(yes.code, 0, yes.stdout);
@@ -125,7 +129,7 @@ Deno.test("pml update prints the newest version of PML, its changes, and the com
   });
   const result = await runPml(ws, ["update"], MS);
   assert.equal(result.code, 0, result.stderr);
-  assert.match(result.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is there\\.\\n`));
+  assert.match(result.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is available\\.\\n`));
   assert.match(result.stdout, /- Calls are faster\.\n +- \\u\{1b\}\[31mred/);
   assert.match(result.stdout, /^Install the newest: deno install -gAf .* -n pml jsr:@casys\/pml$/m);
   const shown = JSON.parse((await runPml(ws, ["update", "--json"], MS)).stdout);
@@ -138,7 +142,7 @@ Deno.test("pml update prints the newest version of PML, its changes, and the com
 });
 
 Deno.test("the package of npm contains its changes", async () => {
-  const changes = newestIn(await Deno.readTextFile(repoFile("CHANGELOG.md")));
+  const changes = newestChanges(await Deno.readTextFile(repoFile("CHANGELOG.md")));
   assert.match(changes, /^- /m);
   assert.doesNotMatch(changes, /^#/m);
 });

@@ -116,12 +116,12 @@ Deno.test("tools used for a query rank higher in a search for similar words", as
     const text = textOf(await pml.callTool("search", { query }));
     const names = [...text.matchAll(/^filesystem:(\w+)\(/gm)].map(([, name]) => name);
     assert.ok(names.length > 4, text);
-    return [names.indexOf("read_file"), names.length];
+    return [names.indexOf("read_multiple_files"), names.length];
   };
   const [before = 0, count] = await places();
   assert.ok(before > 0);
   for (let again = 0; again < 4; again++) {
-    await pml.callTool("filesystem__read_file", { path: "good.txt" });
+    await pml.callTool("filesystem__read_multiple_files", { paths: ["good.txt"] });
     await places();
   }
   assert.deepEqual(await places(), [0, count]);

@@ -269,3 +269,39 @@ Deno.test("pml approve --watch needs a terminal, or --json, which prints each ca
   });
   assert.equal(ran.code, 130, ran.stdout);
 });
+
+/** Creates another workspace with the same PML home. Returns its folder. */
+async function otherWorkspace(ws: Workspace): Promise<string> {
+  const other = join(ws.root, "other");
+  await writeFiles(other, { "package.json": "{}", ".pml.json": '{ "version": 1 }' });
+  return other;
+}
+
+Deno.test("pml approve in another workspace shows no call that the rules of the call's workspace settled", async () => {
+  await using ws = await makeWorkspace();
+  const cwd = await otherWorkspace(ws);
+  const waiting = async () =>
+    JSON.parse((await runPml(ws, ["approve", "--json"], { cwd })).stdout).calls;
+  await runPml(ws, write("a.txt"));
+  await runPml(ws, write("b.txt"));
+  assert.equal((await waiting()).length, 2);
+  const deny = ["deny", "filesystem:write_file(path=a.txt)", "--workspace"];
+  const denied = await runPmlOnTerminal(ws, deny, { typed: [["exactly this", "write"]] });
+  assert.equal(denied.code, 0, denied.stdout);
+  const [left, ...more] = await waiting();
+  assert.deepEqual([left.unchecked, more.length], [undefined, 0]);
+  assert.match(left.text, /b\.txt/);
+  assert.match((await runPml(ws, [], { cwd })).stdout, /waiting +1 call/);
+});
+
+Deno.test("pml approve says which calls it cannot check: those of a folder that is gone", async () => {
+  await using ws = await makeWorkspace();
+  const cwd = await otherWorkspace(ws);
+  await runPml(ws, write("a.txt"), { cwd });
+  await Deno.remove(cwd, { recursive: true });
+  const { calls: [call] } = JSON.parse((await runPml(ws, ["approve", "--json"])).stdout);
+  assert.ok(call.unchecked.includes(cwd), JSON.stringify(call));
+  const question = /cannot check.*Approve exactly this call\?.*\[N\] no/s;
+  const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [[question, "n"]] });
+  assert.match(ran.stdout, /Refused/);
+});

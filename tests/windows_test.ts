@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
@@ -19,12 +19,8 @@ import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { VERSION } from "../src/core/version.ts";
 import { residentBytes } from "../src/sandbox/process.ts";
-import {
-  connected,
-  hashed,
-  LineExchange,
-  socketFolder,
-} from "../src/transport/attach/window_socket.ts";
+import { connectToSocket, LineExchange } from "../src/transport/attach/private_socket.ts";
+import { hashVariable, keyOf, socketPathOf } from "../src/transport/attach/window_socket.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
@@ -225,12 +221,11 @@ Deno.test("a window that connects while the configuration names another variable
   await using _served = await servePml(ws, [], OWN_PROCESS);
   await using here = await windowOf(ws);
   await read(here);
-  const [{ name = "" } = {}] = [...Deno.readDirSync(socketFolder(ws.home))]
-    .filter(({ name }) => !name.endsWith(".lock"));
-  const socket = await connected(join(socketFolder(ws.home), name));
+  const path = socketPathOf(ws.home, ws.path);
+  const socket = await connectToSocket(path);
   assert(socket);
   const exchange = new LineExchange(socket);
-  exchange.say({ version: VERSION, cwd: ws.path });
+  exchange.send({ version: VERSION, cwd: ws.path, key: keyOf(path) ?? "" });
   const { nonce, names } = await exchange.next() as { nonce: string; names: string[] };
   const one = { command: "none", args: [], env: { KEY: "${ANOTHER_KEY}" } };
   const config = JSON.stringify({ mcpServers: { one } });
@@ -239,11 +234,29 @@ Deno.test("a window that connects while the configuration names another variable
   const env: Readonly<Record<string, string>> = ws.env;
   const own = Object.keys(env).filter((name) => name.startsWith("PML_"));
   const values = Object.fromEntries(
-    [...names, ...own].map((name) => [name, hashed(nonce, env[name])]),
+    [...names, ...own].map((name) => [name, hashVariable(nonce, env[name])]),
   );
-  exchange.say({ own, values });
+  exchange.send({ own, values });
   assert.deepEqual(Object.keys(await exchange.next() as object), ["no"]);
   socket.destroy();
+});
+
+Deno.test("a confined program that can open the socket, but reads no file of the home, cannot attach", async () => {
+  const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
+  await using ws = await makeAttackWorkspace({ pml });
+  await using _served = await servePml(ws, [], OWN_PROCESS);
+  const path = socketPathOf(ws.home, ws.path);
+  for (const key of [undefined, "", "x".repeat(43)]) {
+    for (const hello of [{ version: VERSION, cwd: ws.path }, { asks: "url" }]) {
+      const socket = await connectToSocket(path);
+      assert(socket);
+      const exchange = new LineExchange(socket);
+      exchange.send({ ...hello, key });
+      assert.deepEqual(Object.keys(await exchange.next() as object), ["no"]);
+      socket.destroy();
+    }
+  }
+  assert.equal(((await Deno.stat(`${path}.json`)).mode ?? 0o777) & 0o077, 0);
 });
 
 Deno.test("many windows share servers, which end when no call uses them any longer", async () => {
@@ -357,9 +370,9 @@ for (const era of ERAS) {
     await begun(ws, 2);
     served.kill("SIGTERM");
     // It accepts no more windows.
-    await until(() =>
-      [...Deno.readDirSync(join(ws.home, "windows"))].every(({ name }) => name.endsWith(".lock"))
-    );
+    const socket = basename(socketPathOf(ws.home, ws.path));
+    const names = () => [...Deno.readDirSync(join(ws.home, "windows"))].map(({ name }) => name);
+    await until(() => !names().includes(socket));
     // A request in this time waits for the window's own PML, and runs there once.
     const later = read(here);
     // Without running calls PML would end sooner than this.
@@ -368,6 +381,7 @@ for (const era of ERAS) {
     assert.match(textOf(await running), /done/);
     assert.equal(textOf(await later), textOf(await read(here)));
     assert.equal(await served.ended, 0);
+    assert.ok(names().every((name) => name.endsWith(".lock")));
     assert.match(here.stderr, /Serving on stdio/);
     assert.equal(ofKind(await journalOf(ws), "start").length, 4, "nothing ran twice");
     assert.equal((await here.close()).code, 0);

@@ -1,6 +1,6 @@
 /**
- * `deno task assets`: bundles each program that PML ships as text and runs in a sandbox child. A
- * text import cannot be bundled when it is needed, so the texts are made here and committed; a test
+ * `deno task assets`: bundles the programs that PML ships as text and runs in sandbox children, and
+ * the page that `pml page` serves. PML cannot bundle at run time, so the bundles are committed; a test
  * compares them with their sources.
  *
  * @module
@@ -8,10 +8,12 @@
 
 import { join } from "node:path";
 import { minify } from "terser";
+import { SHARED_STYLE } from "../hub/src/page/_shared_style.ts";
+import { STYLE } from "../page/style.ts";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** The texts that ship, and the source of each. */
+/** The bundles that ship, with the source of each. */
 export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/filesystem.min.js": "builtin/filesystem/filesystem.ts",
   "builtin/shell.min.js": "builtin/shell/shell.ts",
@@ -30,51 +32,72 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/embedder.min.js": "src/sandbox/boot/embedder_main.ts",
 };
 
-/** Sources that come first in a script with others, and so have their own scope. */
-const BEFORE = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
+/** The program of the page, which runs in a browser. */
+const PAGE = { asset: "src/page/page.min.js", source: "page/main.tsx" };
+const PAGE_STYLE = "src/page/page.min.css";
+const PAGE_HTML = "src/page/page.html";
+/** All files of the page. */
+export const PAGE_ASSETS = [PAGE.asset, PAGE_STYLE, PAGE_HTML] as const;
+
+/** Sources that run in one script with later code, so each gets its own scope. */
+const SCOPED_SOURCES = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
 
 /**
- * Bundles each source into one script, all with one start of the bundler. Returns the texts by the
+ * Bundles each source into one script, and creates the files of the page. Returns the texts by the
  * names of the assets.
  */
-export async function bundledAssets(): Promise<ReadonlyMap<string, string>> {
+export async function bundleAssets(): Promise<ReadonlyMap<string, string>> {
   const folder = await Deno.makeTempDir({ prefix: "pml-assets-" });
   try {
-    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: [
-        ...["bundle", "--quiet", "--minify", "--platform", "deno", "--outdir", folder],
-        ...Object.values(ASSETS),
-      ],
-      cwd: ROOT,
-    }).output();
-    if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
+    const sources = Object.values(ASSETS);
+    await bundle(["--platform", "deno", "--outdir", folder, ...sources]);
     const texts = new Map<string, string>();
     for (const [asset, source] of Object.entries(ASSETS)) {
       const path = join(folder, source.replace(/\.ts$/, ".js"));
-      texts.set(asset, await smaller(await Deno.readTextFile(path), source));
+      texts.set(asset, await minifyBundle(await Deno.readTextFile(path), source));
     }
+    const page = join(folder, "page.js");
+    await bundle(["--platform", "browser", "--output", page, PAGE.source]);
+    const notice = await Deno.readTextFile(new URL("page/notice.txt", ROOT));
+    texts.set(PAGE.asset, notice + await minifyBundle(await Deno.readTextFile(page), PAGE.source));
+    texts.set(PAGE_STYLE, minifyStyle(`${SHARED_STYLE}\n${STYLE}`));
+    texts.set(PAGE_HTML, await Deno.readTextFile(new URL("page/page.html", ROOT)));
     return texts;
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
+async function bundle(options: readonly string[]): Promise<void> {
+  const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["bundle", "--quiet", "--minify", ...options],
+    cwd: ROOT,
+  }).output();
+  if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
+}
+
+/** Removes comments and unnecessary spaces from CSS. */
+function minifyStyle(style: string): string {
+  const lines = style.replace(/\/\*[^]*?\*\//g, "").split("\n").map((line) => line.trim());
+  return `${lines.filter((line) => line !== "").join("\n").replace(/([{;,])[ \n]/g, "$1")}\n`;
+}
+
 /**
- * Minifies a bundle further than Deno does. Comparisons stay as Deno writes them, so that they are
- * packed with those of the package.
+ * Minifies a bundle more than Deno does. Keeps the order of comparisons as Deno writes it, so that
+ * the bundles compress well together with the rest of the package.
  */
-async function smaller(bundle: string, source: string): Promise<string> {
+async function minifyBundle(bundle: string, source: string): Promise<string> {
   const options = {
     module: true,
     ecma: 2020,
     compress: { passes: 3, pure_getters: true, lhs_constants: false },
   } as const;
   const { code = "" } = await minify(bundle, options);
-  return BEFORE.includes(source) ? `(()=>{${code}})();\n` : `${code}\n`;
+  return SCOPED_SOURCES.includes(source) ? `(()=>{${code}})();\n` : `${code}\n`;
 }
 
 if (import.meta.main) {
-  for (const [asset, text] of await bundledAssets()) {
+  for (const [asset, text] of await bundleAssets()) {
     await Deno.writeTextFile(new URL(asset, ROOT), text);
     console.log(`${asset}: ${text.length} characters`);
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isDefined } from "../src/protocol/revisions.ts";
+import { isDefinedMethod } from "../src/protocol/revisions.ts";
 import { repoFile } from "../tests/kit/pml_command.ts";
 import { walkFiles } from "./words/files.ts";
 
@@ -35,14 +35,25 @@ Deno.test("docs/design.md names existing members in the path of a call", async (
       if (!NAME.test(text)) continue;
       names++;
       const where = file === undefined ? all : code.get(whole) ?? "";
-      for (const part of text.replace("()", "").split(".")) {
-        const isThere = new RegExp(`(?<![\\w#])${part}(?!\\w)`).test(where);
-        assert.ok(isThere, `${part} of ${text} is not in ${file ?? "src"}`);
+      const [owner = "", member] = text.replace("()", "").split(".");
+      const isThere = new RegExp(`(?<![\\w#])${owner}(?!\\w)`).test(where);
+      assert.ok(isThere, `${owner} is not in ${file ?? "src"}`);
+      if (member !== undefined) {
+        assert.ok(membersOf(owner, code).has(member), `${owner} declares no ${member}`);
       }
     }
   }
   assert.ok(names > 50, `${names} names`);
 });
+
+/** Returns the members that the files with a class or interface of this name declare. */
+function membersOf(owner: string, code: ReadonlyMap<string, string>): Set<string> {
+  const declares = new RegExp(`(?:class|interface|const|enum) ${owner}\\b`);
+  const texts = [...code.values()].filter((text) => declares.test(text)).join("\n");
+  const modifiers = "(?:(?:static|async|get|set|readonly|override|protected|abstract) )*";
+  const declarations = texts.matchAll(new RegExp(`^ {2,}${modifiers}(#?\\w+)[?!]?[:(<= ]`, "gm"));
+  return new Set([...declarations].map(([, name = ""]) => name));
+}
 
 Deno.test("docs/design.md and the pages of docs/design name existing files", async () => {
   let page = await Deno.readTextFile(repoFile("docs/design.md"));
@@ -70,7 +81,7 @@ Deno.test("src/transport contains no method of the protocol", async () => {
       else if (name.endsWith(".ts") && !name.endsWith("_test.ts")) {
         const code = await Deno.readTextFile(repoFile(path));
         const texts = [...code.matchAll(/"([\w/]+)"/g)].map(([, text = ""]) => text);
-        methods.push(...texts.filter(isDefined).map((text) => `${path}: ${text}`));
+        methods.push(...texts.filter(isDefinedMethod).map((text) => `${path}: ${text}`));
       }
     }
   };

@@ -7,14 +7,14 @@
 
 import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
 import { metaSchema } from "../src/protocol/tool.ts";
-import type { ValueSchema } from "../src/core/wanted.ts";
+import type { ValueSchema } from "../src/core/value_schema.ts";
 import { commandsPage } from "./generate/commands_page.ts";
 import { jsonSchemaOf } from "./generate/json_schema.ts";
 import { limitsPage, settingsPage } from "./generate/settings_page.ts";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** Each generated file, and the function that returns its text. Some keep a part of their text. */
+/** Each generated file, and the function that returns its text. Some keep a part of the old text. */
 export const GENERATED: Readonly<Record<string, (before: string) => string>> = {
   "config/config.schema.json": schemaFile(
     personSchema,
@@ -42,7 +42,7 @@ export const GENERATED: Readonly<Record<string, (before: string) => string>> = {
 };
 
 /** Returns the text of a generated file, as `deno fmt` writes it. */
-export async function generated(name: string): Promise<string> {
+export async function generate(name: string): Promise<string> {
   const text = GENERATED[name]?.(await Deno.readTextFile(new URL(name, ROOT)).catch(() => ""));
   const [extension] = name.split(".").slice(-1);
   const args = ["fmt", "-q", "--line-width", "100", "--ext", `${extension}`, "-"];
@@ -66,11 +66,11 @@ function schemaFile(
 
 if (import.meta.main) {
   for (const name of Object.keys(GENERATED)) {
-    const text = await generated(name);
+    const text = await generate(name);
     const file = new URL(name, ROOT);
     if (!Deno.args.includes("--check")) await Deno.writeTextFile(file, text);
     else if (text !== await Deno.readTextFile(file)) {
-      console.error(`${name} is not generated from the tables: run \`deno task generate\``);
+      console.error(`${name} does not match the tables: run \`deno task generate\``);
       Deno.exitCode = 1;
     }
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { repoFile } from "../tests/kit/pml_command.ts";
-import { allGuards, lineOf, TESTS, tryAll } from "./guards.ts";
+import { allGuards, checkAll, lineOf, TESTS } from "./guards.ts";
 import { guardsIn } from "./guards/guard.ts";
 
 const BOX = `export function open(box: { readonly isLocked: boolean }): string {
@@ -75,7 +75,7 @@ Deno.test("tryAll() reports a test that passes without its guard", async () => {
       never: { test, title: "open() refuses a locked box" },
       "is-open": { test, title: "isOpen() is no test" },
     };
-    const [locked, never, isOpen] = await tryAll(guards, { root, tests, jobs: 2 });
+    const [locked, never, isOpen] = await checkAll(guards, { root, tests, jobs: 2 });
     assert.equal(locked?.problem, undefined, locked && lineOf(locked));
     assert.match(never?.problem ?? "", /^it passes: /);
     assert.match(
@@ -101,6 +101,6 @@ Deno.test("tests notice that the guards of today are missing", async () => {
   const day = Math.floor(Date.now() / 86_400_000);
   const first = (day * GUARDS_A_RUN) % guards.length;
   const todays = [...guards, ...guards].slice(first, first + GUARDS_A_RUN);
-  const tried = await tryAll(todays, { root: repoFile(""), tests: TESTS, jobs: 1 });
+  const tried = await checkAll(todays, { root: repoFile(""), tests: TESTS, jobs: 1 });
   assert.deepEqual(tried.filter(({ problem }) => problem !== undefined).map(lineOf), []);
 });

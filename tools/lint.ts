@@ -1,5 +1,5 @@
 /**
- * Enforces the rules for code: layers, server kinds, powers, sizes, words, and the wording in
+ * The lint rules of the project: layers, server kinds, powers, sizes, words, and the wording in
  * assertions.
  *
  * @module

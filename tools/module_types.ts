@@ -1,6 +1,6 @@
 /**
- * Gathers the types that `pml check` gives to modules: those of `host` and of results, without
- * their comments and blanks, in one file that ships. Run it after a change of one of the sources.
+ * Writes the types that `pml check` provides to modules (of `host` and of results) to one file that
+ * ships, without comments and unnecessary spaces. Run it after a change of one of the sources.
  *
  * @module
  */
@@ -8,9 +8,9 @@
 const ROOT = new URL("../", import.meta.url);
 
 /** The file that ships. */
-export const SHIPPED: URL = new URL("config/module-types.d.ts", ROOT);
+export const OUTPUT: URL = new URL("config/module-types.d.ts", ROOT);
 
-/** The files with the types, and their types; all types of a file without a list. */
+/** The files with the types, and the names of the types; an empty list means all. */
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
   "src/sandbox/host.ts": [],
   "src/protocol/call.ts": ["ContentBlock", "ToolResult", "Progress"],
@@ -30,12 +30,12 @@ export async function moduleTypes(): Promise<string> {
       );
   });
   const text = (await Promise.all(parts)).flat().join("");
-  // One type a line, without blanks that say nothing. A module may write to what it was given, which
-  // is a copy; of what it gives, lists alone differ by whether they can be written.
+  // One type per line. Removes `readonly` except from lists: a module may change its arguments, which
+  // are copies, and may return readonly lists.
   return text.replace(/\s*([:;{}=|?,<>()[\]])\s*/g, "$1").replace(/[;,](?=[})])/g, "")
     .replace(/readonly (?=\w+\??:)|readonly(?=\[\w+:\w+\]:)/g, "")
     .replace(/Readonly<(Record<[^<>]*>)>/g, "$1")
     .replace(/(?<=[};])export /g, "\nexport ");
 }
 
-if (import.meta.main) await Deno.writeTextFile(SHIPPED, await moduleTypes());
+if (import.meta.main) await Deno.writeTextFile(OUTPUT, await moduleTypes());

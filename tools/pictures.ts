@@ -1,5 +1,5 @@
 /**
- * Makes the pictures of the pages from real runs of PML on a terminal:
+ * Creates the pictures in the documentation from real runs of PML, on a terminal and in a browser:
  *
  *     deno task pictures
  *
@@ -11,27 +11,28 @@ import process from "node:process";
 import { denoCommand, pmlCommand, repoFile } from "../tests/kit/pml_command.ts";
 import { runPmlOnTerminal } from "../tests/kit/run.ts";
 import { denoDir, makeWorkspace, type Workspace } from "../tests/kit/workspace.ts";
-import { drawn, type Scene } from "./pictures/drawing.ts";
+import { drawPicture, type Scene } from "./pictures/drawing.ts";
+import { SCREENS, screens } from "./pictures/screens.ts";
 import { SERVERS } from "./pictures/servers.ts";
 import { type Step, STORIES, type Story } from "./pictures/stories.ts";
 
-/** Where the pictures are. */
+/** The folder of the pictures of terminals. */
 export const FOLDER = "docs/pictures";
 
 const MS = 120_000;
-/** What begins a change of the screen. */
+/** The beginning of a terminal control sequence. */
 const ESCAPE = "\u001b[";
 
 /** Runs each story, and returns its picture by the name of its file. */
 export async function pictures(): Promise<Readonly<Record<string, string>>> {
   const all: [string, string][] = [];
   for (const [name, story] of Object.entries(STORIES)) {
-    all.push([`${name}.svg`, drawn({ title: story.title, scenes: await told(story) })]);
+    all.push([`${name}.svg`, drawPicture({ title: story.title, scenes: await playStory(story) })]);
   }
   return Object.fromEntries(all);
 }
 
-async function told({ files, steps }: Story): Promise<readonly Scene[]> {
+async function playStory({ files, steps }: Story): Promise<readonly Scene[]> {
   const { ".pml.json": pml, ...others } = files;
   await using ws = await makeWorkspace({
     files: others,
@@ -41,12 +42,12 @@ async function told({ files, steps }: Story): Promise<readonly Scene[]> {
   await writePrograms(ws);
   const scenes: Scene[] = [];
   for (const step of steps) {
-    scenes.push({ said: step.said, line: step.line, shown: await seen(ws, step) });
+    scenes.push({ caption: step.caption, line: step.line, screen: await runStep(ws, step) });
   }
   return scenes;
 }
 
-/** Makes the programs that the lines of a story start. */
+/** Writes the programs that a story starts. */
 async function writePrograms(ws: Workspace): Promise<void> {
   const server = [process.execPath, "run", "--no-config", repoFile("tools/pictures/one_server.ts")];
   const programs: Readonly<Record<string, readonly string[]>> = {
@@ -68,7 +69,7 @@ function binOf(ws: Workspace): string {
   return join(ws.root, "bin");
 }
 
-async function seen(ws: Workspace, { line, typed = [] }: Step): Promise<string> {
+async function runStep(ws: Workspace, { line, typed = [] }: Step): Promise<string> {
   const { code, stdout } = await runPmlOnTerminal(ws, [line], {
     command: ["sh", "-c"],
     env: { PATH: `${binOf(ws)}:${ws.env.PATH}` },
@@ -77,11 +78,11 @@ async function seen(ws: Workspace, { line, typed = [] }: Step): Promise<string> 
     ms: MS,
   });
   if (code !== 0) throw new Error(`\`${line}\` ends with ${code}:\n${stdout}`);
-  return settled(stdout, ws);
+  return finalScreen(stdout, ws);
 }
 
-/** Returns the final screen, without texts that differ from run to run. */
-function settled(text: string, ws: Workspace): string {
+/** Returns the final screen, without control sequences and texts that differ between runs. */
+function finalScreen(text: string, ws: Workspace): string {
   return text.replaceAll(/\r+\n/g, "\n")
     .split("\n").map((line) => line.split("\r").at(-1) ?? "").join("\n")
     .replaceAll(`${ESCAPE}K`, "")
@@ -95,5 +96,10 @@ if (import.meta.main) {
   for (const [name, svg] of Object.entries(await pictures())) {
     await Deno.writeTextFile(join(repoFile(FOLDER), name), svg);
     console.log(`${FOLDER}/${name}: ${svg.length} bytes`);
+  }
+  await Deno.mkdir(repoFile(SCREENS), { recursive: true });
+  for (const [name, png] of Object.entries(await screens())) {
+    await Deno.writeFile(join(repoFile(SCREENS), name), png);
+    console.log(`${SCREENS}/${name}: ${png.length} bytes`);
   }
 }

@@ -8,7 +8,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { repoFile } from "../tests/kit/pml_command.ts";
 import { FOLDER, pictures } from "./pictures.ts";
-import { drawn } from "./pictures/drawing.ts";
+import { drawPicture } from "./pictures/drawing.ts";
+import { SCREENS } from "./pictures/screens.ts";
 
 Deno.test("the pictures show the present output of commands (`deno task pictures` updates them)", async () => {
   const made = await pictures();
@@ -31,9 +32,20 @@ Deno.test("the pictures are small, have descriptions, and name nothing of the ma
   }
 });
 
-Deno.test("drawn() escapes text, keeps colours and breaks lines between words", () => {
-  const shown = `a <b> & "c"\n\u001b[32mgood\u001b[39m ${"word ".repeat(30)}`;
-  const svg = drawn({ title: "x < y", scenes: [{ said: "one", line: "say <it>", shown }] });
+Deno.test("the pictures of the page are there in both themes, and small", async () => {
+  for (const name of ["page-light.png", "page-dark.png"]) {
+    const png = await Deno.readFile(join(repoFile(SCREENS), name));
+    assert.equal(String.fromCharCode(...png.subarray(1, 4)), "PNG", name);
+    assert.ok(png.length < 150_000, name);
+  }
+});
+
+Deno.test("drawPicture() escapes text, keeps colours and breaks lines between words", () => {
+  const screen = `a <b> & "c"\n\u001b[32mgood\u001b[39m ${"word ".repeat(30)}`;
+  const svg = drawPicture({
+    title: "x < y",
+    scenes: [{ caption: "one", line: "say <it>", screen }],
+  });
   assert.match(svg, /<title id="title">x &lt; y<\/title>/);
   assert.match(svg, /<desc id="desc">.*one say &lt;it&gt;<\/desc>/);
   assert.ok(svg.includes(">a &lt;b&gt; &amp; &quot;c&quot;</text>"), svg);
@@ -45,9 +57,9 @@ Deno.test("drawn() escapes text, keeps colours and breaks lines between words", 
   }
 });
 
-Deno.test("drawn() shows one line after the other, and all of them where nothing moves", () => {
-  const scenes = [{ line: "one", shown: "1" }, { line: "two", shown: "" }];
-  const svg = drawn({ title: "t", scenes });
+Deno.test("drawPicture() shows one line after the other, and all lines without animations", () => {
+  const scenes = [{ line: "one", screen: "1" }, { line: "two", screen: "" }];
+  const svg = drawPicture({ title: "t", scenes });
   const delays = [...svg.matchAll(/animation-delay:([\d.]+)s/g)].map(([, at]) => Number(at));
   assert.deepEqual(delays, [0.6, 1.5]);
   assert.match(svg, /@media\(prefers-reduced-motion:reduce\)\{\.s\{animation:none\}\}/);

@@ -1,6 +1,6 @@
 /**
- * Measures the package as it ships: its own code bundled, minified and gzipped without npm packages,
- * and the npm packages of an install, unpacked.
+ * Measures the size of the package: its own code (bundled, minified and gzipped, without npm
+ * packages), and the unpacked npm packages of an install.
  *
  * @module
  */
@@ -11,10 +11,10 @@ import { join } from "node:path";
 import process from "node:process";
 import { gzipSync } from "node:zlib";
 
-/** Data that ships, and is no code. It is loaded when it is first needed. */
+/** Data files that ship. PML loads them when they are first needed. */
 const DATA = ["config/word-vectors.txt"];
 
-/** The committed sizes, in bytes. A change beyond `TOLERANCE` states its reason in `sizes.json`. */
+/** The committed sizes, in bytes, and the reason for the last change of them. */
 export interface CommittedSizes {
   readonly ownCode: number;
   readonly npm: number;
@@ -29,22 +29,22 @@ export const TOLERANCE = 0.1;
 export interface Size {
   readonly gzipped: number;
   readonly minified: number;
-  /** Bytes of each module: its share of the minified code, scaled to the gzipped size. */
+  /** The bytes of each module: its share of the minified code, scaled to the gzipped size. */
   readonly modules: Readonly<Record<string, number>>;
 }
 
-/** Returns the size of the code that an entry file ships. `config` names the npm packages. */
+/** Returns the size of the code of an entry file. `config` is the `deno.json` with its packages. */
 export async function sizeOf(entry: string, config: string): Promise<Size> {
   const options = { config, more: ["--sourcemap=external"] };
-  return await bundled([entry], options, async (folder) => {
+  return await withBundle([entry], options, async (folder) => {
     const files = await filesIn(folder);
     const code = await readFile(files.find((path) => path.endsWith(".js")) ?? "", "utf8");
     const map = JSON.parse(
       await readFile(files.find((path) => path.endsWith(".map")) ?? "", "utf8"),
     );
-    const [gzipped, minified] = [zipped(code), new TextEncoder().encode(code).length];
+    const [gzipped, minified] = [gzippedSize(code), new TextEncoder().encode(code).length];
     const modules = Object.fromEntries(
-      [...charactersByModule(code, map)].sort(([, one], [, other]) => other - one)
+      [...charactersByModule(code, map)].sort(([, a], [, b]) => b - a)
         .map(([name, characters]) => [name, Math.round(characters * gzipped / minified)]),
     );
     return { gzipped, minified, modules };
@@ -57,32 +57,32 @@ interface SourceMap {
   readonly mappings: string;
 }
 
-/** Counts the characters of a bundle by the module that they come from. */
+/** Counts the characters of a bundle for each module of the sources. */
 function charactersByModule(code: string, { sources, mappings }: SourceMap): Map<string, number> {
   const modules = sources.map((path) => /\/(?:src\/([a-z_]+)|(builtin))\//.exec(path))
-    .map((found) => found?.[1] ?? found?.[2] ?? "the rest");
-  const counted = new Map<string, number>();
+    .map((match) => match?.slice(1).find(Boolean) ?? "the rest");
+  const counts = new Map<string, number>();
   let source = 0;
-  for (const [at, line] of mappings.split(";").entries()) {
-    const length = code.split("\n", at + 1)[at]?.length ?? 0;
+  for (const [index, line] of mappings.split(";").entries()) {
+    const length = code.split("\n", index + 1)[index]?.length ?? 0;
     let column = 0;
     const starts = line.split(",").filter(Boolean).map((segment) => {
-      const [columns = 0, sourcesOn = 0] = numbersOf(segment);
-      return [column += columns, source += sourcesOn] as const;
+      const [columnDelta = 0, sourceDelta = 0] = decodeVlq(segment);
+      return [column += columnDelta, source += sourceDelta] as const;
     });
-    for (const [index, [start, from]] of starts.entries()) {
-      const end = starts[index + 1]?.[0] ?? length;
-      const name = modules[from] ?? "the rest";
-      counted.set(name, (counted.get(name) ?? 0) + end - start);
+    for (const [segment, [start, module]] of starts.entries()) {
+      const end = starts[segment + 1]?.[0] ?? length;
+      const name = modules[module] ?? "the rest";
+      counts.set(name, (counts.get(name) ?? 0) + end - start);
     }
   }
-  return counted;
+  return counts;
 }
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** Reads the numbers of a segment of a source map: base64 VLQ. */
-function numbersOf(segment: string): readonly number[] {
+/** Decodes a segment of a source map: numbers as base64 VLQ. */
+function decodeVlq(segment: string): readonly number[] {
   const numbers: number[] = [];
   let [value, shift] = [0, 0];
   for (const digit of segment) {
@@ -108,10 +108,10 @@ export async function installSizeOf(
   for (const name of names) {
     const { dependencies, localPath } = npmPackages[name];
     for (const dependency of dependencies) names.add(dependency);
-    const all = (await filesIn(localPath)).map(async (path) => (await stat(path)).size);
-    sizes.set(name, (await Promise.all(all)).reduce((sum, size) => sum + size, 0));
+    const fileSizes = (await filesIn(localPath)).map(async (path) => (await stat(path)).size);
+    sizes.set(name, (await Promise.all(fileSizes)).reduce((sum, size) => sum + size, 0));
   }
-  const sorted = [...sizes].sort(([, one], [, other]) => other - one);
+  const sorted = [...sizes].sort(([, a], [, b]) => b - a);
   const bytes = sorted.reduce((sum, [, size]) => sum + size, 0);
   return { packages: names.size, bytes, largest: Object.fromEntries(sorted.slice(0, 5)) };
 }
@@ -138,19 +138,19 @@ function number(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-async function bundled<T>(
+async function withBundle<T>(
   entries: readonly string[],
   { config, more = [] }: { readonly config: string; readonly more?: readonly string[] },
   measure: (folder: string) => Promise<T>,
 ): Promise<T> {
   const names = Object.keys(JSON.parse(await readFile(config, "utf8")).imports ?? {});
-  const outside = [
+  const externalPatterns = [
     ...["npm:*", ...DATA.map((path) => `*/${path}`)],
     ...names.flatMap((name) => [name, `${name}/*`]),
   ];
   const folder = await mkdtemp(join(tmpdir(), "pml-size-"));
   try {
-    const externals = outside.flatMap((name) => ["--external", name]);
+    const externals = externalPatterns.flatMap((name) => ["--external", name]);
     const kind = ["--minify", "--platform", "deno", "--config", config, ...more];
     await run(["bundle", ...kind, ...externals, "--outdir", folder, ...entries]);
     return await measure(folder);
@@ -165,7 +165,7 @@ async function filesIn(folder: string): Promise<string[]> {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-function zipped(code: string | Uint8Array): number {
+function gzippedSize(code: string | Uint8Array): number {
   return gzipSync(code, { level: 9 }).length;
 }
 

@@ -28,3 +28,11 @@ Deno.test("the output of a module has its results, and shows each test at once",
     details: [...details, ""].join("\n"),
   });
 });
+
+Deno.test("the results of a module are read with the colours of a terminal", () => {
+  const output = new ModuleOutput(() => {});
+  for (const line of ["\x1b[31m ERRORS \x1b[0m", "a: two"]) output.add(line);
+  output.add("\x1b[32mok\x1b[0m | 2 passed | 0 failed \x1b[90m(1s)\x1b[0m");
+  const details = "\x1b[31m ERRORS \x1b[0m\na: two";
+  assert.deepEqual(output.results, { passed: 2, steps: 0, failed: 0, ignored: 0, details });
+});

@@ -1,12 +1,12 @@
 /**
- * `deno task windows`: tries PML as a Windows program, with Deno and Node for Windows under Wine.
+ * `deno task windows`: tests PML as a Windows program, with Deno and Node for Windows under Wine.
  *
  *     deno task windows                      # everything
  *     deno task windows smoke "pml call"     # these parts
- *     deno task windows --seconds 480        # begins no part after that, and ends the last one
+ *     deno task windows --seconds 480        # starts no part after this time
  *
- * The folder of Wine is PML_WINDOWS, or `~/.cache/pml-windows`. It is made if it is not ready.
- * Exits with 1 if something failed, and with 3 if Windows programs cannot run on this machine.
+ * The folder of Wine is PML_WINDOWS, or `~/.cache/pml-windows`. The task sets it up if necessary.
+ * Exits with 1 if a check failed, and with 3 if Windows programs cannot run on this machine.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { FIRST_ANSWER, PARENT } from "./windows/starts.ts";
 import { UNIT_TESTS } from "./windows/unit_tests.ts";
 import { Wine } from "./windows/wine.ts";
 
-/** In the order of their weight: `--seconds` can leave no time for the last ones. */
+/** The parts, the most important first: with `--seconds`, there may be no time for the last ones. */
 const PARTS: readonly Part[] = [
   SMOKE,
   ...RAW_CLIENTS,
@@ -61,15 +61,15 @@ async function main(): Promise<number> {
     return SKIPPED;
   }
   await using wine = new Wine(folder);
-  // A server of an earlier run opens files of the checkout of that run.
+  // A Wine server of an earlier run would use the checkout of that run.
   await wine.end();
-  await Deno.remove(join(wine.drive, "try"), { recursive: true }).catch(() => {}); // there is none
+  await Deno.remove(join(wine.drive, "try"), { recursive: true }).catch(() => {}); // it may not exist
   let [passed, failed] = [0, 0];
   for (const part of parts) {
     let checks = await runPart(part, { wine, end });
-    // Wine has races that Windows has not. A fault of PML fails twice.
+    // Wine has races that Windows does not have. A fault of PML fails twice.
     if (checks.problems.length > 0 && performance.now() < end) {
-      console.log(`     ${part.name} is tried again`);
+      console.log(`     ${part.name} runs again`);
       await wine.end();
       checks = await runPart(part, { wine, end });
     }
@@ -80,7 +80,7 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** Runs a part, unless no time is left, and prints how it went. */
+/** Runs a part, unless no time is left, and prints its result. */
 async function runPart(
   { name, run }: Part,
   { wine, end }: { readonly wine: Wine; readonly end: number },

@@ -8,7 +8,7 @@ import ts from "typescript";
 import { walkFiles } from "./words/files.ts";
 
 /** The most members of interfaces that are functions, and the most types named `…Options`. */
-const MOST = { members: 116, options: 59 };
+const MOST = { members: 108, options: 39 };
 
 function isFunction(type: ts.TypeNode | undefined): boolean {
   if (type === undefined) return false;

@@ -1,7 +1,7 @@
 /**
- * `deno task words`: compares the phrases of each file that readers stumble over with the counts in
- * `tools/words/counts.json`. It fails where a file has more of one kind. Counts are absolute, so that
- * added lines do not dilute them. `--write` lowers the counts to the present ones.
+ * `deno task words`: counts unclear phrases in each file, and fails if a file has more of one kind than
+ * in `tools/words/counts.json`. Counts are absolute, so that added lines do not dilute them. `--write`
+ * writes the present counts.
  *
  *     deno run -A tools/words.ts [--write] [--list PREFIX]
  *
@@ -13,10 +13,10 @@ import { type Kind, matchesIn } from "./words/phrases.ts";
 
 const COUNTS = new URL("words/counts.json", import.meta.url);
 
-/** The number of matches of a file, by kind; without those that have none. */
+/** The numbers of matches by file and kind, without zeros. */
 type Counts = Readonly<Record<string, Partial<Record<Kind, number>>>>;
 
-/** Returns the counts of all files, and prints matches of paths with a prefix. */
+/** Counts the matches of all files. Prints the matches in files whose path has a prefix. */
 async function countAll(prefix: string | undefined): Promise<Counts> {
   const counts: Record<string, Partial<Record<Kind, number>>> = {};
   for await (const { path, text } of walkFiles()) {
@@ -33,12 +33,12 @@ async function countAll(prefix: string | undefined): Promise<Counts> {
   return counts;
 }
 
-/** Returns a line for each kind of each file that has more matches than before. */
-export function grown(now: Counts, before: Counts): readonly string[] {
+/** Returns a line for each kind of which a file has more matches than allowed. */
+export function increasesOf(now: Counts, before: Counts): readonly string[] {
   return Object.entries(now).flatMap(([path, kinds]) =>
     Object.entries(kinds).flatMap(([kind, count]) => {
-      const most = before[path]?.[kind as Kind] ?? 0;
-      return count > most ? [`${path}: ${count} ${kind}, ${most} allowed`] : [];
+      const allowed = before[path]?.[kind as Kind] ?? 0;
+      return count > allowed ? [`${path}: ${count} ${kind}, ${allowed} allowed`] : [];
     })
   );
 }
@@ -51,7 +51,7 @@ if (import.meta.main) {
     const sorted = Object.fromEntries(Object.entries(now).sort());
     await Deno.writeTextFile(COUNTS, `${JSON.stringify(sorted, undefined, 2)}\n`);
   } else {
-    const lines = grown(now, before);
+    const lines = increasesOf(now, before);
     for (const line of lines) console.error(line);
     if (lines.length > 0) {
       console.error("Write these in plain English: `deno run -A tools/words.ts --list PATH`");

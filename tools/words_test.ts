@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { grown } from "./words.ts";
+import { increasesOf } from "./words.ts";
 import { matchesIn } from "./words/phrases.ts";
 
 Deno.test("matchesIn() finds phrases in comments, texts, titles, pages and names", () => {
@@ -24,9 +24,9 @@ Deno.test("matchesIn() accepts plain sentences, and questions", () => {
 
 Deno.test("grown() reports only files that have more matches than before", () => {
   const before = { "a.ts": { comments: 2 } };
-  assert.deepEqual(grown({ "a.ts": { comments: 2 } }, before), []);
-  assert.deepEqual(grown({ "a.ts": { comments: 1 } }, before), []);
-  assert.deepEqual(grown({ "a.ts": { comments: 3 }, "b.md": { docs: 1 } }, before), [
+  assert.deepEqual(increasesOf({ "a.ts": { comments: 2 } }, before), []);
+  assert.deepEqual(increasesOf({ "a.ts": { comments: 1 } }, before), []);
+  assert.deepEqual(increasesOf({ "a.ts": { comments: 3 }, "b.md": { docs: 1 } }, before), [
     "a.ts: 3 comments, 2 allowed",
     "b.md: 1 docs, 0 allowed",
   ]);

@@ -1,6 +1,6 @@
 /**
- * A relay from stdio to a server over HTTP that does the minimum of a gateway: it parses each message,
- * posts it with the headers of its era, and writes the answer.
+ * A relay from stdio to an HTTP server that does the minimum of a gateway: it parses each message,
+ * posts it with the headers of its revision, and writes the answer.
  *
  *     deno run -A bench/floor/http_relay.ts URL legacy|modern
  *
@@ -31,7 +31,7 @@ for await (const piece of Deno.stdin.readable) {
 
 async function relay(message: Message): Promise<void> {
   const isModern = era === "modern";
-  // The newest revision has no handshake, so the relay answers the one of the client.
+  // The newest revision has no handshake, so the relay answers the client's handshake itself.
   if (isModern && message.method === "initialize") return write({ id: message.id, result: {} });
   if (isModern && message.id === undefined) return;
   const response = await fetch(url, {
@@ -52,8 +52,8 @@ async function relay(message: Message): Promise<void> {
   const text = await response.text();
   if (message.id === undefined) return;
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-  const said = isStream ? /^data: ?(\{.*\})$/m.exec(text)?.[1] ?? "{}" : text;
-  write({ ...JSON.parse(said), id: message.id });
+  const json = isStream ? /^data: ?(\{.*\})$/m.exec(text)?.[1] ?? "{}" : text;
+  write({ ...JSON.parse(json), id: message.id });
 }
 
 function withMeta(message: Message): Message {

@@ -1,6 +1,6 @@
 /**
- * A relay that does the minimum of a gateway: it parses each message, replaces the ids of requests,
- * and writes it; and back.
+ * A relay that does the minimum of a gateway: it parses each message, replaces the ids of requests and
+ * responses, and writes the message.
  *
  *     deno run -A bench/floor/relay.ts COMMAND ARGUMENTS
  *
@@ -9,25 +9,25 @@
 
 const [command = "", ...args] = Deno.args;
 const server = new Deno.Command(command, { args, stdin: "piped", stdout: "piped" }).spawn();
-const asked = new Map<number, unknown>();
+const clientIds = new Map<number, unknown>();
 const toServer = writerTo(server.stdin);
 const toClient = writerTo(Deno.stdout.writable);
-let last = 0;
+let lastId = 0;
 
-const over = eachMessage(server.stdout, (message) => {
-  const id = asked.get(Number(message.id));
-  asked.delete(Number(message.id));
+const serverOutput = eachMessage(server.stdout, (message) => {
+  const id = clientIds.get(Number(message.id));
+  clientIds.delete(Number(message.id));
   toClient(id === undefined ? message : { ...message, id });
 });
 await eachMessage(Deno.stdin.readable, (message) => {
   if (message.id === undefined) return toServer(message);
-  asked.set(++last, message.id);
-  toServer({ ...message, id: last });
+  clientIds.set(++lastId, message.id);
+  toServer({ ...message, id: lastId });
 });
 server.kill();
-await over;
+await serverOutput;
 
-/** Writes messages, all that come at once in one piece. */
+/** Returns a function that writes messages. Messages of one turn are written together. */
 function writerTo(stream: WritableStream<Uint8Array>): (message: object) => void {
   const writer = stream.getWriter();
   const encoder = new TextEncoder();
@@ -45,13 +45,13 @@ function writerTo(stream: WritableStream<Uint8Array>): (message: object) => void
 
 async function eachMessage(
   stream: ReadableStream<Uint8Array>,
-  take: (message: Readonly<Record<string, unknown>>) => void,
+  onMessage: (message: Readonly<Record<string, unknown>>) => void,
 ): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const piece of stream) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) take(JSON.parse(line));
+    for (const line of lines) onMessage(JSON.parse(line));
   }
 }

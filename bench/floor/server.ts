@@ -1,6 +1,6 @@
 /**
- * A server without the SDK, as fast as a program of few lines can be: `echo` returns a text,
- * `payload` a text of so many bytes.
+ * A minimal, fast server without the SDK: `echo` returns a text, and `payload` returns a text with a
+ * number of bytes.
  *
  *     deno run -A bench/floor/server.ts [TOOLS]
  *
@@ -50,9 +50,9 @@ function resultOf(method: string, params: Request["params"]): string {
 }
 
 function payloadOf(bytes: number): string {
-  const known = payloads.get(bytes) ?? textResult("abcdefghij ".repeat(bytes / 11 + 1));
-  payloads.set(bytes, known);
-  return known;
+  const payload = payloads.get(bytes) ?? textResult("abcdefghij ".repeat(bytes / 11 + 1));
+  payloads.set(bytes, payload);
+  return payload;
 }
 
 function textResult(text: string): string {
@@ -60,12 +60,12 @@ function textResult(text: string): string {
 }
 
 function toolsOf(count: number): readonly unknown[] {
-  const own = [
+  const fixedTools = [
     toolOf("echo", { text: { type: "string", description: "What is returned" } }),
     toolOf("payload", { bytes: { type: "integer", description: "How many bytes are returned" } }),
   ];
   const others = Array.from(
-    { length: Math.max(count - own.length, 0) },
+    { length: Math.max(count - fixedTools.length, 0) },
     (_, at) =>
       toolOf(`update_issue_${at}`, {
         id: { type: "string", description: "The number of the issue", pattern: "^[0-9]{1,9}$" },
@@ -74,7 +74,7 @@ function toolsOf(count: number): readonly unknown[] {
         state: { enum: ["open", "closed", "draft"], description: "How it stands" },
       }),
   );
-  return [...own, ...others];
+  return [...fixedTools, ...others];
 }
 
 function toolOf(name: string, properties: object): unknown {

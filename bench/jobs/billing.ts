@@ -1,18 +1,18 @@
 /**
- * The price of a session with a model, turn by turn: each request sends the whole conversation again.
+ * Computes the price of a session with a model: each request sends the whole conversation again.
  *
  * @module
  */
 
-/** The tokens that the model writes in one turn, and those of the result that it reads. */
+/** The tokens that the model writes in one turn, and the tokens of the result that it reads. */
 export interface Turn {
   readonly written: number;
   readonly read: number;
 }
 
-/** A session until the answer. */
+/** The tokens of a session until the answer. */
 export interface Session {
-  /** The prompt of the host, which other sessions have sent before. */
+  /** The prompt of the host, which is in the prompt cache from earlier sessions. */
   readonly host: number;
   /** The tools and the instructions, and the request of the user. */
   readonly start: number;
@@ -21,7 +21,7 @@ export interface Session {
   readonly answer: number;
 }
 
-/** Prices in that of an input token. */
+/** Prices relative to the price of an input token. */
 const OUTPUT = 5;
 const CACHE_WRITE = 1.25;
 const CACHE_READ = 0.1;

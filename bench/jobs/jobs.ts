@@ -1,6 +1,6 @@
 /**
- * Five jobs that people give to a model, each done in three ways: tool by tool, by a plan and by
- * code. All ways of a job must come to the same end.
+ * Five jobs that users give to a model, each done in three ways: with single calls, with a plan and
+ * with code. All ways of a job must have the same result.
  *
  * @module
  */
@@ -12,16 +12,16 @@ export type CallTool = (tool: string, args: Readonly<Record<string, unknown>>) =
 export interface Job {
   readonly name: string;
   readonly files: Readonly<Record<string, string>>;
-  /** Does the job call by call, as a model would that reads each result. Returns the answer. */
+  /** Does the job call by call, as a model that reads each result. Returns the answer. */
   readonly direct: (call: CallTool) => Promise<string>;
-  /** Does the job by a plan. The model reads the outputs, and may have to call once more. */
+  /** Does the job with a plan. The model reads some outputs, and may need more calls. */
   readonly plan: {
     readonly tasks: readonly Readonly<Record<string, unknown>>[];
-    /** The tasks whose outputs the model has to read. */
+    /** The tasks whose outputs the model must read. */
     readonly reads: readonly string[];
     readonly finish: (outputs: Outputs, call: CallTool) => Promise<string> | string;
   };
-  /** Does the job by code, which returns the answer. */
+  /** Does the job with code, which returns the answer. */
   readonly code: string;
   /** The file that the job writes, if any. Its text must be the same in all ways. */
   readonly written?: string;
@@ -34,7 +34,7 @@ const WORDS = "the gateway asks the person before a tool runs and writes down wh
   " ",
 );
 
-/** Returns some lines of ordinary text: the same for the same number. */
+/** Returns lines of text that depend only on `seed`. */
 function prose(seed: number, lines: number): string {
   return Array.from(
     { length: lines },
@@ -74,7 +74,7 @@ const todos: Job = {
     reads: ["read"],
     finish: ({ read }) =>
       NAMES.map((name, at) =>
-        `${name}.ts ${textIn((read as readonly unknown[])[at]).split("TODO").length - 1}`
+        `${name}.ts ${fileText((read as readonly unknown[])[at]).split("TODO").length - 1}`
       ).join("\n"),
   },
   code: `const { content } = await mcp.files.list_directory({ path: "src" });
@@ -118,7 +118,7 @@ const config: Job = {
     }],
     reads: ["read"],
     finish: async ({ read }, call) => {
-      const lines = (read as readonly unknown[]).map((one) => hostLine(textIn(one)));
+      const lines = (read as readonly unknown[]).map((output) => hostLine(fileText(output)));
       await call("files:write_file", { path: "hosts.txt", content: lines.join("\n") });
       return String(lines.length);
     },
@@ -159,7 +159,7 @@ const graph: Job = {
     await call("memory:create_entities", { entities });
     const relations = JSON.parse(await call("files:read_text_file", { path: "relations.json" }));
     await call("memory:create_relations", { relations });
-    return found(await call("memory:search_nodes", { query: "part 2" }));
+    return entityNames(await call("memory:search_nodes", { query: "part 2" }));
   },
   plan: {
     tasks: [
@@ -168,9 +168,9 @@ const graph: Job = {
     ],
     reads: ["people", "relations"],
     finish: async (outputs, call) => {
-      await call("memory:create_entities", { entities: JSON.parse(textIn(outputs.people)) });
-      await call("memory:create_relations", { relations: JSON.parse(textIn(outputs.relations)) });
-      return found(await call("memory:search_nodes", { query: "part 2" }));
+      await call("memory:create_entities", { entities: JSON.parse(fileText(outputs.people)) });
+      await call("memory:create_relations", { relations: JSON.parse(fileText(outputs.relations)) });
+      return entityNames(await call("memory:search_nodes", { query: "part 2" }));
     },
   },
   code:
@@ -181,7 +181,7 @@ const { entities } = await mcp.memory.search_nodes({ query: "part 2" });
 return entities.map(({ name }) => name).sort().join(", ");`,
 };
 
-function found(text: string): string {
+function entityNames(text: string): string {
   const { entities } = JSON.parse(text) as { readonly entities: readonly { name: string }[] };
   return entities.map(({ name }) => name).sort().join(", ");
 }
@@ -243,7 +243,7 @@ const orders: Job = {
   direct: async (call) => {
     const all = JSON.parse(await call("files:read_text_file", { path: "orders.json" }));
     const mails: string[] = [];
-    for (const customer of large(all)) {
+    for (const customer of customersOfLargeOrders(all)) {
       const path = `customers/${customer}.json`;
       mails.push(JSON.parse(await call("files:read_text_file", { path })).mail);
     }
@@ -261,8 +261,8 @@ const orders: Job = {
     ],
     reads: ["orders", "customers"],
     finish: (outputs) =>
-      large(JSON.parse(textIn(outputs.orders))).map((customer) => {
-        const text = textIn((outputs.customers as readonly unknown[])[Number(customer.slice(1))]);
+      customersOfLargeOrders(JSON.parse(fileText(outputs.orders))).map((customer) => {
+        const text = fileText((outputs.customers as readonly unknown[])[Number(customer.slice(1))]);
         return JSON.parse(text).mail;
       }).join(", "),
   },
@@ -274,13 +274,15 @@ return (await Promise.all(customers.map(async (customer) =>
   (await read("customers/" + customer + ".json")).mail))).join(", ");`,
 };
 
-function large(all: readonly { readonly customer: string; readonly total: number }[]): string[] {
+function customersOfLargeOrders(
+  all: readonly { readonly customer: string; readonly total: number }[],
+): string[] {
   const customers = all.filter(({ total }) => total > 70).map(({ customer }) => customer);
   return [...new Set(customers)].sort();
 }
 
 /** Returns the text of a file from the output of the tool that reads it. */
-function textIn(output: unknown): string {
+function fileText(output: unknown): string {
   if (typeof output === "string") return output;
   const content = (output as { readonly content?: unknown } | undefined)?.content;
   return typeof content === "string" ? content : JSON.stringify(output);

@@ -1,10 +1,10 @@
 /**
- * Measures five jobs with the reference servers, tool by tool, by a plan and by code:
- * `deno task bench:jobs [--json] [--catalog FILE] [--recall SHARE]`. It installs two packages of npm.
- * With a catalog it also prints the price of the jobs with up to forty servers (`table.ts`).
+ * Measures five jobs with the reference servers, with single calls, with a plan and with code:
+ * `deno task bench:jobs [--json] [--catalog FILE] [--recall SHARE]`. Installs two npm packages.
+ * With a catalog, also prints the price of the jobs with up to forty servers (`table.ts`).
  *
- * Tokens (o200k) are the texts that the model writes and reads, each once. The time is that of all
- * round trips, without the model.
+ * Tokens (o200k) are those of the texts that the model writes and reads, each counted once. The time
+ * is that of all round trips, without the model.
  *
  * @module
  */
@@ -26,7 +26,7 @@ interface Cost {
   readonly ms: number;
 }
 
-/** A turn, and the tool that it called. */
+/** The tokens of a turn, and the tool that the model called in it. */
 interface RecordedTurn {
   readonly tool: string;
   readonly written: number;
@@ -34,14 +34,14 @@ interface RecordedTurn {
 }
 
 /** A way to do a job. Returns the answer. */
-type Way = (job: Job, client: Counted) => Promise<string>;
+type Way = (job: Job, client: CountingClient) => Promise<string>;
 
 const VERSION = "2026.8.31";
 const INSTALL_MS = 180_000;
-/** The number of runs, of which the median counts. */
+/** The number of runs; the result is their median. */
 const RUNS = 3;
-/** `bench/search.ts` measures it: the steps and the queries of agents with 1,282 tools. */
-const RECALL = 0.83;
+/** The recall that `bench/search.ts` measures for steps and agents' queries with 1,282 tools. */
+const RECALL = 0.87;
 
 const WAYS: Readonly<Record<string, Way>> = {
   "tool by tool": (job, client) => job.direct(client.call),
@@ -55,8 +55,8 @@ const WAYS: Readonly<Record<string, Way>> = {
 async function main(args: readonly string[]): Promise<void> {
   await using ws = await workspaceOf();
   await using connection = await connect(ws);
-  const client = new Counted(connection);
-  // Installs and starts are not counted: they come once, or once a session.
+  const client = new CountingClient(connection);
+  // Not counted: installs happen once, and starts once per session.
   await client.begin();
   const costs: Cost[] = [];
   const measured: MeasuredJob[] = [];
@@ -73,15 +73,15 @@ async function main(args: readonly string[]): Promise<void> {
         turns[way] = [...client.turns];
         ends.add(`${answer}\n${job.written ? await Deno.readTextFile(ws.file(job.written)) : ""}`);
       }
-      const [, middle] = runs.toSorted((one, other) => one.ms - other.ms);
+      const [, middle] = runs.toSorted((a, b) => a.ms - b.ms);
       if (middle !== undefined) costs.push(middle);
     }
-    assert.equal(ends.size, 1, `the ways of "${job.name}" come to different ends`);
+    assert.equal(ends.size, 1, `the ways of "${job.name}" have different results`);
     const { "tool by tool": calls = [], code = [] } = turns;
     measured.push({ name: job.name, calls, code });
   }
-  const rows = await catalogIn(args);
-  const prices = rows && await costsOf(measured, { rows, recall: recallIn(args) });
+  const rows = await readCatalog(args);
+  const prices = rows && await costsOf(measured, { rows, recall: readRecall(args) });
   if (args.includes("--json")) console.log(JSON.stringify({ costs, prices }));
   else {
     print(costs);
@@ -89,8 +89,8 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Returns the tools of the catalog that the arguments name; undefined if they name none. */
-async function catalogIn(args: readonly string[]): Promise<readonly Row[] | undefined> {
+/** Returns the tools of the catalog in `--catalog`; undefined without that option. */
+async function readCatalog(args: readonly string[]): Promise<readonly Row[] | undefined> {
   const at = args.indexOf("--catalog");
   if (at === -1) return undefined;
   const rows = await rowsOf<Row>(args[at + 1] ?? "");
@@ -98,8 +98,8 @@ async function catalogIn(args: readonly string[]): Promise<readonly Row[] | unde
   return rows;
 }
 
-/** Returns the share of steps whose tool one search finds; by default as measured. */
-function recallIn(args: readonly string[]): number {
+/** Returns the share of steps whose tool one search finds; by default `RECALL`. */
+function readRecall(args: readonly string[]): number {
   const at = args.indexOf("--recall");
   return at === -1 ? RECALL : Number(args[at + 1]);
 }
@@ -119,8 +119,8 @@ async function workspaceOf(): Promise<Workspace> {
   });
 }
 
-/** A client that counts what its model would write and read. */
-class Counted {
+/** A client that counts the tokens that its model would write and read. */
+class CountingClient {
   tokens = 0;
   roundTrips = 0;
   ms = 0;
@@ -131,16 +131,16 @@ class Counted {
     this.#connection = connection;
   }
 
-  /** Calls a tool of a server by the meta-tool `call`. */
+  /** Calls a tool of a server with the meta-tool `call`. */
   readonly call: CallTool = (tool, args) => this.meta("call", { tool, arguments: args });
 
-  /** Has the servers ready and the graph empty, and counts from here. */
+  /** Starts the servers, empties the graph, and resets the counts. */
   async begin(): Promise<void> {
     await this.call("files:list_allowed_directories", {});
     const { entities } = JSON.parse(await this.call("memory:read_graph", {}));
     const entityNames = entities.map(({ name }: { readonly name: string }) => name);
     await this.call("memory:delete_entities", { entityNames });
-    // The next child for code is ready a moment after the last.
+    // Waits until PML has started the next child for code.
     await new Promise((resolve) => setTimeout(resolve, 500));
     [this.tokens, this.roundTrips, this.ms, this.turns] = [0, 0, 0, []];
   }
@@ -164,14 +164,14 @@ class Counted {
 }
 
 /**
- * Returns the outputs that are read. A large one stays outside of the answer, and is read in pages.
+ * Returns the outputs that the model reads. The answer lacks large outputs, which are read in pages.
  */
 async function outputsOf(
   { run, done }: {
     readonly run: string;
     readonly done: Readonly<Record<string, { readonly output?: unknown }>>;
   },
-  { reads, client }: { readonly reads: readonly string[]; readonly client: Counted },
+  { reads, client }: { readonly reads: readonly string[]; readonly client: CountingClient },
 ): Promise<Outputs> {
   const outputs: Record<string, unknown> = {};
   for (const id of reads) {
@@ -183,13 +183,13 @@ async function outputsOf(
       pages.push(page.value);
       next = page.next;
     }
-    outputs[id] = output ?? joined(pages);
+    outputs[id] = output ?? joinPages(pages);
   }
   return outputs;
 }
 
 /** Joins the pages of an output: elements, characters or members. */
-function joined(pages: readonly unknown[]): unknown {
+function joinPages(pages: readonly unknown[]): unknown {
   const [first] = pages;
   if (Array.isArray(first)) return pages.flat();
   return typeof first === "string" ? pages.join("") : Object.assign({}, ...pages);
@@ -202,16 +202,16 @@ function print(costs: readonly Cost[]): void {
   }
 }
 
-/** Prints each price, and in brackets its ratio to that of all tools listed. */
+/** Prints each price with its ratio to the price of listing all tools. */
 function printPrices(prices: readonly WayCost[]): void {
   const groups = Map.groupBy(prices, ({ servers }) => servers);
   console.log("\n| servers | tools | way | with a prompt cache | without |");
   console.log("| --- | --- | --- | --- | --- |");
   for (const [servers, all] of groups) {
     for (const { tools, listed, way, cached, uncached } of all) {
-      // The ways of a host that defers tools compare with all tools deferred.
-      const base = all.find((one) =>
-        one.way === (way.includes("deferred") ? "full_proxy, deferred" : "full_proxy")
+      // Ways with a host that defers tools are compared with `full_proxy` on such a host.
+      const base = all.find((candidate) =>
+        candidate.way === (way.includes("deferred") ? "full_proxy, deferred" : "full_proxy")
       );
       const cell = (cost: number, of = 0) =>
         `${Math.round(cost).toLocaleString("en-US")} (${(cost / of).toFixed(2)})`;

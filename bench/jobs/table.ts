@@ -1,5 +1,5 @@
 /**
- * The price of the jobs with more and more servers, for each way of showing their tools.
+ * Computes the price of the jobs with more and more servers, for each way of listing their tools.
  *
  * @module
  */
@@ -15,13 +15,14 @@ import { shownId, wireName } from "../../src/core/tool_id.ts";
 import { instructions } from "../../src/gateway/instructions.ts";
 import { NO_CLIENT } from "../../src/protocol/call.ts";
 import { ToolNames } from "../../src/servers/lists/tool_names.ts";
+import { toolsIn } from "../answers.ts";
 import { listTools, type Row, withApp } from "../catalog.ts";
 import { costOf, type Turn } from "./billing.ts";
 
-/** The turns of a job as they were measured: tool by tool, and with code. */
+/** The measured turns of a job: with single calls, and with code. */
 export interface MeasuredJob {
   readonly name: string;
-  /** The calls of tools, by the meta-tool `call`. */
+  /** The calls of tools with the meta-tool `call`. */
   readonly calls: readonly (Turn & { readonly tool: string })[];
   readonly code: readonly Turn[];
 }
@@ -29,7 +30,7 @@ export interface MeasuredJob {
 /** The cost of all jobs in input tokens, in one way. */
 export interface WayCost {
   readonly servers: number;
-  /** The number of their tools, and the tokens of a list of all. */
+  /** The number of their tools, and the tokens of the list of all tools. */
   readonly tools: number;
   readonly listed: number;
   readonly way: string;
@@ -41,19 +42,19 @@ export interface WayCost {
 const HOST = 20_000;
 const REQUEST = 60;
 const ANSWER = 60;
-/** The meta-tool `call` around the name and the arguments of a tool, in tokens. */
-const CALL_AROUND = 12;
+/** The additional tokens of the meta-tool `call` in a call of a tool. */
+const CALL_OVERHEAD = 12;
 /** The search tool of a host that defers tools, in tokens. */
 const HOST_SEARCH = 350;
-/** The name of the first server of the jobs in the catalog. */
+/** The names that the jobs use for servers of the catalog. */
 const NAMES_IN_CATALOG: Readonly<Record<string, string>> = { filesystem: "files" };
-/** The catalog has an older version of it, with another name for a tool. */
+/** The names that the jobs use for tools of an older version of a server in the catalog. */
 const TOOLS_IN_CATALOG: Readonly<Record<string, string>> = {
   "filesystem:read_file": "read_text_file",
 };
-const OF_JOBS = ["files", "memory"];
-const COUNTS = [1, 5, 13, 40];
-/** How a model describes each step of the jobs, by the tool that it needs. */
+const JOB_SERVERS = ["files", "memory"];
+const SERVER_COUNTS = [1, 5, 13, 40];
+/** The search query of a model for each tool that the jobs need. */
 const PHRASES: Readonly<Record<string, string>> = {
   "files:list_directory": "list the files of a folder",
   "files:read_text_file": "read a text file",
@@ -63,13 +64,13 @@ const PHRASES: Readonly<Record<string, string>> = {
   "memory:search_nodes": "search the knowledge graph",
 };
 
-/** How tools are listed, and how a model finds them. */
+/** A way to list tools and to find them. */
 interface Way {
   readonly name: string;
   readonly exposure: Exposure;
   /** Whether the host defers tools and has its own search. */
   readonly isDeferred?: boolean;
-  /** Whether each step has its own search, which misses as often as was measured. */
+  /** Whether each step has its own search, which misses its tool as often as measured. */
   readonly isByStep?: boolean;
   readonly isCode?: boolean;
 }
@@ -95,26 +96,26 @@ const WAYS: readonly Way[] = [
   },
 ];
 
-/** Returns the costs in all ways. `recall`: the share of steps whose tool one search finds. */
+/** Returns the costs in all ways. `recall` is the share of steps whose tool one search finds. */
 export async function costsOf(
   jobs: readonly MeasuredJob[],
   { rows, recall }: { readonly rows: readonly Row[]; readonly recall: number },
 ): Promise<readonly WayCost[]> {
   const costs: WayCost[] = [];
-  for (const count of COUNTS) {
+  for (const count of SERVER_COUNTS) {
     await withApp({}, async (app) => {
       const byWay = new Map<string, WayCost[]>();
       for (const job of jobs) {
         const needed = [...new Set(job.calls.map(({ tool }) => tool.split(":")[0] ?? ""))];
         const servers = await listServers(app, { rows, needed, count });
         for (const way of WAYS) {
-          const cost = await new JobPrice(app, { job, recall }).in(way);
+          const cost = await new JobPrice(app, { job, recall }).costIn(way);
           byWay.set(way.name, [...byWay.get(way.name) ?? [], { ...cost, servers }]);
         }
       }
       for (const [way, all] of byWay) {
-        const sum = (of: (one: WayCost) => number) =>
-          all.reduce((whole, one) => whole + of(one), 0);
+        const sum = (of: (cost: WayCost) => number) =>
+          all.reduce((total, cost) => total + of(cost), 0);
         costs.push({
           servers: count,
           tools: Math.round(sum(({ tools }) => tools) / all.length),
@@ -130,8 +131,8 @@ export async function costsOf(
 }
 
 /**
- * Lists the servers that a job needs, and others in the order of the catalog up to the number.
- * Returns their number.
+ * Lists the servers that a job needs, and others in the order of the catalog, `count` in total. Returns
+ * the number of servers.
  */
 async function listServers(
   app: App,
@@ -147,9 +148,9 @@ async function listServers(
     tool: TOOLS_IN_CATALOG[`${row.server}:${row.tool}`] ?? row.tool,
   }));
   const others = [...new Set(renamed.map(({ server }) => server))]
-    .filter((server) => !OF_JOBS.includes(server));
-  // With one server a job has those that it needs, which are two for one of the jobs.
-  const chosen = new Set([...needed, ...OF_JOBS.filter(() => count > 1), ...others]);
+    .filter((server) => !JOB_SERVERS.includes(server));
+  // For a count of one, uses the servers that the job needs, which are two for one job.
+  const chosen = new Set([...needed, ...JOB_SERVERS.filter(() => count > 1), ...others]);
   const servers = [...chosen].slice(0, Math.max(count, needed.length));
   await listTools(app, renamed.filter(({ server }) => servers.includes(server)));
   return servers.length;
@@ -180,31 +181,34 @@ class JobPrice {
   }
 
   /** Returns the cost of the job in a way. */
-  async in(way: Way): Promise<WayCost> {
-    await this.#names.keep();
-    const listed = await this.#listed(way.exposure);
-    const start = REQUEST + this.#instructions(way.exposure) +
-      (way.isDeferred ? this.#deferred(listed) : tokensIn(listed));
-    const around = way.exposure === "full_proxy" ? CALL_AROUND : 0;
-    const work = way.isCode ? this.#job.code : roundsOf(this.#job.calls, around);
-    // Fractions of a search stand for those that only some sessions need.
+  async costIn(way: Way): Promise<WayCost> {
+    await this.#names.write();
+    const listedTools = await this.#listTools(way.exposure);
+    const start = REQUEST + this.#instructionTokens(way.exposure) +
+      (way.isDeferred ? this.#deferredTokens(listedTools) : tokensIn(listedTools));
+    const overhead = way.exposure === "full_proxy" ? CALL_OVERHEAD : 0;
+    const work = way.isCode ? this.#job.code : roundsOf(this.#job.calls, overhead);
+    // If only some sessions need one more search, the cost is a weighted mean.
     const costs = (hasCache: boolean, finding: readonly Turn[]) =>
       costOf({ host: HOST, start, turns: [...finding, ...work], answer: ANSWER }, { hasCache });
-    const { least, most, share } = await this.#finding(way);
+    const { least, most, share } = await this.#findingTurns(way);
     const cost = (hasCache: boolean) =>
       costs(hasCache, least) * (1 - share) + costs(hasCache, most) * share;
     return {
       servers: 0,
       tools: this.#app.catalog.list().length,
-      listed: tokensIn(await this.#listed("full_proxy")),
+      listed: tokensIn(await this.#listTools("full_proxy")),
       way: way.name,
       cached: cost(true),
       uncached: cost(false),
     };
   }
 
-  /** Returns the turns that find the tools, without and with one more that a part of sessions needs. */
-  async #finding(
+  /**
+   * Returns the turns that find the tools (`least`), and the turns of sessions that need one more
+   * search (`most`). `share` is the share of these sessions.
+   */
+  async #findingTurns(
     { exposure, isDeferred = false, isByStep = false, isCode = false }: Way,
   ): Promise<
     { readonly least: readonly Turn[]; readonly most: readonly Turn[]; readonly share: number }
@@ -219,7 +223,7 @@ class JobPrice {
       );
     }
     if (!isByStep) {
-      const turns = await this.#found(this.#needed);
+      const turns = await this.#findTools(this.#needed);
       return always(isCode ? [...turns, await this.#declarations()] : turns);
     }
     const each = (await Promise.all(this.#needed.map((tool) => this.#search([tool])))).flat();
@@ -230,22 +234,23 @@ class JobPrice {
   }
 
   /**
-   * Returns the turns that find tools at once. Tools that the instructions name need no search, and
-   * those with parameters that are texts no schema.
+   * Returns the turns that find all tools together. Tools in the instructions need no search. They
+   * also need no schema if all their required parameters are texts.
    */
-  async #found(needed: readonly string[]): Promise<readonly Turn[]> {
+  async #findTools(needed: readonly string[]): Promise<readonly Turn[]> {
     const text = this.#instructionText("meta_only");
     if (!text.includes("no search is needed")) return await this.#search(needed);
     const unclear = needed.filter((tool) => !isPlain(text, tool.split(":")[1] ?? ""));
     return unclear.length === 0 ? [] : [await this.#meta("schema", { tools: unclear })];
   }
 
-  /** Returns a search for tools, and another one by name for those that it does not have. */
+  /** Returns a search for tools, and a second search by name for tools that the first one misses. */
   async #search(needed: readonly string[]): Promise<readonly Turn[]> {
     const queries = needed.map((tool) => PHRASES[tool] ?? tool);
     const args: JsonObject = queries.length === 1 ? { query: queries[0] ?? "" } : { queries };
     const turn = await this.#meta("search", args);
-    const missed = needed.filter((tool) => !turn.text.includes(tool));
+    const shownTools = toolsIn(turn.text);
+    const missed = needed.filter((tool) => !shownTools.has(tool));
     if (missed.length === 0) return [turn];
     return [turn, await this.#meta("search", { queries: missed })];
   }
@@ -264,7 +269,7 @@ class JobPrice {
     return { written, read: countTokens(text), text };
   }
 
-  /** Returns the search of a host that selects deferred tools by their names. */
+  /** Returns the turn in which a host selects deferred tools by their names. */
   #hostSearch(needed: readonly string[]): Turn {
     const tools = this.#app.catalog.list().filter((entry) => needed.includes(shownId(entry)));
     const names = tools.map((entry) => `mcp__pml__${wireName(shownId(entry))}`);
@@ -274,18 +279,18 @@ class JobPrice {
     };
   }
 
-  /** Returns the tokens of a list whose tools the host defers: their names, and its own search. */
-  #deferred(listed: readonly JsonObject[]): number {
+  /** Returns the tokens of deferred tools: their names, and the search tool of the host. */
+  #deferredTokens(listed: readonly JsonObject[]): number {
     const isLoaded = ({ _meta }: JsonObject) => objectOf(_meta)["anthropic/alwaysLoad"] === true;
     const names = listed.filter((tool) => !isLoaded(tool)).map(({ name }) => `mcp__pml__${name}`);
     return HOST_SEARCH + countTokens(names.join("\n")) + tokensIn(listed.filter(isLoaded));
   }
 
-  async #listed(exposure: Exposure): Promise<readonly JsonObject[]> {
-    return await (await this.#app.gateway()).exposed({ exposure });
+  async #listTools(exposure: Exposure): Promise<readonly JsonObject[]> {
+    return await (await this.#app.gateway()).exposedTools({ exposure });
   }
 
-  #instructions(exposure: Exposure): number {
+  #instructionTokens(exposure: Exposure): number {
     return countTokens(this.#instructionText(exposure));
   }
 
@@ -294,31 +299,33 @@ class JobPrice {
     const isMeta = exposure === "meta_only";
     return instructions(servers.shownStates(), {
       metaTools: isMeta ? META_TOOLS : [],
-      tools: isMeta ? this.#names.atHand() : undefined,
+      tools: isMeta ? this.#names.modelTools() : undefined,
     });
   }
 }
 
 /**
- * Returns the turns of calls: calls of one tool in a row are made in one turn, as models do. Each
- * call is `around` tokens shorter.
+ * Returns the turns of calls. Consecutive calls of one tool are one turn, as models do. Each call is
+ * shorter by `overhead` tokens.
  */
-function roundsOf(calls: MeasuredJob["calls"], around: number): readonly Turn[] {
+function roundsOf(calls: MeasuredJob["calls"], overhead: number): readonly Turn[] {
   const rounds: { tool: string; written: number; read: number }[] = [];
   for (const { tool, written, read } of calls) {
     const last = rounds.at(-1);
     if (last?.tool === tool) {
-      last.written += written - around;
+      last.written += written - overhead;
       last.read += read;
-    } else rounds.push({ tool, written: written - around, read });
+    } else rounds.push({ tool, written: written - overhead, read });
   }
   return rounds;
 }
 
-/** Returns whether instructions have the call of a tool whose required parameters are texts. */
+/** Returns whether the instructions contain a tool whose required parameters are all texts. */
 function isPlain(text: string, name: string): boolean {
   const [, parameters] = new RegExp(`\\b${name}\\(([^)]*)\\)`).exec(text) ?? [];
-  return parameters?.split(",").every((one) => !one.includes(":") || one.includes("?:")) === true;
+  return parameters?.split(",").every((parameter) =>
+    !parameter.includes(":") || parameter.includes("?:")
+  ) === true;
 }
 
 /** Returns the tokens of tools as a host passes them to a model. */

@@ -1,6 +1,6 @@
 /**
- * The effect of each tool of eight popular servers and two servers that lie, as a person judged it by
- * the documentation of the server. No hint of a server decided.
+ * The effect of each tool of eight popular servers and two servers that lie, determined by hand from
+ * the documentation of each server, not from its hints.
  *
  * @module
  */
@@ -76,7 +76,10 @@ const HONEST: Table = {
   },
 };
 
-/** Servers whose hints and names hide effects. `lying.json` has their definitions. */
+/**
+ * Servers whose hints and names hide effects. `tests/fixtures/lying_server_tools.json` has their
+ * definitions.
+ */
 const LYING: Table = {
   "weather-plus": {
     read: "current_weather forecast",
@@ -91,7 +94,7 @@ const LYING: Table = {
   },
 };
 
-/** The effects of the tools of the servers that do not lie. */
+/** The effects of the tools of the honest servers. */
 export const EFFECTS: Readonly<Record<string, Effects>> = tableOf(HONEST);
 /** The effects of the tools of the servers that lie. */
 export const LYING_EFFECTS: Readonly<Record<string, Effects>> = tableOf(LYING);

@@ -7,8 +7,8 @@
 import { count, type Counts, STRATEGIES } from "./measure.ts";
 import { drawSessions } from "./sessions.ts";
 
-/** The way of answering before there were other answers. */
-const BASELINE = "always for the tool";
+/** The strategy of users before PML offered other answers. */
+const BASELINE_STRATEGY = "always for the tool";
 
 if (import.meta.main) {
   const results = [false, true].map((areLying) => {
@@ -22,7 +22,7 @@ if (import.meta.main) {
 function tableOf(
   { areLying, counts }: { readonly areLying: boolean; readonly counts: readonly Counts[] },
 ): string {
-  const { questions: baseline = NaN } = counts.find(({ name }) => name === BASELINE) ?? {};
+  const { questions: baseline = NaN } = counts.find(({ name }) => name === BASELINE_STRATEGY) ?? {};
   const lines = counts.map(({ name, questions, unseen, asReading, effects, covered }) => {
     const change = `${Math.round((questions / baseline - 1) * 100)}%`;
     const ran = `${unseen} unseen, ${asReading} as reading, ${covered} covered, of ${effects}`;

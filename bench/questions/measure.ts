@@ -1,6 +1,6 @@
 /**
- * Counts the questions of sessions for each way of answering. PML's own rules decide about each call,
- * and `readingOf()` about the tools that read.
+ * Counts the questions in sessions for each way of answering. PML's own rules decide each call, and
+ * `readingOf()` decides which tools read.
  *
  * @module
  */
@@ -8,19 +8,19 @@
 import { parsePattern } from "../../src/core/pattern.ts";
 import type { ToolId } from "../../src/core/tool_id.ts";
 import { splitToolId } from "../../src/core/tool_id.ts";
-import { readingOf } from "../../src/policy/reading.ts";
+import { readingOf } from "../../src/policy/tool_reading.ts";
 import { type Judge, makeJudge } from "../../src/policy/rules.ts";
 import { isAnsweredOnce } from "./mix.ts";
 import type { Session, SessionServer, SessionTool } from "./sessions.ts";
 
-/** The widest answer of a user. Where it is not offered, the user answers once. */
+/** The widest answer of a user. If it is not offered, the user answers "once". */
 export type Answer = "once" | "always" | "session" | "reads" | "all";
 
 /** A way of answering. */
 export interface Strategy {
   readonly name: string;
   readonly answer: Answer;
-  /** Whether one table shows the tools of all new servers first. */
+  /** Whether the user first approves a table with the tools of all new servers. */
   readonly hasTable?: boolean;
 }
 
@@ -38,11 +38,11 @@ export const STRATEGIES: readonly Strategy[] = [
 /** The counts of one way of answering. */
 export interface Counts {
   readonly name: string;
-  /** Questions per session, with tables, on average. */
+  /** The mean number of questions (and tables) per session. */
   readonly questions: number;
-  /** Calls that wrote, destroyed or sent, and that no answer had shown by the name of their tool. */
+  /** Calls that wrote, destroyed or sent, whose tool was not named in any approved question. */
   readonly unseen: number;
-  /** Such calls that ran without a question because their tool counted as reading. */
+  /** Calls with an effect that ran without a question because their tool counted as reading. */
   readonly asReading: number;
   /** All calls that wrote, destroyed or sent. */
   readonly effects: number;
@@ -57,7 +57,7 @@ export function count(sessions: readonly Session[], strategy: Strategy): Counts 
     for (const { id, tool } of session.calls) user.call(id, tool);
     return user;
   });
-  const sum = (of: (user: User) => number) => users.reduce((all, user) => all + of(user), 0);
+  const sum = (of: (user: User) => number) => users.reduce((total, user) => total + of(user), 0);
   return {
     name: strategy.name,
     questions: sum(({ questions }) => questions) / sessions.length,
@@ -80,9 +80,9 @@ class User {
   readonly #approved = new Set<string>();
   readonly #rules = new Set<ToolId>();
   readonly #session = new Set<ToolId>();
-  /** The tools that an answer showed by their names. */
+  /** The tools whose names were in an approved question. */
   readonly #shown = new Set<ToolId>();
-  /** The tools that an answer covered as tools that read. */
+  /** The tools that were approved as tools that read. */
   readonly #readers = new Set<ToolId>();
   #judge: Judge = judgeOf([]);
 
@@ -114,7 +114,7 @@ class User {
     else if (this.#strategy.answer !== "once") this.#allow([id]);
   }
 
-  /** One table for all servers: those that read are allowed, and the others ask. */
+  /** Approves one table for all servers: tools that read are allowed, and other tools ask. */
   #acceptTable(servers: readonly SessionServer[]): void {
     this.questions++;
     for (const { name } of servers) this.#approved.add(name);
@@ -132,7 +132,7 @@ class User {
   }
 
   #answerForSession({ id, definition }: SessionTool): void {
-    // It is not offered for tools that their server calls destructive.
+    // PML does not offer this answer for tools with `destructiveHint`.
     if (definition.annotations?.destructiveHint === true) return;
     this.#session.add(id);
     this.#shown.add(id);
@@ -145,7 +145,7 @@ class User {
     this.#allow(readers);
   }
 
-  /** Adds one rule for each tool. The answer showed all of them. */
+  /** Adds one rule for each tool; the question showed all of them. */
   #allow(ids: readonly ToolId[]): void {
     for (const id of ids) {
       this.#rules.add(id);
@@ -157,6 +157,6 @@ class User {
 
 function judgeOf(allow: readonly string[]): Judge {
   const rules = allow.map((text) => ({ pattern: parsePattern(text), source: "answers" }));
-  // The first use of a server is another question.
+  // `User` counts the question about a new server itself.
   return makeJudge({ deny: [], ask: [], allow: rules }, { known: () => true });
 }

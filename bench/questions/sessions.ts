@@ -1,5 +1,5 @@
 /**
- * Draws the sessions of the measure of questions: servers and calls, the same at each run.
+ * Creates the sessions for counting questions: random servers and calls, equal in each run.
  *
  * @module
  */
@@ -25,7 +25,7 @@ export interface SessionTool {
   readonly id: ToolId;
   readonly definition: ToolDefinition;
   readonly effect: Effect;
-  /** The effect that the user sees: of servers that lie, the one that they claim. */
+  /** The effect that the user sees; for a server that lies, the effect that it claims. */
   readonly claim: Effect;
 }
 
@@ -35,7 +35,7 @@ export interface SessionServer {
   readonly tools: readonly SessionTool[];
 }
 
-/** The servers and calls of one session. A call of no tool is for resources or prompts. */
+/** The servers and calls of one session. A call without a tool is for resources or prompts. */
 export interface Session {
   readonly servers: readonly SessionServer[];
   readonly calls: readonly { readonly id: ToolId; readonly tool?: SessionTool }[];
@@ -50,20 +50,20 @@ export function drawSessions({ areLying = false } = {}): readonly Session[] {
     : [];
   return Array.from({ length: SESSIONS }, () => {
     const count = SERVERS.least + Math.floor(random() * (SERVERS.most - SERVERS.least + 1));
-    const chosen = shuffled(honest, random).slice(0, count - lying.length);
+    const chosen = shuffle(honest, random).slice(0, count - lying.length);
     return sessionOf([...chosen, ...lying], random);
   });
 }
 
 function sessionOf(servers: readonly SessionServer[], random: () => number): Session {
-  const ranked = servers.map(({ tools }) => shuffled(tools, random));
+  const ranked = servers.map(({ tools }) => shuffle(tools, random));
   const calls: Session["calls"][number][] = [];
   while (calls.length < CALLS) {
     const effect = pick(MIX, random);
-    const able = ranked.map((tools) => tools.filter((tool) => tool.effect === effect))
+    const capableServers = ranked.map((tools) => tools.filter((tool) => tool.effect === effect))
       .filter((tools) => tools.length > 0);
-    const tools = able[Math.floor(random() * able.length)];
-    // A session whose servers cannot do it does something else.
+    const tools = capableServers[Math.floor(random() * capableServers.length)];
+    // If no server has a tool with this effect, draws another effect.
     if (tools === undefined) continue;
     const tool = pick(tools.map((tool, rank) => [tool, weightOf(rank)] as const), random);
     calls.push({ id: tool.id, tool });
@@ -72,7 +72,7 @@ function sessionOf(servers: readonly SessionServer[], random: () => number): Ses
     ...times(WITH_RESOURCES.includes(name) ? PART_CALLS.resources : 0, toolId(name, "@resources")),
     ...times(WITH_PROMPTS.includes(name) ? PART_CALLS.prompts : 0, toolId(name, "@prompts")),
   ]);
-  return { servers, calls: shuffled([...calls, ...parts.map((id) => ({ id }))], random) };
+  return { servers, calls: shuffle([...calls, ...parts.map((id) => ({ id }))], random) };
 }
 
 function serversOf(
@@ -104,22 +104,22 @@ function times<T>(count: number, value: T): readonly T[] {
   return Array.from({ length: count }, () => value);
 }
 
-/** Picks one of several values by their weights. */
+/** Picks a random value; `weighted` contains the weights. */
 function pick<T>(weighted: readonly (readonly [T, number])[], random: () => number): T {
   const whole = weighted.reduce((sum, [, weight]) => sum + weight, 0);
-  let place = random() * whole;
+  let position = random() * whole;
   for (const [value, weight] of weighted) {
-    place -= weight;
-    if (place < 0) return value;
+    position -= weight;
+    if (position < 0) return value;
   }
   const last = weighted.at(-1);
   if (last === undefined) throw new RangeError("nothing to pick");
   return last[0];
 }
 
-function shuffled<T>(values: readonly T[], random: () => number): readonly T[] {
-  return values.map((value) => ({ value, place: random() }))
-    .sort((one, other) => one.place - other.place)
+function shuffle<T>(values: readonly T[], random: () => number): readonly T[] {
+  return values.map((value) => ({ value, order: random() }))
+    .sort((a, b) => a.order - b.order)
     .map(({ value }) => value);
 }
 

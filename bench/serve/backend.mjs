@@ -1,8 +1,8 @@
-// A server on stdio without a library: its tool `tell` gives its text back.
+// A server on stdio without a library: its tool `tell` returns the text of its argument.
 const INFO = { name: "tiny", version: "1" };
 const TOOLS = [{ name: "tell", inputSchema: { type: "object" } }];
 
-function answered(method, params) {
+function resultOf(method, params) {
   switch (method) {
     case "initialize":
       return {
@@ -23,11 +23,11 @@ let rest = "";
 process.stdin.on("data", (chunk) => {
   const lines = (rest + chunk).split("\n");
   rest = lines.pop();
-  let said = "";
+  let output = "";
   for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
     if (id === undefined) continue;
-    said += JSON.stringify({ jsonrpc: "2.0", id, result: answered(method, params) }) + "\n";
+    output += JSON.stringify({ jsonrpc: "2.0", id, result: resultOf(method, params) }) + "\n";
   }
-  if (said !== "") process.stdout.write(said);
+  if (output !== "") process.stdout.write(output);
 });
 process.stdin.on("end", () => process.exit(0));

@@ -1,12 +1,12 @@
 /**
- * Sends many small calls to an MCP server over HTTP: a raw client that spends little time itself.
+ * Sends many small calls to an MCP server over HTTP, with a raw client that uses little time itself.
  *
  * @module
  */
 
 import { CLIENT_INFO, paramsFor } from "../../tests/kit/json_rpc.ts";
 
-/** How a server is spoken to. */
+/** A measured server, and how to call it. */
 export interface Target {
   readonly name: string;
   readonly url: string;
@@ -16,12 +16,12 @@ export interface Target {
    * by all connections. `sse`: one stream of HTTP+SSE that carries the answers of all connections.
    */
   readonly how: "alone" | "session" | "sse";
-  /** The name of the tool that answers `hello`. */
+  /** The name of the tool that returns its text. */
   readonly tool: string;
 }
 
 /** The figures of a run of many calls. */
-export interface Loaded {
+export interface LoadFigures {
   readonly perSecond: number;
   /** Milliseconds. */
   readonly p50: number;
@@ -29,17 +29,17 @@ export interface Loaded {
   readonly calls: number;
 }
 
-/** How much is sent. */
-export interface Amount {
+/** The number of connections, and when the load ends. */
+export interface LoadAmount {
   readonly connections: number;
-  /** Ends after so many milliseconds, or so many calls. */
+  /** The load ends after this many milliseconds, or this many calls. */
   readonly ms?: number;
   readonly calls?: number;
 }
 
-/** The answer of the tool. */
-export const SAID = "hello";
-/** Ids have one length, so that the length of a body is known. */
+/** The text that the tool must return. */
+export const ANSWER = "hello";
+/** All ids have the same number of digits, so that all bodies have the same length. */
 const FIRST_ID = 1_000_000_000;
 const UTF_8 = new TextEncoder();
 const OLDER = "2025-11-25";
@@ -50,10 +50,10 @@ export class Load implements AsyncDisposable {
   readonly #target: Target;
   readonly #url: URL;
   #path: string;
-  #more: readonly string[] = [];
+  #sessionHeaders: readonly string[] = [];
   #id = FIRST_ID;
   #stream: Connection | undefined;
-  readonly #streamed = new Map<string, () => void>();
+  readonly #streamWaiters = new Map<string, () => void>();
   readonly #connections: Connection[] = [];
 
   private constructor(target: Target) {
@@ -62,61 +62,63 @@ export class Load implements AsyncDisposable {
     this.#path = this.#url.pathname;
   }
 
-  /** Greets the server. */
+  /** Creates a client, and initializes the session if the target has one. */
   static async open(target: Target): Promise<Load> {
     const load = new Load(target);
     if (target.how === "sse") await load.#openStream();
-    if (target.how !== "alone") await load.#greet();
+    if (target.how !== "alone") await load.#initialize();
     return load;
   }
 
-  /** Calls the tool over and over. Throws if an answer is not the right one. */
-  async run({ connections, ms = Infinity, calls = Infinity }: Amount): Promise<Loaded> {
+  /** Calls the tool repeatedly. Throws if an answer is wrong. */
+  async run({ connections, ms = Infinity, calls = Infinity }: LoadAmount): Promise<LoadFigures> {
     while (this.#connections.length < connections) {
       this.#connections.push(await Connection.open(this.#url));
     }
     const times: number[] = [];
     const since = performance.now();
-    let begun = 0;
+    let startedCount = 0;
     await Promise.all(
       this.#connections.slice(0, connections).map(async (connection) => {
-        while (begun < calls && performance.now() - since < ms) {
-          begun++;
-          const at = performance.now();
+        while (startedCount < calls && performance.now() - since < ms) {
+          startedCount++;
+          const callStart = performance.now();
           await this.#call(connection);
-          times.push(performance.now() - at);
+          times.push(performance.now() - callStart);
         }
       }),
     );
-    const took = performance.now() - since;
-    times.sort((one, other) => one - other);
-    const at = (part: number) => times[Math.ceil(times.length * part) - 1] ?? NaN;
+    const elapsedMs = performance.now() - since;
+    times.sort((a, b) => a - b);
+    const percentile = (part: number) => times[Math.ceil(times.length * part) - 1] ?? NaN;
     return {
-      perSecond: times.length / took * 1_000,
-      p50: at(0.5),
-      p99: at(0.99),
+      perSecond: times.length / elapsedMs * 1_000,
+      p50: percentile(0.5),
+      p99: percentile(0.99),
       calls: times.length,
     };
   }
 
   /** Closes all connections. */
   [Symbol.asyncDispose](): Promise<void> {
-    for (const one of [...this.#connections, this.#stream]) one?.close();
+    for (const connection of [...this.#connections, this.#stream]) connection?.close();
     return Promise.resolve();
   }
 
   async #call(connection: Connection): Promise<void> {
     const id = `${++this.#id}`;
-    const said = this.#target.how === "sse" ? this.#saidOnStream(id) : undefined;
+    const streamAnswer = this.#target.how === "sse" ? this.#answerOnStream(id) : undefined;
     const { status, body } = await connection.exchange(this.#callBytes(id));
-    const isRight = said === undefined ? body.includes(SAID) && body.includes(id) : status < 300;
+    const isRight = streamAnswer === undefined
+      ? body.includes(ANSWER) && body.includes(id)
+      : status < 300;
     if (!isRight) throw new Error(`${this.#target.name} answered ${status}: ${body}`);
-    await said;
+    await streamAnswer;
   }
 
   #callBytes(id: string): Uint8Array {
     const { tool, how } = this.#target;
-    const call = { name: tool, arguments: { text: SAID } };
+    const call = { name: tool, arguments: { text: ANSWER } };
     const params = how === "alone" ? paramsFor(NEWEST, call, {}) : call;
     const head = how === "alone" ? ["mcp-method: tools/call", `mcp-name: ${tool}`] : [];
     return this.#bytes("tools/call", { id: Number(id), params, head });
@@ -139,32 +141,34 @@ export class Load implements AsyncDisposable {
       "accept: application/json, text/event-stream",
       `content-length: ${body.length}`,
       ...token === undefined ? [] : [`authorization: Bearer ${token}`],
-      ...how === "alone" ? [`mcp-protocol-version: ${NEWEST}`] : this.#more,
+      ...how === "alone" ? [`mcp-protocol-version: ${NEWEST}`] : this.#sessionHeaders,
       ...head,
     ];
     return UTF_8.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
   }
 
-  async #greet(): Promise<void> {
+  async #initialize(): Promise<void> {
     const connection = await Connection.open(this.#url);
     this.#connections.push(connection);
     const params = { protocolVersion: OLDER, capabilities: {}, clientInfo: CLIENT_INFO };
-    const said = this.#stream && this.#saidOnStream("1");
+    const streamAnswer = this.#stream && this.#answerOnStream("1");
     const { status, head, body } = await connection.exchange(
       this.#bytes("initialize", { id: 1, params }),
     );
-    if (status >= 300) throw new Error(`${this.#target.name} greeted ${status}: ${body}`);
-    await said;
+    if (status >= 300) {
+      throw new Error(`${this.#target.name} answered initialize with ${status}: ${body}`);
+    }
+    await streamAnswer;
     const session = /^mcp-session-id: *(\S+)/im.exec(head)?.[1];
     if (session !== undefined) {
-      this.#more = [`mcp-session-id: ${session}`, `mcp-protocol-version: ${OLDER}`];
+      this.#sessionHeaders = [`mcp-session-id: ${session}`, `mcp-protocol-version: ${OLDER}`];
     }
     await connection.exchange(this.#bytes("notifications/initialized", {}));
   }
 
-  #saidOnStream(id: string): Promise<void> {
+  #answerOnStream(id: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#streamed.set(id, resolve);
+    this.#streamWaiters.set(id, resolve);
     return promise;
   }
 
@@ -187,20 +191,20 @@ export class Load implements AsyncDisposable {
         if (endpoint !== undefined) onEndpoint(endpoint.replace(/^http:\/\/[^/]*/, ""));
         const id = /"id":(\d+)/.exec(line)?.[1];
         if (id === undefined) continue;
-        this.#streamed.get(id)?.();
-        this.#streamed.delete(id);
+        this.#streamWaiters.get(id)?.();
+        this.#streamWaiters.delete(id);
       }
     }
   }
 }
 
-interface Exchanged {
+interface HttpAnswer {
   readonly status: number;
   readonly head: string;
   readonly body: string;
 }
 
-/** One connection that is kept, with one request at a time. */
+/** A persistent connection with one request at a time. */
 class Connection {
   readonly #connection: Deno.Conn;
   readonly #buffer = new Uint8Array(65_536);
@@ -229,13 +233,13 @@ class Connection {
   }
 
   /** Sends a request and reads its answer. */
-  async exchange(bytes: Uint8Array): Promise<Exchanged> {
+  async exchange(bytes: Uint8Array): Promise<HttpAnswer> {
     await this.write(bytes);
     let text = "";
     for await (const piece of this.pieces()) {
       text += piece;
-      const found = answerIn(text);
-      if (found !== undefined) return found;
+      const answer = completeAnswer(text);
+      if (answer !== undefined) return answer;
     }
     throw new Error(`The connection ended after ${JSON.stringify(text.slice(0, 500))}`);
   }
@@ -245,8 +249,10 @@ class Connection {
   }
 }
 
-/** Returns an answer that is whole. Its body has no line that looks like the end of chunks. */
-function answerIn(text: string): Exchanged | undefined {
+/**
+ * Returns an answer if it is complete. Assumes that the body contains no line like the end of chunks.
+ */
+function completeAnswer(text: string): HttpAnswer | undefined {
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const head = text.slice(0, end);

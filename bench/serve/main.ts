@@ -10,7 +10,7 @@
 
 import process from "node:process";
 import { median } from "../measure.ts";
-import { Load, type Loaded, type Target } from "./load.ts";
+import { Load, type LoadFigures, type Target } from "./load.ts";
 import { optionsOf } from "./options.ts";
 import { startServers } from "./servers.ts";
 
@@ -21,7 +21,7 @@ const BASELINE = "sdk";
 interface Cell {
   readonly target: Target;
   readonly connections: number;
-  readonly rounds: readonly Loaded[];
+  readonly rounds: readonly LoadFigures[];
 }
 
 const options = optionsOf(Deno.args);
@@ -31,48 +31,50 @@ if (typeof options === "string") {
 }
 const { peers, project, rounds, seconds, connections: numbers, only, json } = options;
 
-// The servers start in a separate folder.
+// Parses options first, because the servers start in a separate folder.
 await using servers = await startServers({ peers, project });
 const targets = servers.targets.filter(({ name }) => only.test(name));
 if (targets.length === 0) {
-  throw new Error(`None is called ${only}: ${servers.targets.map(({ name }) => name).join("; ")}`);
+  throw new Error(
+    `No server matches ${only}: ${servers.targets.map(({ name }) => name).join("; ")}`,
+  );
 }
-const found = new Map<string, { target: Target; connections: number; rounds: Loaded[] }>();
+const cellByKey = new Map<string, { target: Target; connections: number; rounds: LoadFigures[] }>();
 for (let round = 0; round < rounds; round++) {
   for (const target of targets) {
     await using load = await Load.open(target);
     await load.run(WARM_UP);
     for (const connections of numbers) {
       const key = `${target.name} ${connections}`;
-      const cell = found.get(key) ?? { target, connections, rounds: [] };
-      found.set(key, cell);
+      const cell = cellByKey.get(key) ?? { target, connections, rounds: [] };
+      cellByKey.set(key, cell);
       cell.rounds.push(await load.run({ connections, ms: seconds * 1_000 }));
     }
   }
 }
-const cells = [...found.values()];
+const cells = [...cellByKey.values()];
 if (json) console.log(JSON.stringify(cells.map(figures)));
 else console.log(table(cells));
 
-function middle({ rounds }: Cell, of: "perSecond" | "p50" | "p99"): number {
-  return median(rounds.map((one) => one[of]));
+function medianOf({ rounds }: Cell, of: "perSecond" | "p50" | "p99"): number {
+  return median(rounds.map((round) => round[of]));
 }
 
-/** The figures of a cell. Ratios are of the SDK's server in the same era; above 1 is slower. */
+/** Returns the figures of a cell, with ratios to the SDK's server of the same revision (> 1: slower). */
 function figures(cell: Cell) {
   const { target, connections } = cell;
-  const baseline = cells.find((one) =>
-    one.target.name.startsWith(`${BASELINE},`) && one.connections === connections &&
-    (one.target.how === "alone") === (target.how === "alone")
+  const baseline = cells.find((candidate) =>
+    candidate.target.name.startsWith(`${BASELINE},`) && candidate.connections === connections &&
+    (candidate.target.how === "alone") === (target.how === "alone")
   );
   const ratio = (of: "perSecond" | "p50" | "p99") =>
-    baseline === undefined ? NaN : middle(cell, of) / middle(baseline, of);
+    baseline === undefined ? NaN : medianOf(cell, of) / medianOf(baseline, of);
   return {
     name: target.name,
     connections,
-    p50: middle(cell, "p50"),
-    p99: middle(cell, "p99"),
-    perSecond: middle(cell, "perSecond"),
+    p50: medianOf(cell, "p50"),
+    p99: medianOf(cell, "p99"),
+    perSecond: medianOf(cell, "perSecond"),
     p50Ratio: ratio("p50"),
     p99Ratio: ratio("p99"),
     rateRatio: 1 / ratio("perSecond"),

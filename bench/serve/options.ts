@@ -1,5 +1,5 @@
 /**
- * Reads the options of the bench, before anything is started.
+ * Parses the options of the benchmark, before any server starts.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { PEERS } from "./servers.ts";
 export interface Options {
   /** The folder in which npm installed other gateways. */
   readonly peers: string | undefined;
-  /** The folder of the PML that is measured. */
+  /** The folder of the measured PML. */
   readonly project: string;
   readonly rounds: number;
   readonly seconds: number;
@@ -23,7 +23,7 @@ export interface Options {
   readonly json: boolean;
 }
 
-/** Returns the options, or a sentence that says which of them is wrong. */
+/** Returns the options, or an error message if an option is wrong. */
 export function optionsOf(args: readonly string[]): Options | string {
   try {
     const { values } = parseArgs({
@@ -44,7 +44,7 @@ export function optionsOf(args: readonly string[]): Options | string {
       Object.entries(PEERS).find(([, file]) => !existsSync(join(peers, "node_modules", file)));
     if (missing) {
       const [name] = missing;
-      return `Cannot use --peers ${peers}: npm installed no ${name} there (npm install ${
+      return `Cannot use --peers ${peers}: ${name} is not installed there (npm install ${
         Object.keys(PEERS).join(" ")
       })`;
     }
@@ -53,16 +53,18 @@ export function optionsOf(args: readonly string[]): Options | string {
     }
     return {
       ...{ peers, project, json: values.json, only: new RegExp(values.only) },
-      rounds: positive("rounds", values.rounds),
-      seconds: positive("seconds", values.seconds),
-      connections: values.connections.split(",").map((one) => positive("connections", one)),
+      rounds: parsePositive("rounds", values.rounds),
+      seconds: parsePositive("seconds", values.seconds),
+      connections: values.connections.split(",").map((count) =>
+        parsePositive("connections", count)
+      ),
     };
   } catch (error) {
     return `Cannot measure: ${Object(error).message}`;
   }
 }
 
-function positive(option: string, said: string): number {
-  if (Number(said) > 0) return Number(said);
-  throw new Error(`--${option} ${said} is not a number above 0`);
+function parsePositive(option: string, text: string): number {
+  if (Number(text) > 0) return Number(text);
+  throw new Error(`--${option} ${text} is not a number above 0`);
 }

@@ -1,6 +1,6 @@
 /**
- * The baseline over HTTP: the SDK's own HTTP handlers on `node:http`, and one tool. With
- * a command, the tool is that of a stdio server, called through the SDK's client.
+ * The baseline over HTTP: the SDK's own HTTP handlers on `node:http`, with one tool. With a command,
+ * passes calls on to that stdio server through the SDK's client.
  *
  *     deno run -A sdk.ts PORT [COMMAND ARGS...]
  *
@@ -18,23 +18,23 @@ import {
 } from "@modelcontextprotocol/server";
 
 const [port = "0", command, ...args] = Deno.args;
-const behind = command === undefined ? undefined : await opened(command);
+const backend = command === undefined ? undefined : await openBackend(command);
 const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
-const modern = createMcpHandler(made, { legacy: "reject" });
+const modern = createMcpHandler(createServerInstance, { legacy: "reject" });
 
-async function opened(command: string): Promise<Client> {
+async function openBackend(command: string): Promise<Client> {
   const client = new Client({ name: "bench", version: "1" });
   await client.connect(new StdioClientTransport({ command, args }));
   return client;
 }
 
-function made(): Server {
+function createServerInstance(): Server {
   const server = new Server({ name: "sdk", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({
     tools: [{ name: "tell", inputSchema: { type: "object" } }],
   }));
   server.setRequestHandler("tools/call", async ({ params }) => {
-    if (behind !== undefined) return await behind.callTool(params);
+    if (backend !== undefined) return await backend.callTool(params);
     return { content: [{ type: "text", text: String(params.arguments?.text) }] };
   });
   return server;
@@ -44,13 +44,15 @@ async function answer(request: Request, body: unknown): Promise<Response> {
   if (!await isLegacyRequest(request, body)) {
     return await modern.fetch(request, { parsedBody: body });
   }
-  const known = sessions.get(request.headers.get("mcp-session-id") ?? "");
-  if (known !== undefined) return await known.handleRequest(request, { parsedBody: body });
+  const transportOfSession = sessions.get(request.headers.get("mcp-session-id") ?? "");
+  if (transportOfSession !== undefined) {
+    return await transportOfSession.handleRequest(request, { parsedBody: body });
+  }
   const transport = new WebStandardStreamableHTTPServerTransport({
     sessionIdGenerator: () => crypto.randomUUID(),
     onsessioninitialized: (id) => void sessions.set(id, transport),
   });
-  await made().connect(transport);
+  await createServerInstance().connect(transport);
   return await transport.handleRequest(request, { parsedBody: body });
 }
 
@@ -60,9 +62,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   const text = await new Blob(parts as BlobPart[]).text();
   const { method = "", headers } = request;
   const web = new Request("http://localhost/mcp", { method, headers: headers as HeadersInit });
-  const said = await answer(web, text === "" ? undefined : JSON.parse(text));
-  response.writeHead(said.status, Object.fromEntries(said.headers));
-  for await (const part of said.body ?? []) response.write(part);
+  const reply = await answer(web, text === "" ? undefined : JSON.parse(text));
+  response.writeHead(reply.status, Object.fromEntries(reply.headers));
+  for await (const part of reply.body ?? []) response.write(part);
   response.end();
 }
 

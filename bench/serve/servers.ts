@@ -8,10 +8,10 @@ import { until } from "../../tests/kit/wait.ts";
 import { pathOf } from "../measure.ts";
 import type { Target } from "./load.ts";
 
-/** The servers that run. Disposing of them ends them. */
+/** The running servers, which end when this is disposed. */
 export interface Servers extends AsyncDisposable {
   readonly targets: readonly Target[];
-  /** The process of `pml serve`. */
+  /** The process id of `pml serve`. */
   readonly pml: number;
 }
 
@@ -24,12 +24,12 @@ export const PEERS = {
   "mcp-hub": "mcp-hub/dist/cli.js",
 };
 
-/** Starts all servers. The other gateways are those that npm installed in a folder. */
+/** Starts all servers. The other gateways must be installed with npm in the folder `peers`. */
 export async function startServers(
   { peers, project = pathOf(""), only = "" }: {
     readonly peers?: string | undefined;
     readonly project?: string;
-    /** Starts none but this, if it is "pml". */
+    /** With "pml", starts only `pml serve`. */
     readonly only?: string;
   },
 ): Promise<Servers> {
@@ -40,14 +40,14 @@ export async function startServers(
   const start = async (command: readonly string[], env: Record<string, string> = {}) => {
     const child = new Child(command, { cwd: folder, env });
     stack.use(child);
-    await child.said;
+    await child.firstLine;
     return child;
   };
   const deno = [Deno.execPath(), "run", "-A", "--quiet", "--config", pathOf("deno.json")];
   for (const [name, ...more] of only === "pml" ? [] : [["sdk"], ["sdk relay", ...BACKEND]]) {
     const port = await freePort();
     await start([...deno, pathOf("bench/serve/sdk.ts"), `${port}`, ...more]);
-    targets.push(...both(name ?? "", { url: at(port) }));
+    targets.push(...bothRevisions(name ?? "", { url: urlOf(port) }));
   }
   const pml = await start(
     [
@@ -59,10 +59,10 @@ export async function startServers(
       "0",
       "--json",
     ],
-    await pmlIn(folder),
+    await configurePml(folder),
   );
-  const { url, token } = JSON.parse(await pml.said);
-  targets.push(...both("pml", { url, token: (await Deno.readTextFile(token)).trim() }));
+  const { url, token } = JSON.parse(await pml.firstLine);
+  targets.push(...bothRevisions("pml", { url, token: (await Deno.readTextFile(token)).trim() }));
   if (peers !== undefined && only !== "pml") {
     targets.push(...await startPeers(start, { peers, folder }));
   }
@@ -79,46 +79,49 @@ async function startPeers(
   const file = (name: keyof typeof PEERS) => `${peers}/node_modules/${PEERS[name]}`;
   const ports = [await freePort(), await freePort(), await freePort()] as const;
   const [gateway, proxy, hub] = ports;
-  const one = await start([
+  const supergateway = await start([
     ...["node", file("supergateway"), "--stdio", BACKEND.join(" ")],
     ...["--outputTransport", "streamableHttp", "--stateful", "--port", `${gateway}`],
     ...["--logLevel", "none"],
   ], { QUIET: "1" });
-  const two = await start([
+  const mcpProxy = await start([
     ...["node", file("mcp-proxy"), "--port", `${proxy}`, "--host", "127.0.0.1"],
     ...["--server", "stream", "--", ...BACKEND],
   ], { QUIET: "1" });
   const [command, ...args] = BACKEND;
   const config = { mcpServers: { tiny: { command, args } } };
   await Deno.writeTextFile(`${folder}/mcp.json`, JSON.stringify(config));
-  const three = await start([
+  const mcpHub = await start([
     ...["node", file("mcp-hub"), "--port", `${hub}`, "--config", `${folder}/mcp.json`],
   ], { QUIET: "1" });
-  for (const [at, child] of [one, two, three].entries()) {
+  for (const [at, child] of [supergateway, mcpProxy, mcpHub].entries()) {
     await until(() => child.isOver || isOpen(ports[at] ?? 0), START_MS);
     if (child.isOver) throw new Error(`${Object.keys(PEERS)[at]} ended before it was ready`);
   }
   await until(() => hasTools(hub), START_MS);
   return [
-    { name: "supergateway, 2025-11-25", url: at(gateway), how: "session", tool: "tell" },
-    ...both("mcp-proxy", { url: at(proxy) }),
-    { name: "mcp-hub, HTTP+SSE", url: at(hub), how: "sse", tool: "tiny__tell" },
+    { name: "supergateway, 2025-11-25", url: urlOf(gateway), how: "session", tool: "tell" },
+    ...bothRevisions("mcp-proxy", { url: urlOf(proxy) }),
+    { name: "mcp-hub, HTTP+SSE", url: urlOf(hub), how: "sse", tool: "tiny__tell" },
   ];
 }
 
-function both(name: string, more: { readonly url: string; readonly token?: string }): Target[] {
+function bothRevisions(
+  name: string,
+  more: { readonly url: string; readonly token?: string },
+): Target[] {
   return [
     { ...more, name: `${name}, 2026-07-28`, how: "alone", tool: "tell" },
     { ...more, name: `${name}, 2025-11-25`, how: "session", tool: "tell" },
   ];
 }
 
-function at(port: number): string {
+function urlOf(port: number): string {
   return `http://127.0.0.1:${port}/mcp`;
 }
 
-/** Writes PML's configuration: one server, whose tools have their own names. */
-async function pmlIn(folder: string): Promise<Record<string, string>> {
+/** Writes PML's configuration with one server, without a prefix. Returns PML's variables. */
+async function configurePml(folder: string): Promise<Record<string, string>> {
   const [command, ...args] = BACKEND;
   const config = {
     version: 1,
@@ -155,9 +158,9 @@ async function hasTools(port: number): Promise<boolean> {
   return /"status":"connected"/.test(await response.text());
 }
 
-/** A process. It prints a line when it is ready, unless it is quiet. */
+/** A process. Unless it has the variable `QUIET`, it prints a line when it is ready. */
 class Child implements AsyncDisposable {
-  readonly said: Promise<string>;
+  readonly firstLine: Promise<string>;
   readonly pid: number;
   isOver = false;
   readonly #child: Deno.ChildProcess;
@@ -174,14 +177,14 @@ class Child implements AsyncDisposable {
     }).spawn();
     this.pid = this.#child.pid;
     void this.#child.status.then(() => this.isOver = true);
-    this.said = isQuiet ? Promise.resolve("") : this.#firstLine();
+    this.firstLine = isQuiet ? Promise.resolve("") : this.#firstLine();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.#child.kill("SIGTERM");
     } catch {
-      // it has ended
+      // the process has already ended
     }
     await this.#child.status;
   }
@@ -191,11 +194,11 @@ class Child implements AsyncDisposable {
     const { value } = await reader.read();
     const line = new TextDecoder().decode(value);
     if (line === "") throw new Error("A server ended before it was ready");
-    void drained(reader);
+    void drain(reader);
     return line;
   }
 }
 
-async function drained(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   while (!(await reader.read()).done);
 }

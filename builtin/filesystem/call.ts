@@ -11,7 +11,7 @@ export interface Host {
   readonly progress?: (progress: { readonly progress: number; readonly message?: string }) => void;
 }
 
-/** The arguments of all tools. The schema of each tool says which of them it gets. */
+/** The arguments of all tools. The schema of each tool lists its arguments. */
 export interface Args {
   readonly path: string;
   readonly paths: readonly string[];

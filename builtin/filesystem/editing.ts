@@ -8,8 +8,7 @@ import type { Edit } from "./call.ts";
 import { fail } from "./failure.ts";
 
 /**
- * A text that is being edited: its lines, and for each the number of its line in the file (-1 if it
- * is new).
+ * A text with edits. `origins` has the index of each line in the file; -1 for a new line.
  */
 export interface Draft {
   readonly lines: readonly string[];
@@ -21,49 +20,49 @@ export function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
 }
 
-/** Returns a text with one edit. Throws if `oldText` is not found or is found twice. */
-export function amend(what: string, text: string, edit: Edit): string {
+/** Applies one edit to a text. Throws if `oldText` does not occur exactly once. */
+export function applyEdit(what: string, text: string, edit: Edit): string {
   const old = edit.oldText.replaceAll("\r\n", "\n");
-  const fresh = edit.newText.replaceAll("\r\n", "\n");
+  const replacement = edit.newText.replaceAll("\r\n", "\n");
   const first = text.indexOf(old);
-  if (first < 0) return amendLines(what, linesOf(text), { oldText: old, newText: fresh });
+  if (first < 0) return applyLineEdit(what, linesOf(text), { oldText: old, newText: replacement });
   const second = text.indexOf(old, first + 1);
-  if (second < 0) return text.slice(0, first) + fresh + text.slice(first + old.length);
-  throw twice(what, [first, second].map((at) => text.slice(0, at).split("\n").length));
+  if (second < 0) return text.slice(0, first) + replacement + text.slice(first + old.length);
+  throw ambiguousError(what, [first, second].map((at) => text.slice(0, at).split("\n").length));
 }
 
-function twice(what: string, lines: readonly number[]): Error {
+function ambiguousError(what: string, lines: readonly number[]): Error {
   const where = lines.join(" and ");
   return fail(what, `oldText occurs more than once (lines ${where}); add lines around it`);
 }
 
-/** Replaces the lines that equal those of `oldText`, apart from spaces at their start and end. */
-function amendLines(
+/** Replaces the lines that equal the lines of `oldText`, except for spaces at both ends. */
+function applyLineEdit(
   what: string,
   lines: readonly string[],
   { oldText, newText }: Edit,
 ): string {
-  const have = lines.map((line) => line.trim());
+  const fileLines = lines.map((line) => line.trim());
   const old = linesOf(oldText);
-  const want = old.map((line) => line.trim());
+  const wantedLines = old.map((line) => line.trim());
   const starts: number[] = [];
-  for (let at = 0; at + want.length <= have.length && starts.length < 2; at++) {
-    if (want.every((line, index) => line === have[at + index])) starts.push(at);
+  for (let at = 0; at + wantedLines.length <= fileLines.length && starts.length < 2; at++) {
+    if (wantedLines.every((line, index) => line === fileLines[at + index])) starts.push(at);
   }
   const [start] = starts;
-  if (start === undefined || want.join("") === "") {
+  if (start === undefined || wantedLines.join("") === "") {
     throw fail(what, "oldText is not in the file; read the file again");
   }
-  if (starts.length > 1) throw twice(what, starts.map((at) => at + 1));
-  const found = lines.slice(start, start + old.length);
-  const ending = found.at(-1)?.endsWith("\n") && !oldText.endsWith("\n") ? "\n" : "";
+  if (starts.length > 1) throw ambiguousError(what, starts.map((at) => at + 1));
+  const matchedLines = lines.slice(start, start + old.length);
+  const ending = matchedLines.at(-1)?.endsWith("\n") && !oldText.endsWith("\n") ? "\n" : "";
   const indents = new Map<string, string>();
-  for (const [index, line] of found.entries()) {
+  for (const [index, line] of matchedLines.entries()) {
     const key = indentOf(old[index] ?? "");
     if (line.trim() !== "" && !indents.has(key)) indents.set(key, indentOf(line));
   }
-  const fresh = linesOf(newText + ending).map((line) => indented(line, indents));
-  return [...lines.slice(0, start), ...fresh, ...lines.slice(start + old.length)].join("");
+  const replacement = linesOf(newText + ending).map((line) => reindent(line, indents));
+  return [...lines.slice(0, start), ...replacement, ...lines.slice(start + old.length)].join("");
 }
 
 function indentOf(line: string): string {
@@ -71,35 +70,36 @@ function indentOf(line: string): string {
 }
 
 /**
- * Indents a new line as the file does where `oldText` has the same indentation, or the nearest one.
+ * Indents a new line like the lines of the file whose indentation in `oldText` is the same, or nearest.
  */
-function indented(line: string, indents: ReadonlyMap<string, string>): string {
+function reindent(line: string, indents: ReadonlyMap<string, string>): string {
   if (line.trim() === "") return line;
-  const own = indentOf(line);
-  const near = [...indents].filter(([old]) => own.startsWith(old));
-  const [old, file] = near.sort(([a], [b]) => b.length - a.length)[0] ?? [...indents][0] ??
-    [own, own];
-  if (own.startsWith(old)) return file + line.slice(old.length);
-  // It is less indented than all of `oldText`, so it is also less indented than all found lines.
-  const alike = file.includes("\t") === old.includes("\t");
-  const deep = alike
-    ? file.length + own.length - old.length
-    : file.length * own.length / old.length;
-  return file.slice(0, Math.max(0, deep)) + line.slice(own.length);
+  const indent = indentOf(line);
+  const candidates = [...indents].filter(([old]) => indent.startsWith(old));
+  const [old, file] = candidates.sort(([a], [b]) => b.length - a.length)[0] ?? [...indents][0] ??
+    [indent, indent];
+  if (indent.startsWith(old)) return file + line.slice(old.length);
+  // The line is less indented than all lines of `oldText`, so the result is less indented than the
+  // lines of the file.
+  const isSameUnit = file.includes("\t") === old.includes("\t");
+  const length = isSameUnit
+    ? file.length + indent.length - old.length
+    : file.length * indent.length / old.length;
+  return file.slice(0, Math.max(0, length)) + line.slice(indent.length);
 }
 
 /**
- * Returns the draft with an edited text. The lines before and after the change keep their origins.
+ * Returns the draft with a new text. The lines before and after the change keep their origins.
  */
-export function track({ lines: old, origins }: Draft, text: string): Draft {
+export function trackOrigins({ lines: old, origins }: Draft, text: string): Draft {
   const lines = linesOf(text);
   const most = Math.min(old.length, lines.length);
   let [head, tail] = [0, 0];
   while (head < most && old[head] === lines[head]) head++;
   while (tail < most - head && old.at(-1 - tail) === lines.at(-1 - tail)) tail++;
-  const fresh = Array<number>(lines.length - head - tail).fill(-1);
-  const kept = origins.slice(old.length - tail);
-  return { lines, origins: [...origins.slice(0, head), ...fresh, ...kept] };
+  const replacement = Array<number>(lines.length - head - tail).fill(-1);
+  const tailOrigins = origins.slice(old.length - tail);
+  return { lines, origins: [...origins.slice(0, head), ...replacement, ...tailOrigins] };
 }
 
 /**
@@ -113,8 +113,8 @@ export function withEndings(raw: string, { lines, origins }: Draft): string {
   }).join("");
 }
 
-/** Returns every line of both texts once, marked " ", "-" or "+". */
-export function rowsOf(before: readonly string[], { lines, origins }: Draft): string[] {
+/** Returns each line of both texts once, with the mark " ", "-" or "+". */
+export function diffRows(before: readonly string[], { lines, origins }: Draft): string[] {
   const rows: string[] = [];
   let [at, added]: [number, string[]] = [0, []];
   for (const [index, origin] of [...origins, before.length].entries()) {
@@ -129,27 +129,27 @@ export function rowsOf(before: readonly string[], { lines, origins }: Draft): st
 }
 
 /** Returns the changed rows as hunks with three lines around each change. */
-export function unified(rows: readonly string[]): string[] {
-  const near = new Set<number>();
+export function toHunks(rows: readonly string[]): string[] {
+  const shownRows = new Set<number>();
   for (const [index, row] of rows.entries()) {
-    for (let at = -3; !row.startsWith(" ") && at <= 3; at++) near.add(index + at);
+    for (let at = -3; !row.startsWith(" ") && at <= 3; at++) shownRows.add(index + at);
   }
-  const out: string[] = [];
-  const seen = { "-": 0, "+": 0 };
+  const hunks: string[] = [];
+  const counts = { "-": 0, "+": 0 };
   for (let at = 0, end = 0; at < rows.length; at = end) {
-    while (end < rows.length && near.has(end) === near.has(at)) end++;
+    while (end < rows.length && shownRows.has(end) === shownRows.has(at)) end++;
     const run = rows.slice(at, end);
     const spans = (["-", "+"] as const).map((mark) => {
       const count = run.filter((row) => row.startsWith(" ") || row.startsWith(mark)).length;
-      const start = seen[mark] + Number(count > 0);
-      seen[mark] += count;
+      const start = counts[mark] + Number(count > 0);
+      counts[mark] += count;
       return `${mark}${start},${count}`;
     });
-    if (!near.has(at)) continue;
-    out.push(`@@ ${spans.join(" ")} @@`);
+    if (!shownRows.has(at)) continue;
+    hunks.push(`@@ ${spans.join(" ")} @@`);
     for (const row of run) {
-      out.push(row.endsWith("\n") ? row.slice(0, -1) : `${row}\n\\ No newline at end of file`);
+      hunks.push(row.endsWith("\n") ? row.slice(0, -1) : `${row}\n\\ No newline at end of file`);
     }
   }
-  return out;
+  return hunks;
 }

@@ -20,42 +20,59 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "its name is too long",
 };
 
-/** Returns the start of an error message. */
-export function cannot(doing: string, path: string): string {
+/** Returns the attempted action, with which an error message begins. */
+export function actionText(doing: string, path: string): string {
   return `Cannot ${doing} ${quoted(path)}`;
 }
 
-/** Returns a path in quotes, cut if it is long. */
+/** Returns a path in quotes, cut after 200 characters. */
 export function quoted(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
-/** Returns an error with the attempted action and the reason. */
+/** Returns an error. `what` is a result of `actionText()`; `why` is the reason. */
 export function fail(what: string, why: string, cause?: unknown): Error {
   return new Error(`${what}: ${why}`, { cause });
 }
 
-/** Waits for `work`, and explains an error of the system. Other errors pass unchanged. */
-export async function tried<T>(what: string, work: Promise<T>, reasons = REASONS): Promise<T> {
+/** Waits for `work`. Adds a reason to errors of the system. Throws other errors unchanged. */
+export async function withReason<T>(what: string, work: Promise<T>, reasons = REASONS): Promise<T> {
   try {
     return await work;
   } catch (error) {
     const { name, code }: { name?: unknown; code?: unknown } = Object(error);
-    // Errors of the sandbox have other codes than those of the system, such as ENOENT.
+    // Errors of the sandbox have their own codes. Codes of the system begin with E, such as ENOENT.
     if (code !== undefined && !/^E[A-Z]+$/.test(String(code))) throw error;
-    const known = { ...REASONS, ...reasons };
-    const why = known[String(code)] ?? known[String(name)];
+    const reasonsByCode = { ...REASONS, ...reasons };
+    const why = reasonsByCode[String(code)] ?? reasonsByCode[String(name)];
     throw why === undefined ? error : fail(what, why, error);
   }
 }
 
 /** Returns undefined for a file that does not exist. Throws every other error. */
-export function absent(error: unknown): undefined {
+export function ignoreMissing(error: unknown): undefined {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
-/** Reports progress now and then. Throws if the call was cancelled. */
-export function step({ signal, progress }: Host, seen: number): void {
+/**
+ * Waits for `looking`, the information about a file. If the file does not exist, calls `use()`: the
+ * sandbox allows looking at a protected name, but refuses its use whether or not the file exists. So
+ * the error does not show whether a protected file exists.
+ */
+export async function withAccessCheck<T>(
+  looking: Promise<T>,
+  use: () => Promise<unknown>,
+): Promise<T> {
+  try {
+    return await looking;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) await use();
+    throw error;
+  }
+}
+
+/** Reports progress after every 1,000 entries. Throws if the call was cancelled. */
+export function reportStep({ signal, progress }: Host, index: number): void {
   signal?.throwIfAborted();
-  if (seen % 1_000 === 999) progress?.({ progress: seen, message: `${seen + 1} entries seen` });
+  if (index % 1_000 === 999) progress?.({ progress: index, message: `${index + 1} entries seen` });
 }

@@ -5,61 +5,64 @@
  */
 
 import type { Host } from "./call.ts";
-import { cannot, fail, quoted, step, tried } from "./failure.ts";
+import { actionText, fail, quoted, reportStep, withReason } from "./failure.ts";
 
+/** The maximum number of entries in a result. */
 export const MAX_ENTRIES = 5_000;
+/** The maximum number of entries that `directory_tree` counts. */
 export const MAX_COUNTED = 100_000;
+/** Folders at this depth are not opened. */
 const MAX_DEPTH = 100;
 
 type Test = (text: string) => boolean;
 
 /** Returns the entries of a folder, sorted by name. */
 export async function entriesOf(path: string) {
-  const entries = await tried(cannot("list", path), Array.fromAsync(Deno.readDir(path)));
+  const entries = await withReason(actionText("list", path), Array.fromAsync(Deno.readDir(path)));
   return entries.sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
 /** Returns the line of an entry in a list. */
-export function shownEntry({ name, isSymlink, isDirectory }: Deno.DirEntry): string {
-  return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${shown(name)}`;
+export function entryLine({ name, isSymlink, isDirectory }: Deno.DirEntry): string {
+  return `[${isSymlink ? "LINK" : isDirectory ? "DIR" : "FILE"}] ${escapeName(name)}`;
 }
 
 /**
  * Escapes line breaks and control characters of a name, because otherwise one name could look like
  * two entries.
  */
-export function shown(name: string): string {
+export function escapeName(name: string): string {
   return name.replace(/[\p{Cc}\u2028\u2029]/gu, encodeURIComponent);
 }
 
 /** Returns a size with its unit. */
-export function sized(bytes: number): string {
+export function sizeText(bytes: number): string {
   const power = Math.min(4, Math.floor(Math.log2(bytes || 1) / 10));
   const unit = ["B", "KB", "MB", "GB", "TB"][power];
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(2)} ${unit}`;
 }
 
-/** Returns the first rows of a list, and how many were left out. */
-export function capped(rows: readonly string[]): string[] {
-  return noted(rows.slice(0, MAX_ENTRIES), rows.length - MAX_ENTRIES);
+/** Returns the first rows of a list, and the number of omitted rows. */
+export function limitRows(rows: readonly string[]): string[] {
+  return addNotes(rows.slice(0, MAX_ENTRIES), rows.length - MAX_ENTRIES);
 }
 
-/** Adds to rows how many are not shown, and how many folders could not be opened. */
-export function noted(rows: string[], more: number, closed = 0): string[] {
+/** Adds the number of omitted rows, and of folders that could not be opened. */
+export function addNotes(rows: string[], more: number, closedCount = 0): string[] {
   if (more > 0) rows.push(`${more}${more < MAX_COUNTED - MAX_ENTRIES ? "" : "+"} more not shown`);
-  if (closed > 0) rows.push(`${closed} folders could not be opened`);
+  if (closedCount > 0) rows.push(`${closedCount} folders could not be opened`);
   return rows;
 }
 
 /** Returns a path or a pattern with `/` between its names. */
-export function slashed(path: string, os = Deno.build.os): string {
+export function toSlashes(path: string, os = Deno.build.os): string {
   return os === "windows" ? path.replaceAll("\\", "/") : path;
 }
 
-/** Joins a folder and a name. On Windows, too, the names of the result have `/` between them. */
+/** Joins a folder and a name with `/`, also on Windows. */
 export function join(folder: string, name: string): string {
   if (folder === "." || folder === "") return name;
-  const plain = slashed(folder);
+  const plain = toSlashes(folder);
   return plain.endsWith("/") ? plain + name : `${plain}/${name}`;
 }
 
@@ -79,34 +82,34 @@ export async function walk(
   { excludePatterns, host }: { readonly host: Host; readonly excludePatterns: readonly string[] },
   visit: (path: string, entry: Deno.DirEntry) => boolean,
 ): Promise<number> {
-  const skip = excludePatterns.map((text) => glob(text.includes("*") ? text : `**/${text}`));
+  const skip = excludePatterns.map((text) => compileGlob(text.includes("*") ? text : `**/${text}`));
   const folders = [""];
-  let [seen, closed] = [0, 0];
+  let [visited, closedCount] = [0, 0];
   for (const folder of folders) {
     const entries = await entriesOf(folder ? join(root, folder) : root).catch((error) => {
       if (folder === "") throw error;
-      closed++;
+      closedCount++;
       return [];
     });
     for (const entry of entries) {
-      step(host, seen++);
+      reportStep(host, visited++);
       const path = join(folder, entry.name);
-      if (skip.some((fits) => fits(path))) continue;
-      if (!visit(path, entry)) return closed;
+      if (skip.some((isMatch) => isMatch(path))) continue;
+      if (!visit(path, entry)) return closedCount;
       if (!entry.isDirectory) continue;
       if (path.split("/").length < MAX_DEPTH) folders.push(path);
-      else closed++;
+      else closedCount++;
     }
   }
-  return closed;
+  return closedCount;
 }
 
 /** Compiles a glob to a test of a path. `a/**` matches everything below `a`, but not `a` itself. */
-export function glob(pattern: string): Test {
-  const forms = braced(slashed(pattern)).map((form) => {
+export function compileGlob(pattern: string): Test {
+  const forms = expandBraces(toSlashes(pattern)).map((form) => {
     const parts = form.split("/").filter((part) => part !== "" && part !== ".");
     if (parts.at(-1) === "**") parts.push("*");
-    return parts.map((part) => part === "**" ? undefined : segment(part));
+    return parts.map((part) => part === "**" ? undefined : compileSegment(part));
   });
   return (path) => {
     const names = path.split("/");
@@ -115,19 +118,19 @@ export function glob(pattern: string): Test {
 }
 
 /** Expands `{a,b}` to one pattern for each choice. */
-function braced(pattern: string): string[] {
+function expandBraces(pattern: string): string[] {
   const forms = [pattern];
   for (let at = 0; at < forms.length;) {
     if (forms.length > 1_000) throw fail(`Cannot use ${quoted(pattern)}`, "it has too many braces");
     const [all, choices] = /\{([^{},]*,[^{}]*)\}/.exec(forms[at] ?? "") ?? [];
     const form = forms[at++];
     if (form === undefined || all === undefined || choices === undefined) continue;
-    forms.splice(--at, 1, ...choices.split(",").map((one) => form.replace(all, () => one)));
+    forms.splice(--at, 1, ...choices.split(",").map((choice) => form.replace(all, () => choice)));
   }
   return forms;
 }
 
-function segment(text: string): Test {
+function compileSegment(text: string): Test {
   if (!/[*?]/.test(text)) return (name) => name === text;
   const tests = Array.from(
     text,
@@ -138,23 +141,23 @@ function segment(text: string): Test {
 }
 
 /**
- * Matches items with tests; `undefined` matches any run of items. Only the last run is ever made
- * longer, so the time is at most the product of both lengths.
+ * Matches items with tests; `undefined` matches any run of items. Only the latest run is extended, so
+ * the time is at most the product of both lengths.
  */
 export function matches(tests: readonly (Test | undefined)[], items: readonly string[]): boolean {
-  let [at, run, mark] = [0, -1, 0];
-  for (let item = 0; item < items.length;) {
-    const test = tests[at];
-    if (test?.(items[item] ?? "")) {
-      at++;
-      item++;
-    } else if (at < tests.length && test === undefined) {
-      run = at++;
-      mark = item;
-    } else if (run >= 0) {
-      at = run + 1;
-      item = ++mark;
+  let [testIndex, runIndex, runEnd] = [0, -1, 0];
+  for (let itemIndex = 0; itemIndex < items.length;) {
+    const test = tests[testIndex];
+    if (test?.(items[itemIndex] ?? "")) {
+      testIndex++;
+      itemIndex++;
+    } else if (testIndex < tests.length && test === undefined) {
+      runIndex = testIndex++;
+      runEnd = itemIndex;
+    } else if (runIndex >= 0) {
+      testIndex = runIndex + 1;
+      itemIndex = ++runEnd;
     } else return false;
   }
-  return tests.slice(at).every((test) => test === undefined);
+  return tests.slice(testIndex).every((test) => test === undefined);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fileUri, slashed } from "./walking.ts";
+import { fileUri, toSlashes } from "./walking.ts";
 
 Deno.test("fileUri() returns the URI of a path with or without a drive", () => {
   assert.equal(fileUri("/ws/a b#.bin"), "file:///ws/a%20b%23.bin");
@@ -7,6 +7,6 @@ Deno.test("fileUri() returns the URI of a path with or without a drive", () => {
 });
 
 Deno.test("slashed() changes backslashes on Windows only", () => {
-  assert.equal(slashed("src\\*.ts", "windows"), "src/*.ts");
-  assert.equal(slashed("a\\b", "linux"), "a\\b");
+  assert.equal(toSlashes("src\\*.ts", "windows"), "src/*.ts");
+  assert.equal(toSlashes("a\\b", "linux"), "a\\b");
 });

@@ -1,17 +1,17 @@
 /**
- * Makes arguments of git from the arguments of a call. No value can be read as an option, a pattern
- * or a path outside the repository.
+ * Converts the arguments of a call to arguments of git. Git cannot read any value as an option, a
+ * pattern or a path outside of the repository.
  *
  * @module
  */
 
 import { fail, quoted } from "./failure.ts";
-import { isWhole, slashed } from "./place.ts";
+import { isAbsolute, slashed } from "./place.ts";
 import type { Repository } from "./repository.ts";
 
 /**
- * Some expressions name several commits in one word, so a range is refused where one revision is
- * needed.
+ * A revision: a name, a hash or an expression. Characters of options, exclusions, patterns and
+ * searches are not allowed.
  */
 const REVISION = /^(?![-^])[^\p{C}\p{Z}\\?*[:]{1,250}$/u;
 const OCTAL = /^".*\\[0-7]{3}.*"$/s;
@@ -42,28 +42,28 @@ export function pathIn(
   const [whole, folder] = os === "windows"
     ? [plain.toLowerCase(), root.toLowerCase()]
     : [plain, root];
-  const own = whole === folder
+  const relative = whole === folder
     ? "."
     : whole.startsWith(`${folder}/`)
     ? plain.slice(root.length + 1)
     : plain;
-  const why = whyNoPath(own, os);
-  if (why === undefined) return own;
+  const why = pathProblem(relative, os);
+  if (why === undefined) return relative;
   throw fail(what, `${quoted(path)} cannot be a path: ${why}`);
 }
 
-function whyNoPath(path: string, os: string): string | undefined {
+function pathProblem(path: string, os: string): string | undefined {
   if (path === "") return "it is empty";
   if (path.includes("\0")) return "it holds NUL";
   if (path.startsWith("-")) return `it begins like an option; write "./${path}"`;
-  if (isWhole(path, os) || path.split("/").includes("..")) {
+  if (isAbsolute(path, os) || path.split("/").includes("..")) {
     return "it leads out of the repository";
   }
   return OCTAL.test(path) ? "its name is not UTF-8; give its folder" : undefined;
 }
 
 /** Checks a text that becomes part of an option. */
-export function value({ what }: Repository, text: string): string {
+export function optionText({ what }: Repository, text: string): string {
   if (text.includes("\0")) throw fail(what, "a text holds NUL");
   return text;
 }

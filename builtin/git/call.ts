@@ -4,7 +4,7 @@
  * @module
  */
 
-/** The arguments of all tools. The schema of each tool says which of them it gets. */
+/** The arguments of all tools. The schema of each tool lists its arguments. */
 export interface Args {
   readonly repo?: string;
   readonly paths?: readonly string[];

@@ -87,7 +87,7 @@ Deno.test("a merge with conflicts is reported, not committed, and concluded", as
   await yard.fails("commit", { message: "x", all: true }, /conflicts in a;/);
   await yard.fails("commit", { message: "x" }, /conflicts in a;/);
   yard.put("a", "both\n");
-  assert.match(await yard.text("add", { paths: ["a"] }), /^Staged 1 files/);
+  assert.match(await yard.text("add", { paths: ["a"] }), /^Staged 1 file\b/);
   await yard.run("commit", { message: "merged" });
   assert.equal(yard.git(["log", "-1", "--format=%s %p"]).split(" ").length, 3);
   assert.equal(await yard.text("status"), "On main\nNothing changed");

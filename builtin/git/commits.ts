@@ -7,8 +7,8 @@
 import { pathIn } from "./asking.ts";
 import { fail } from "./failure.ts";
 import type { Repository } from "./repository.ts";
-import { requireOpen } from "./secret.ts";
-import { answer, part } from "./showing.ts";
+import { requireReadable } from "./secret.ts";
+import { cutText, toResult } from "./showing.ts";
 
 /** The fields of each commit. Each field ends with NUL. */
 export const COMMIT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%B%x00";
@@ -31,8 +31,8 @@ export function commitOf(fields: readonly string[]) {
   };
 }
 
-/** Shows an earlier version of a file, or of the list of a folder. */
-export async function shownFile(
+/** Shows an earlier version of a file, or the list of a folder at that time. */
+export async function showFile(
   repository: Repository,
   { rev, path, offset }: {
     readonly rev: string;
@@ -41,10 +41,15 @@ export async function shownFile(
   },
 ) {
   const { what, git } = repository;
-  const own = pathIn(repository, path).split("/").filter((name) => name !== "." && name !== "");
-  requireOpen(repository, own.join("/"));
-  const text = await git(["show", "--no-textconv", "--end-of-options", `${rev}:${own.join("/")}`]);
+  const names = pathIn(repository, path).split("/").filter((name) => name !== "." && name !== "");
+  requireReadable(repository, names.join("/"));
+  const text = await git([
+    "show",
+    "--no-textconv",
+    "--end-of-options",
+    `${rev}:${names.join("/")}`,
+  ]);
   if (text.includes("\0")) throw fail(what, "it is a binary file");
-  const { text: content, cut, note } = part(text, offset);
-  return answer(content + note, { content, ...cut });
+  const { text: content, cut, note } = cutText(text, offset);
+  return toResult(content + note, { content, ...cut });
 }

@@ -49,9 +49,9 @@ Deno.test("No tool leaves the workspace by its argument repo", async () => {
   for (
     const repo of ["..", "../outside", "link", "file", `${yard.path}/outside`, "d/../..", "no"]
   ) {
-    await everyToolFails(yard, repo, /no folder of .* "/);
+    await everyToolFails(yard, repo, /" is not a folder/);
   }
-  await everyToolFails(yard, "a\0b", /no folder of .* "/);
+  await everyToolFails(yard, "a\0b", /" is not a folder/);
   assert.deepEqual(yard.runs, []);
 });
 
@@ -89,7 +89,7 @@ Deno.test("No tool follows a .git that leads out of the workspace", async () => 
     await everyToolFails(
       yard,
       ".",
-      /link, or no file|to no \.git|names no folder/,
+      /is a link, or|to no \.git|names no folder/,
     );
     assert.deepEqual(yard.runs, []);
   }
@@ -105,19 +105,19 @@ Deno.test("No tool goes through a link or a pipe in .git", async () => {
     await Deno.remove(`${git}/${path}`, { recursive: true }).catch(() => {});
     Deno.symlinkSync(`${yard.path}/outside/secret`, `${git}/${path}`);
     yard.runs.length = 0;
-    await everyToolFails(yard, ".", new RegExp(`"${path}" in its \\.git is a link or no file`));
+    await everyToolFails(yard, ".", new RegExp(`"${path}" in its \\.git is a link`));
     assert.deepEqual(yard.runs, []);
     assert.equal(yard.get("../outside/secret"), "TOP SECRET\n");
   }
   using yard = yardWith();
   new Deno.Command("mkfifo", { args: [`${yard.ws}/.git/MERGE_MSG`] }).outputSync();
-  await everyToolFails(yard, ".", /"MERGE_MSG" .*\.git .*no file/);
+  await everyToolFails(yard, ".", /"MERGE_MSG" .*\.git .*special/);
 });
 
 Deno.test("No tool reads objects of another repository", async () => {
   using yard = yardWith();
   yard.put(".git/objects/info/alternates", `${yard.path}/outside/.git/objects\n`);
-  await everyToolFails(yard, ".", /another repository; git repack -ad/);
+  await everyToolFails(yard, ".", /repository; .*git repack -ad/);
 });
 
 Deno.test("No tool reads a file that the configuration includes", async () => {

@@ -18,26 +18,26 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/\.lock': File exists/, "another git is at work in it; try again when it is done"],
 ];
 
-/** Returns a text in quotes, cut if it is long. */
+/** Returns a text in quotes, cut after 200 characters. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 }
 
-/** Returns an error with the attempted action and the reason. */
+/** Returns an error. `what` is the attempted action, such as "Cannot commit"; `why` is the reason. */
 export function fail(what: string, why: string): Error {
   return new Error(`${what}: ${why}`);
 }
 
-/** Returns the error for a message that git printed. */
-export function refused(what: string, said: string): Error {
-  const known = REASONS.find(([pattern]) => pattern.test(said))?.[1];
-  const lines = said.split("\n").filter((line) => !/^(hint|warning):|^\s*$/.test(line));
-  const own = lines.slice(0, 5).join("\n").replace(/^(fatal|error): /gm, "").slice(0, 1_000);
-  return fail(what, known ?? (own || "git failed without a word"));
+/** Returns the error for the output of a failed git. */
+export function gitError(what: string, output: string): Error {
+  const reason = REASONS.find(([pattern]) => pattern.test(output))?.[1];
+  const lines = output.split("\n").filter((line) => !/^(hint|warning):|^\s*$/.test(line));
+  const message = lines.slice(0, 5).join("\n").replace(/^(fatal|error): /gm, "").slice(0, 1_000);
+  return fail(what, reason ?? (message || "git failed without a word"));
 }
 
 /** Returns undefined for a file that does not exist. Throws every other error. */
-export function absent(error: unknown): undefined {
+export function ignoreMissing(error: unknown): undefined {
   const { name, code } = Object(error);
   if (/^(NotFound|NotADirectory)$/.test(name) || /^(ENOENT|ENOTDIR)$/.test(code)) return;
   throw error;

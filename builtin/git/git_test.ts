@@ -91,7 +91,7 @@ Deno.test("a name of any bytes is reported, and can be staged by its folder", as
   await yard.run("commit", { message: "x" });
   for (const name of names) {
     yard.put(`d/${name}`, "2\n");
-    assert.match(await yard.text("add", { paths: [`d/${name}`] }), /^Staged 1 files/);
+    assert.match(await yard.text("add", { paths: [`d/${name}`] }), /^Staged 1 file\b/);
     assert.match(
       (await yard.run("diff", { staged: true })).structuredContent.files[0].path,
       /^d\//,

@@ -7,7 +7,7 @@
 /** A path that changed. */
 export interface Change {
   readonly path: string;
-  /** Its name before. */
+  /** The path before a rename. */
   readonly from?: string;
   readonly status: string;
   readonly additions?: number;
@@ -20,7 +20,7 @@ export interface Entry {
   /** The path in git's own quoting. */
   readonly raw: string;
   readonly from?: string;
-  /** Two letters: its change in the index and in the work tree. */
+  /** Two letters: the change in the index and the change in the work tree. */
   readonly code: string;
   readonly staged?: string;
   readonly unstaged?: string;
@@ -36,7 +36,7 @@ export interface BranchState {
   readonly stashes: number;
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const CHANGE_WORDS: Readonly<Record<string, string>> = {
   M: "modified",
   T: "type changed",
   A: "added",
@@ -47,26 +47,26 @@ const WORDS: Readonly<Record<string, string>> = {
   "?": "untracked",
   "!": "ignored",
 };
-const SIGNS: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+const ESCAPES: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
 /** Returns a name without git's quoting. A name that is not UTF-8 stays quoted. */
-export function unquoted(name: string): string {
+export function unquote(name: string): string {
   if (!name.startsWith('"')) return name;
   const bytes = [...name.slice(1, -1).matchAll(/\\([0-7]{3})|\\(.)|[^\\]/gs)].map(
     ([sign, octal, escaped]) =>
       octal === undefined
-        ? escaped === undefined ? sign.charCodeAt(0) : SIGNS[escaped] ?? escaped.charCodeAt(0)
+        ? escaped === undefined ? sign.charCodeAt(0) : ESCAPES[escaped] ?? escaped.charCodeAt(0)
         : parseInt(octal, 8),
   );
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
   } catch {
-    return name; // its bytes are not text; quoted, the name can still be shown
+    return name; // its bytes are not UTF-8; the quoted name can be shown
   }
 }
 
-/** Keeps a name on one line. */
-export function shown(name: string): string {
+/** Quotes a name that contains control characters or line ends. */
+export function onOneLine(name: string): string {
   return /[\p{C}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
 }
 
@@ -79,27 +79,27 @@ export function entriesOf(text: string): Entry[] {
     const parts = line.split(" ");
     const [raw = "", from] = parts.slice(fields).join(" ").split("\t");
     const code = fields === 1 ? kind + kind : parts[1]?.replaceAll(".", " ") ?? "  ";
-    const path = unquoted(raw);
-    const told = { path, raw, code, ...(from !== undefined && { from: unquoted(from) }) };
-    if (kind === "u") return [{ ...told, unstaged: "conflict" }];
-    const [staged, unstaged] = [WORDS[code[0] ?? ""], WORDS[code[1] ?? ""]];
-    if (fields === 1) return [{ ...told, unstaged }];
-    return [{ ...told, ...(staged && { staged }), ...(unstaged && { unstaged }) }];
+    const path = unquote(raw);
+    const entry = { path, raw, code, ...(from !== undefined && { from: unquote(from) }) };
+    if (kind === "u") return [{ ...entry, unstaged: "conflict" }];
+    const [staged, unstaged] = [CHANGE_WORDS[code[0] ?? ""], CHANGE_WORDS[code[1] ?? ""]];
+    if (fields === 1) return [{ ...entry, unstaged }];
+    return [{ ...entry, ...(staged && { staged }), ...(unstaged && { unstaged }) }];
   });
 }
 
 /** Parses the lines of `status --porcelain=v2 --branch --show-stash` that begin with `#`. */
-export function standingOf(text: string): BranchState {
-  const said = (key: string) => new RegExp(`^# ${key} (.*)$`, "m").exec(text)?.[1];
-  const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(said("branch.ab") ?? "") ?? [];
-  const [branch = "", oid = ""] = [said("branch.head"), said("branch.oid")];
-  const upstream = said("branch.upstream");
+export function branchStateOf(text: string): BranchState {
+  const headerOf = (key: string) => new RegExp(`^# ${key} (.*)$`, "m").exec(text)?.[1];
+  const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(headerOf("branch.ab") ?? "") ?? [];
+  const [branch = "", oid = ""] = [headerOf("branch.head"), headerOf("branch.oid")];
+  const upstream = headerOf("branch.upstream");
   return {
     branch: branch === "(detached)" ? null : branch,
     commit: oid === "(initial)" ? null : oid,
     ...(upstream !== undefined && { upstream }),
     ...(ahead !== undefined && { ahead: Number(ahead), behind: Number(behind) }),
-    stashes: Number(said("stash") ?? 0),
+    stashes: Number(headerOf("stash") ?? 0),
   };
 }
 
@@ -108,29 +108,29 @@ export function changesOf(
   text: string,
 ): { readonly files: readonly Change[]; readonly patch: string } {
   const lines = text.split("\n");
-  const first = (test: RegExp, from: number) => {
+  const firstWithout = (test: RegExp, from: number) => {
     const end = lines.findIndex((line, at) => at >= from && !test.test(line));
     return end < 0 ? lines.length : end;
   };
-  const begin = first(/^$/, 0);
-  const rawEnd = first(/^:/, begin);
-  const numEnd = first(/^(\d+|-)\t(\d+|-)\t/, rawEnd);
+  const begin = firstWithout(/^$/, 0);
+  const rawEnd = firstWithout(/^:/, begin);
+  const numEnd = firstWithout(/^(\d+|-)\t(\d+|-)\t/, rawEnd);
   const counts = lines.slice(rawEnd, numEnd).map((line) => line.split("\t"));
   const raws = lines.slice(begin, rawEnd).map((line) => line.split("\t"));
   const files = raws.map(([head = "", name = "", to], index): Change => {
     const letter = /([A-Z])[A-Z]*\d*$/.exec(head)?.[1] ?? "";
-    // There, a renamed path is written in another way, so it is found by its position.
+    // The counts write a renamed path in another form, so it is found by its position.
     const count = counts.findLast(([, , path]) => path === name) ??
       (to !== undefined && counts.length === raws.length ? counts[index] : undefined);
     const [additions, deletions] = [Number(count?.[0]), Number(count?.[1])];
     return {
-      path: unquoted(to ?? name),
-      ...(to !== undefined && { from: unquoted(name) }),
-      status: WORDS[letter] ?? letter,
+      path: unquote(to ?? name),
+      ...(to !== undefined && { from: unquote(name) }),
+      status: CHANGE_WORDS[letter] ?? letter,
       ...(count !== undefined && count[0] !== "-" && { additions, deletions }),
     };
   });
-  // A path in conflict comes a second time, with the other side.
+  // Git lists a path in conflict twice, once for each side.
   const seen = new Set<string>();
   const once = files.filter(({ path }) => !seen.has(path) && seen.add(path));
   return { files: once, patch: lines.slice(numEnd).join("\n").replace(/^\n+/, "").trimEnd() };

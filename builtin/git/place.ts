@@ -1,15 +1,15 @@
 /**
- * Finds a repository of the workspace, and refuses one that leads out of it.
+ * Finds a repository of the workspace. Refuses repositories whose files lead out of the workspace.
  *
  * @module
  */
 
 import type { Host } from "../../src/sandbox/host.ts";
-import { absent, fail, quoted } from "./failure.ts";
+import { fail, ignoreMissing, quoted } from "./failure.ts";
 
-/** The folders of a repository. All are real paths. */
+/** The folders of a repository, as real paths. */
 export interface RepositoryPlace {
-  /** Its work tree. */
+  /** The folder of the work tree. */
   readonly root: string;
   readonly gitDir: string;
   /** An unfinished operation, such as a merge. */
@@ -21,9 +21,10 @@ const POINTER_MAX = 4_096;
  * Folders in which git reads or appends to files by path. The other folders of an object store are
  * too many to check.
  */
-const ENTERED = /^(info|sequencer|rebase-\w+|(logs|refs|reftable)(\/.*)?|objects(\/(info|pack))?)$/;
-/** Hooks never run, and the socket is of a daemon that is never used. */
-const SPARED = /^(hooks|fsmonitor--daemon\.ipc)$/;
+const CHECKED_FOLDERS =
+  /^(info|sequencer|rebase-\w+|(logs|refs|reftable)(\/.*)?|objects(\/(info|pack))?)$/;
+/** Hooks are never run, and the socket belongs to a daemon that is never used. */
+const IGNORED = /^(hooks|fsmonitor--daemon\.ipc)$/;
 const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
   ["rebase-merge", "rebase"],
   ["rebase-apply", "rebase"],
@@ -33,23 +34,28 @@ const OPERATIONS: readonly (readonly [file: string, name: string])[] = [
   ["BISECT_LOG", "bisect"],
 ];
 
-/** Looks for `.git` from a folder up to the workspace and no further. */
+/**
+ * Searches for `.git` in a folder and in its parents up to the workspace. `what` is the attempted
+ * action, for errors.
+ */
 export async function findPlace(what: string, repo: string, host: Host): Promise<RepositoryPlace> {
   const { workspace } = host;
-  const asked = resolve(workspace, repo);
-  // One message for both cases: it must not tell whether something exists outside.
-  const from = await Deno.realPath(asked).catch(() => "");
-  if (!within(workspace, from)) throw fail(what, `no folder of the workspace is ${quoted(repo)}`);
+  const requestedFolder = resolve(workspace, repo);
+  // Missing folders and folders outside have the same message, which must not reveal what exists.
+  const from = await Deno.realPath(requestedFolder).catch(() => "");
+  if (!isWithin(workspace, from)) {
+    throw fail(what, `${quoted(repo)} is not a folder in the workspace`);
+  }
   for (let root = from;; root = root.slice(0, root.lastIndexOf("/"))) {
-    const info = await Deno.lstat(`${root}/.git`).catch(absent);
-    if (info !== undefined) return await placed(what, { root, info, host });
+    const info = await Deno.lstat(`${root}/.git`).catch(ignoreMissing);
+    if (info !== undefined) return await openPlace(what, { root, info, host });
     if (root !== workspace) continue;
     const hint = "give the folder of one as repo, or make one with git init";
     throw fail(what, `${quoted(repo)} lies in no git repository of the workspace; ${hint}`);
   }
 }
 
-async function placed(
+async function openPlace(
   what: string,
   { root, info, host }: {
     readonly root: string;
@@ -57,37 +63,39 @@ async function placed(
     readonly host: Host;
   },
 ): Promise<RepositoryPlace> {
-  const follow = (file: string, target: string) => led(what, { file, target, host });
+  const follow = (file: string, target: string) => followPointer(what, { file, target, host });
   let gitDir = `${root}/.git`;
   if (!info.isDirectory) {
-    const [, target] = /^gitdir: (.+?)\s*$/.exec(await pointer(what, gitDir)) ?? [];
+    const [, target] = /^gitdir: (.+?)\s*$/.exec(await readPointer(what, gitDir)) ?? [];
     if (target === undefined) throw fail(what, "its .git is a file that names no folder");
     gitDir = await follow(gitDir, target);
   }
-  const names = await requirePlain(what, gitDir, host);
+  const names = await assertNoLinks(what, gitDir, host);
   let store = gitDir;
   if (names.has("commondir")) {
     const file = `${gitDir}/commondir`;
-    store = await follow(file, (await pointer(what, file)).trimEnd());
-    await requirePlain(what, store, host);
+    store = await follow(file, (await readPointer(what, file)).trimEnd());
+    await assertNoLinks(what, store, host);
   }
-  const alternates = await Deno.readTextFile(`${store}/objects/info/alternates`).catch(absent);
+  const alternates = await Deno.readTextFile(`${store}/objects/info/alternates`).catch(
+    ignoreMissing,
+  );
   if (alternates?.trim()) {
-    const hint = "git repack -ad, then removing objects/info/alternates, makes it whole";
+    const hint = "run git repack -ad there and remove objects/info/alternates";
     throw fail(what, `it borrows objects from another repository; ${hint}`);
   }
   return { root, gitDir, operation: OPERATIONS.find(([file]) => names.has(file))?.[1] };
 }
 
-async function pointer(what: string, file: string): Promise<string> {
+async function readPointer(what: string, file: string): Promise<string> {
   const { isFile, size } = await Deno.lstat(file);
   if (!isFile || size > POINTER_MAX) {
-    throw fail(what, `${quoted(file)} is a link, or no file that git wrote`);
+    throw fail(what, `${quoted(file)} is a link, or larger than git writes it`);
   }
   return await Deno.readTextFile(file);
 }
 
-async function led(
+async function followPointer(
   what: string,
   { file, target, host }: {
     readonly file: string;
@@ -97,17 +105,17 @@ async function led(
 ): Promise<string> {
   const path = resolve(file.slice(0, file.lastIndexOf("/")), target);
   const real = await Deno.realPath(path).catch(() => "");
-  const inner = within(host.workspace, real) ? real.slice(host.workspace.length) : "";
-  // Tools that write files cannot write in a folder named .git, but in any other.
+  const inner = isWithin(host.workspace, real) ? real.slice(host.workspace.length) : "";
+  // Tools cannot write in a folder named .git. In other folders they could replace the target.
   if (`${inner}/`.includes("/.git/")) return real;
-  const hint = "open the folder that contains both as the workspace";
+  const hint = "open a folder that contains this file and its target as the workspace";
   throw fail(what, `${quoted(file)} leads to no .git of the workspace; ${hint}`);
 }
 
 /**
  * Throws if git would read or write through a link or a pipe. Returns the names in the top folder.
  */
-async function requirePlain(what: string, top: string, host: Host): Promise<Set<string>> {
+async function assertNoLinks(what: string, top: string, host: Host): Promise<Set<string>> {
   const names = new Set<string>();
   const folders = [""];
   for (const folder of folders) {
@@ -115,18 +123,21 @@ async function requirePlain(what: string, top: string, host: Host): Promise<Set<
     for await (const { name, isFile, isDirectory } of Deno.readDir(`${top}/${folder}`)) {
       const path = folder === "" ? name : `${folder}/${name}`;
       if (folder === "") names.add(name);
-      if (isDirectory && ENTERED.test(path)) folders.push(path);
-      if (isFile || isDirectory || SPARED.test(path)) continue;
-      throw fail(what, `${quoted(path)} in its .git is a link or no file, which git would follow`);
+      if (isDirectory && CHECKED_FOLDERS.test(path)) folders.push(path);
+      if (isFile || isDirectory || IGNORED.test(path)) continue;
+      throw fail(
+        what,
+        `${quoted(path)} in its .git is a link or a special file, which git would open`,
+      );
     }
   }
   return names;
 }
 
 function resolve(folder: string, path: string): string {
-  // `..` stays: it counts after links.
+  // `..` stays in the path, because links are resolved before it.
   const plain = slashed(path);
-  return isWhole(plain) ? plain : `${folder}/${plain}`;
+  return isAbsolute(plain) ? plain : `${folder}/${plain}`;
 }
 
 /** Returns a path with `/` between its names. */
@@ -135,10 +146,10 @@ export function slashed(path: string, os: string = Deno.build.os): string {
 }
 
 /** Returns whether a path is not relative to a folder. */
-export function isWhole(path: string, os: string = Deno.build.os): boolean {
+export function isAbsolute(path: string, os: string = Deno.build.os): boolean {
   return path.startsWith("/") || os === "windows" && /^[A-Za-z]:/.test(path);
 }
 
-function within(folder: string, path: string): boolean {
+function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }

@@ -1,12 +1,12 @@
 /**
- * Runs git in a repository that may be hostile. The repository's configuration can start no program
- * and read no file elsewhere.
+ * Runs git in a repository that may be hostile. The repository's configuration cannot start programs
+ * or read files outside of the repository.
  *
  * @module
  */
 
 import type { ExecOptions, Host } from "../../src/sandbox/host.ts";
-import { fail, refused } from "./failure.ts";
+import { fail, gitError } from "./failure.ts";
 import { findPlace, type RepositoryPlace } from "./place.ts";
 import { FIXED, NOWHERE, overrides, type Pair, requireUsable, type Setting } from "./settings.ts";
 
@@ -20,20 +20,20 @@ export interface Repository extends RepositoryPlace {
   setting(key: string): string | undefined;
   /** The names of all configured filters. */
   readonly filters: ReadonlySet<string>;
-  /** Reads the author from files that the user's configuration includes, if any. */
-  included(): Promise<ReadonlyMap<string, string>>;
+  /** Reads the settings of the author from files that the user's configuration includes. */
+  includedAuthor(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Options of one run of git. */
 export interface GitOptions extends Pick<ExecOptions, "stdin" | "env"> {
-  /** Throws if the output was too long to be kept as a whole. */
+  /** Whether to throw if the output was too long and a part of it was omitted. */
   readonly whole?: boolean;
 }
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const INCLUDE = /^include(if\..*)?\.path$/s;
 const FILTER = /^filter\.(.*)\.\w+$/s;
-/** The system's configuration is not used. The user's is read, but its programs are not run. */
+/** Git ignores the system's configuration. It reads the user's, but runs none of its programs. */
 const ENVIRONMENT = {
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_ATTR_NOSYSTEM: "1",
@@ -43,13 +43,13 @@ const ENVIRONMENT = {
   GIT_TERMINAL_PROMPT: "0",
   GIT_EDITOR: "false",
   GIT_LITERAL_PATHSPECS: "1",
-  // History is shown as its hashes say.
+  // Replacements would show another history than the hashes identify.
   GIT_NO_REPLACE_OBJECTS: "1",
   GIT_GRAFT_FILE: NOWHERE,
   // Errors are recognized by their English words.
   LC_ALL: "C",
 };
-/** Finds a repository and reads its configuration, which runs nothing. */
+/** Finds a repository and reads its configuration. Reading it runs no program. */
 export async function openRepository(
   what: string,
   repo: string | undefined,
@@ -60,20 +60,21 @@ export async function openRepository(
   const env = withConfig(FIXED);
   const list = ["config", "--list", "-z", "--show-scope", "--no-includes"];
   const settings = settingsOf(await run(list, { env, whole: true }));
-  const own = settings.filter((setting) => setting.own);
-  requireUsable(what, own);
+  const ownSettings = settings.filter((setting) => setting.isOwn);
+  requireUsable(what, ownSettings);
   const setting = (key: string) =>
-    (own.findLast((one) => one.key === key) ?? settings.findLast((one) => one.key === key))?.value;
+    (ownSettings.findLast((entry) => entry.key === key) ??
+      settings.findLast((entry) => entry.key === key))?.value;
   const safe = withConfig([...FIXED, ...overrides(what, settings)]);
-  const closed = { ...safe, GIT_CONFIG_GLOBAL: NOWHERE };
+  const safeEnv = { ...safe, GIT_CONFIG_GLOBAL: NOWHERE };
   return {
     ...place,
     what,
     setting,
     filters: filtersOf(settings),
-    included: async () => {
-      const some = settings.some(({ own, key }) => !own && INCLUDE.test(key));
-      if (!some) return new Map();
+    includedAuthor: async () => {
+      const hasInclude = settings.some(({ isOwn, key }) => !isOwn && INCLUDE.test(key));
+      if (!hasInclude) return new Map();
       // This runs inside the repository, because conditions of includes depend on its path. No file
       // of the repository is read.
       const author = ["--get-regexp", "^(user|author|committer)\\.(name|email)$"];
@@ -81,19 +82,23 @@ export async function openRepository(
       // Git fails if there is no author.
       return pairsOf(await run(args, { env }).catch(() => ""));
     },
-    git: (args, options = {}) => run(args, { ...options, env: { ...closed, ...options.env } }),
+    git: (args, options = {}) => run(args, { ...options, env: { ...safeEnv, ...options.env } }),
   };
 }
 
 function runner(what: string, { root, gitDir }: RepositoryPlace, host: Host) {
   const fixed = ["--no-pager", `--git-dir=${gitDir}`, `--work-tree=${root}`];
   return async (args: readonly string[], { whole, ...options }: GitOptions): Promise<string> => {
-    const all = { ...options, cwd: root, maxBytes: MAX_BYTES };
-    const { code, stdout, stderr, omitted } = await host.exec("git", [...fixed, ...args], all);
+    const execOptions = { ...options, cwd: root, maxBytes: MAX_BYTES };
+    const { code, stdout, stderr, omitted } = await host.exec(
+      "git",
+      [...fixed, ...args],
+      execOptions,
+    );
     // Git reports a conflict on stdout.
-    if (code !== 0) throw refused(what, `${stderr}\n${stdout}`);
+    if (code !== 0) throw gitError(what, `${stderr}\n${stdout}`);
     if (whole && omitted.stdout > 0) throw fail(what, "there is too much of it; give paths");
-    // The text after the gap may belong to a file whose name is in the gap.
+    // The text after the gap is dropped, because the gap may contain the name of its file.
     const gap = `\n[${omitted.stdout} bytes left out]\n`;
     return omitted.stdout > 0 ? stdout.split(gap, 1) + gap : stdout;
   };
@@ -112,20 +117,20 @@ function withConfig(pairs: readonly Pair[]): Record<string, string> {
   };
 }
 
-function settingsOf(listed: string): Setting[] {
-  const parts = listed.split("\0");
+function settingsOf(output: string): Setting[] {
+  const parts = output.split("\0");
   return Array.from({ length: (parts.length - 1) / 2 }, (_, index) => {
     const [scope, text = ""] = parts.slice(2 * index);
     const [key, value] = pairOf(text);
-    return { own: scope === "local" || scope === "worktree", key, value };
+    return { isOwn: scope === "local" || scope === "worktree", key, value };
   });
 }
 
-function pairsOf(listed: string): Map<string, string> {
-  return new Map(listed.split("\0").map(pairOf));
+function pairsOf(output: string): Map<string, string> {
+  return new Map(output.split("\0").map(pairOf));
 }
 
-/** Splits at the first line end. A key without one has no value. */
+/** Splits a text at the first line end. A key without a line end has no value. */
 function pairOf(text: string): Pair {
   const end = text.search(/\n|$/);
   return [text.slice(0, end), text.slice(end + 1)];

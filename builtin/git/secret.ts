@@ -1,33 +1,36 @@
 /**
- * Keeps git from files that the sandbox closes: it runs with the rights of the user, so it would
- * show and change them.
+ * Keeps git from files that the sandbox protects. Git runs with the rights of the user, so it could
+ * show and change these files.
  *
  * @module
  */
 
 import { quoted } from "./failure.ts";
-import { type Change, unquoted } from "./parsing.ts";
+import { type Change, unquote } from "./parsing.ts";
 
-/** A repository, of which only the folder matters here. */
-interface Rooted {
+/** The only part of a repository that this file uses. */
+interface HasRoot {
   readonly root: string;
 }
 
 type Access = "read" | "write";
 
-/** Throws `PATH_PROTECTED` if the sandbox closes a file of a repository for reading. */
-export function requireOpen(repository: Rooted, path: string): void {
-  if (isClosed(repository, path, "read")) throw refused(repository, path, "read");
+/** Throws `PATH_PROTECTED` if the sandbox protects a file of a repository from reading. */
+export function requireReadable(repository: HasRoot, path: string): void {
+  if (isProtected(repository, path, "read")) throw protectedError(repository, path, "read");
 }
 
 /**
- * Throws if git would write a file that is closed, or files that make a folder a repository: each of
- * them may be open as long as the others are not there. Takes paths in git's own quoting.
+ * Throws `PATH_PROTECTED` if git would write a protected file, or files that together make a folder
+ * a repository. The sandbox allows each of these files alone, so it cannot refuse them. Paths are in
+ * git's own quoting.
  */
-export function requireWritable(repository: Rooted, raws: readonly string[]): void {
-  const paths = raws.map((raw) => `/${unquoted(raw)}/`);
-  const closed = paths.find((path) => isClosed(repository, path, "write"));
-  if (closed !== undefined) throw refused(repository, closed.slice(1, -1), "write");
+export function requireWritable(repository: HasRoot, raws: readonly string[]): void {
+  const paths = raws.map((raw) => `/${unquote(raw)}/`);
+  const protectedPath = paths.find((path) => isProtected(repository, path, "write"));
+  if (protectedPath !== undefined) {
+    throw protectedError(repository, protectedPath.slice(1, -1), "write");
+  }
   const folders = new Set(
     paths.flatMap((path) =>
       [...path.matchAll(/\/(?=(?:HEAD|objects|commondir)\/)/gi)].map(({ index }) =>
@@ -38,55 +41,55 @@ export function requireWritable(repository: Rooted, raws: readonly string[]): vo
   for (const folder of folders) {
     const has = (name: string) =>
       paths.some((path) => path.toLowerCase().startsWith(`${folder}${name}/`.toLowerCase())) ||
-      isThere(`${repository.root}${folder}${name}`);
+      exists(`${repository.root}${folder}${name}`);
     if (has("HEAD") && (has("objects") || has("commondir"))) {
-      throw refused(repository, folder.slice(1), "write");
+      throw protectedError(repository, folder.slice(1), "write");
     }
   }
 }
 
-/** Removes the content of closed files from a patch. */
+/** Removes the content of protected files from a patch. */
 export function withoutSecrets(
   { files, patch }: { readonly files: readonly Change[]; readonly patch: string },
-  repository: Rooted,
+  repository: HasRoot,
 ): string {
-  const open = new Set(
+  const readableHeaders = new Set(
     files.filter(({ path, from = path }) =>
-      ![path, from].some((one) => isClosed(repository, one, "read"))
+      ![path, from].some((name) => isProtected(repository, name, "read"))
     ).map(({ path, from = path }) => `diff --git a/${from} b/${path}`),
   );
   return patch.split(/^(?=diff --git )/m).map((part) => {
     const [header = ""] = part.split("\n", 1);
-    // In doubt a file is treated as closed, as where its name is not UTF-8.
-    const isOpen = open.has(header.replace(/"(?:[^"\\]|\\.)*"/g, unquoted));
+    // If the name of a file is not clear, for example not UTF-8, the file counts as protected.
+    const isOpen = readableHeaders.has(header.replace(/"(?:[^"\\]|\\.)*"/g, unquote));
     return isOpen || !/^diff --git /.test(header)
       ? part
       : `${header}\n[its content is protected]\n`;
   }).join("");
 }
 
-/** Returns whether a file is closed. The sandbox says so by its name, before it looks at it. */
-function isClosed({ root }: Rooted, path: string, access: Access): boolean {
+/** Returns whether the sandbox protects a file. It decides by the name, before opening the file. */
+function isProtected({ root }: HasRoot, path: string, access: Access): boolean {
   // A name that is not UTF-8 is in the quotes of git.
-  const whole = `${root}/${path.replaceAll('"', "")}`;
+  const fullPath = `${root}/${path.replaceAll('"', "")}`;
   try {
-    Deno.openSync(whole, { [access]: true }).close();
+    Deno.openSync(fullPath, { [access]: true }).close();
   } catch (error) {
     return Object(error).code === "PATH_PROTECTED";
   }
   return false;
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   try {
     return Boolean(Deno.lstatSync(path));
   } catch {
-    return false; // or it cannot be looked at
+    return false; // missing or unreadable
   }
 }
 
-function refused({ root }: Rooted, path: string, access: Access): Error {
-  const own = `${root}/${path}`.slice(Deno.cwd().length + 1);
-  const error = new Error(`Cannot ${access} ${quoted(own)}: it is protected`);
+function protectedError({ root }: HasRoot, path: string, access: Access): Error {
+  const shownPath = `${root}/${path}`.slice(Deno.cwd().length + 1);
+  const error = new Error(`Cannot ${access} ${quoted(shownPath)}: it is protected`);
   return Object.assign(error, { code: "PATH_PROTECTED" });
 }

@@ -1,6 +1,6 @@
 /**
- * Decides which settings of a repository git may obey. A setting that is not known to be harmless is
- * overridden, so a setting that a later git obeys has no effect either.
+ * Decides which settings of a repository git may obey. Each setting that is not in `HARMLESS` is
+ * overridden, so settings of later versions of git have no effect, too.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { fail, quoted } from "./failure.ts";
 export type Pair = readonly [key: string, value: string];
 /** One setting of git, and whether it is the repository's own. */
 export interface Setting {
-  readonly own: boolean;
+  readonly isOwn: boolean;
   /** Section and name are in lower case. The part between them is unchanged. */
   readonly key: string;
   readonly value: string;
@@ -20,7 +20,7 @@ export interface Setting {
 export const NOWHERE = "/dev/null";
 const MAX_OVERRIDES = 1_000;
 
-/** Settings that each run gets, whatever the repository says. */
+/** Settings of each run, which override the settings of the repository. */
 export const FIXED: readonly Pair[] = [
   ["safe.bareRepository", "explicit"],
   ["core.fsmonitor", "false"],
@@ -45,7 +45,7 @@ const FIXED_KEYS = new Set(FIXED.map(([key]) => key.toLowerCase()));
  * (`user`), single settings (`core.eol`), or settings with any name in between (`branch.*.remote`).
  */
 const HARMLESS = new Set([
-  // Names, texts and how something is shown.
+  // Names, texts and formats of output.
   ..."advice author branch color column committer grep gui i18n log pretty status user".split(" "),
   // Numbers and switches.
   ..."add am apply attr checkout feature index notes pack rebase reftable repack rerere".split(" "),
@@ -56,13 +56,16 @@ const HARMLESS = new Set([
   ..."gerrit gitflow lfs svn svn-remote".split(" "),
   // Git ignores these in a repository.
   "safe",
-  ...of(
+  ...prefixed(
     "blame",
     "blankboundary coloring date markignoredlines markunblamablelines showemail showroot",
   ),
-  ...of("commit", "cleanup gpgsign status verbose"),
-  ...of("commitgraph", "changedpathsversion generationversion maxnewfilters readchangedpaths"),
-  ...of(
+  ...prefixed("commit", "cleanup gpgsign status verbose"),
+  ...prefixed(
+    "commitgraph",
+    "changedpathsversion generationversion maxnewfilters readchangedpaths",
+  ),
+  ...prefixed(
     "core",
     "autocrlf bare bigfilethreshold checkroundtripencoding checkstat commentchar commentstring " +
       "commitgraph compression createobject deltabasecachelimit eol filemode filesreflocktimeout " +
@@ -73,32 +76,35 @@ const HARMLESS = new Set([
       "sparsecheckoutcone splitindex symlinks trustctime untrackedcache usereplacerefs " +
       "warnambiguousrefs whitespace worktree",
   ),
-  ...of(
+  ...prefixed(
     "diff",
     "algorithm autorefreshindex colormoved colormovedws context dirstat ignoresubmodules " +
       "indentheuristic interhunkcontext mnemonicprefix noprefix relative renamelimit renames " +
       "statgraphwidth statnamewidth submodule suppressblankempty wordregex wserrorhighlight",
   ),
-  ...of("diff.*", "algorithm binary cachetextconv funcname wordregex xfuncname"),
-  ...of("format", "encodeemailheaders filenamemaxlength pretty subjectprefix"),
-  ...of(
+  ...prefixed("diff.*", "algorithm binary cachetextconv funcname wordregex xfuncname"),
+  ...prefixed("format", "encodeemailheaders filenamemaxlength pretty subjectprefix"),
+  ...prefixed(
     "gc",
     "aggressivedepth aggressivewindow autodetach autopacklimit bigpackthreshold cruftpacks " +
       "logexpiry maxcruftsize packrefs pruneexpire reflogexpire reflogexpireunreachable " +
       "rerereresolved rerereunresolved worktreepruneexpire writecommitgraph",
   ),
-  ...of("gc.*", "reflogexpire reflogexpireunreachable"),
-  ...of("gpg", "format mintrustlevel"),
-  // The number of hooks at a time. Each hook has a name.
+  ...prefixed("gc.*", "reflogexpire reflogexpireunreachable"),
+  ...prefixed("gpg", "format mintrustlevel"),
+  // How many hooks run at once. The settings of one hook have its name in the middle.
   "hook.jobs",
-  ...of(
+  ...prefixed(
     "merge",
     "autostash branchdesc conflictstyle default defaulttoupstream directoryrenames ff log " +
       "renamelimit renames renormalize stat suppressdest verbosity verifysignatures",
   ),
   "merge.*.name",
-  ...of("submodule", "active alternateerrorstrategy alternatelocation fetchjobs propagatebranches"),
-  ...of("submodule.*", "active branch fetchrecursesubmodules ignore path url"),
+  ...prefixed(
+    "submodule",
+    "active alternateerrorstrategy alternatelocation fetchjobs propagatebranches",
+  ),
+  ...prefixed("submodule.*", "active branch fetchrecursesubmodules ignore path url"),
 ]);
 
 /** Extensions of the repository's format, and the values that keep git inside of it. */
@@ -115,12 +121,12 @@ const EXTENSIONS: ReadonlyMap<string, RegExp> = new Map([
   ["worktreeconfig", /^/],
 ]);
 
-/** What overrides a setting. Each other one becomes empty, which is no, no program or no file. */
+/** The overrides of some settings. Other settings become empty: false, no program or no file. */
 const OVERRIDES: ReadonlyMap<string, readonly Pair[]> = new Map([
   ["core.protecthfs", [["core.protectHFS", "true"]]],
   ["core.protectntfs", [["core.protectNTFS", "true"]]],
   ["filter.*", [["clean", ""], ["smudge", ""], ["process", ""], ["required", "false"]]],
-  // The command and the events stay: git refuses an event without a command.
+  // The command and the events stay, because git refuses an event without a command.
   ["hook.*", [["enabled", "false"]]],
   // An empty driver would look like a merge without conflict.
   ["merge.*", [["driver", "git merge-file -q %A %O %B"], ["recursive", "text"]]],
@@ -128,8 +134,8 @@ const OVERRIDES: ReadonlyMap<string, readonly Pair[]> = new Map([
 ]);
 
 /** Throws if the repository has a setting that nothing can override. */
-export function requireUsable(what: string, own: readonly Setting[]): void {
-  for (const { key, value } of own) {
+export function requireUsable(what: string, ownSettings: readonly Setting[]): void {
+  for (const { key, value } of ownSettings) {
     const setting = `its configuration has ${quoted(key)}`;
     const { section, name } = partsOf(key);
     if (/^include(if)?$/.test(section)) {
@@ -143,40 +149,46 @@ export function requireUsable(what: string, own: readonly Setting[]): void {
         `${setting} = ${quoted(value)}, an extension that is not supported; ${hint}`,
       );
     }
-    // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be
-    // written back.
+    // If the decoded name contains this character, its bytes were not UTF-8, so no override can have
+    // the same name.
     const isWritable = !key.includes("\uFFFD") || name === "" || isHarmless(key);
     if (!isWritable) throw fail(what, `${setting}, which is not UTF-8`);
   }
 }
 
-/** Returns what overrides the settings of a repository. Throws if there are too many. */
+/** Returns the overrides for the settings of a repository. Throws if there are too many. */
 export function overrides(what: string, settings: readonly Setting[]): Pair[] {
-  const own = settings.filter((setting) => setting.own);
-  const person = (key: string) => settings.findLast((one) => !one.own && one.key === key)?.value;
-  const ignored = person("core.excludesfile");
-  const ends = own.some(({ key }) => key === "core.autocrlf") ? undefined : person("core.autocrlf");
-  const pairs = new Map(own.flatMap(({ key }) => overriding(key)));
+  const ownSettings = settings.filter((setting) => setting.isOwn);
+  const userSetting = (key: string) =>
+    settings.findLast((entry) => !entry.isOwn && entry.key === key)?.value;
+  const ignored = userSetting("core.excludesfile");
+  const lineEndings = ownSettings.some(({ key }) => key === "core.autocrlf")
+    ? undefined
+    : userSetting("core.autocrlf");
+  const pairs = new Map(ownSettings.flatMap(({ key }) => overridesOf(key)));
   if (pairs.size > MAX_OVERRIDES) {
     const why = `its configuration has ${pairs.size} settings that git must not obey`;
     throw fail(what, `${why}, and ${MAX_OVERRIDES} is the most; remove some of them`);
   }
-  if (own.some(({ key }) => key === "core.excludesfile")) pairs.set("core.excludesfile", NOWHERE);
+  if (ownSettings.some(({ key }) => key === "core.excludesfile")) {
+    pairs.set("core.excludesfile", NOWHERE);
+  }
   if (ignored !== undefined) pairs.set("core.excludesfile", ignored);
-  if (ends !== undefined) pairs.set("core.autocrlf", ends);
+  if (lineEndings !== undefined) pairs.set("core.autocrlf", lineEndings);
   return [...pairs];
 }
 
-function overriding(key: string): readonly Pair[] {
+function overridesOf(key: string): readonly Pair[] {
   if (isHarmless(key)) return [];
   const { section, middle, name } = partsOf(key);
   if (section === "extensions") return [];
-  const whole = middle === undefined ? OVERRIDES.get(key) : undefined;
-  if (whole !== undefined) return whole;
-  const named = middle === undefined
+  const exact = middle === undefined ? OVERRIDES.get(key) : undefined;
+  if (exact !== undefined) return exact;
+  const overridesByName = middle === undefined
     ? undefined
     : OVERRIDES.get(`${section}.*`) ?? OVERRIDES.get(`${section}.*.${name}`);
-  return named?.map(([last, value]) => [`${section}.${middle}.${last}`, value]) ?? [[key, ""]];
+  return overridesByName?.map(([last, value]) => [`${section}.${middle}.${last}`, value]) ??
+    [[key, ""]];
 }
 
 function isHarmless(key: string): boolean {
@@ -195,6 +207,6 @@ function partsOf(key: string) {
   return { section, middle, name };
 }
 
-function of(section: string, names: string): string[] {
+function prefixed(section: string, names: string): string[] {
   return names.split(" ").map((name) => `${section}.${name}`);
 }

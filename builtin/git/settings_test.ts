@@ -9,7 +9,7 @@ import { Yard } from "./_host_test.ts";
 import { overrides, requireUsable } from "./settings.ts";
 
 function overridesOf(...keys: readonly string[]): Readonly<Record<string, string>> {
-  const settings = keys.map((key) => ({ own: true, key, value: "x" }));
+  const settings = keys.map((key) => ({ isOwn: true, key, value: "x" }));
   requireUsable("Cannot test", settings);
   return Object.fromEntries(overrides("Cannot test", settings));
 }

@@ -6,13 +6,13 @@
 
 import { pathspec } from "./asking.ts";
 import { fail, quoted } from "./failure.ts";
-import { entriesOf, type Entry, shown, unquoted } from "./parsing.ts";
+import { entriesOf, type Entry, onOneLine, unquote } from "./parsing.ts";
 import type { Repository } from "./repository.ts";
 
 const LISTED = 100;
 
-/** Returns what changed, one entry for each path. Of submodules only the commit counts. */
-export async function changed(
+/** Returns the changed paths. A submodule counts as changed only if its commit changed. */
+export async function changedEntries(
   repository: Repository,
   { paths, options = [] }: {
     readonly paths: readonly string[] | undefined;
@@ -30,18 +30,21 @@ export async function requireUnfiltered(
   raws: readonly string[],
 ): Promise<void> {
   if (raws.length === 0) return;
-  const told = await git(["check-attr", "--stdin", "filter"], { stdin: lines(raws), whole: true });
-  for (const line of told.split("\n")) {
+  const attributes = await git(["check-attr", "--stdin", "filter"], {
+    stdin: lines(raws),
+    whole: true,
+  });
+  for (const line of attributes.split("\n")) {
     const [, raw = "", name = ""] = /^(.*): filter: (.*)$/.exec(line) ?? [];
-    // LFS keeps large files out of the history, wherever it is configured.
+    // LFS can be configured outside of the repository, and it keeps large files out of the history.
     if (!filters.has(name) && name !== "lfs") continue;
-    const file = quoted(unquoted(raw));
+    const file = quoted(unquote(raw));
     const why = `${file} goes through the filter ${quoted(name)}, and none is run here`;
     throw fail(what, `${why}; do this one in a terminal`);
   }
 }
 
-/** Stages what changed. `git add` would look into submodules, with their configuration. */
+/** Stages changed paths. `git add` would read submodules with their configuration. */
 export async function stage(repository: Repository, entries: readonly Entry[]): Promise<void> {
   const raws = entries.map(({ raw }) => raw);
   if (raws.length === 0) return;
@@ -53,42 +56,42 @@ export async function stage(repository: Repository, entries: readonly Entry[]): 
 /** Throws if the paths have nothing to stage, and says why. */
 export function requireFound(
   { what }: Repository,
-  { paths, fresh, left }: {
+  { paths, stageable, omitted }: {
     readonly paths: readonly string[];
-    readonly fresh: readonly Entry[];
-    readonly left: readonly Entry[];
+    readonly stageable: readonly Entry[];
+    readonly omitted: readonly Entry[];
   },
 ): void {
-  if (fresh.length > 0) return;
+  if (stageable.length > 0) return;
   const names = quoted(paths.join(", "));
-  const why = left.some(({ code }) => code === "!!")
+  const why = omitted.some(({ code }) => code === "!!")
     ? "it is ignored"
-    : left.length > 0
+    : omitted.length > 0
     ? "it is a separate repository"
     : "it is not there, or nothing changed in it";
   throw fail(what, `${names} has nothing to stage: ${why}`);
 }
 
-/** Returns the paths of a `--name-only` list, as git wrote them. */
-export function named(list: string): string[] {
+/** Returns the paths of a `--name-only` list, in git's quoting. */
+export function namesIn(list: string): string[] {
   return list.split("\n").filter((line) => line !== "");
 }
 
-/** Returns paths as git reads them from its input. */
+/** Returns paths in the form in which git reads them from its input. */
 export function lines(raws: readonly string[]): string {
   return raws.map((raw) => `${raw}\n`).join("");
 }
 
-/** Returns some file names, and how many more there are. */
-export function listed(rows: readonly string[]): string[] {
-  const left = rows.length - LISTED;
-  return [...rows.slice(0, LISTED).map(shown), ...(left > 0 ? [`[${left} more]`] : [])];
+/** Returns some file names, and the number of omitted names. */
+export function limitNames(rows: readonly string[]): string[] {
+  const omitted = rows.length - LISTED;
+  return [...rows.slice(0, LISTED).map(onOneLine), ...(omitted > 0 ? [`[${omitted} more]`] : [])];
 }
 
-/** Returns the variables that name the author. Throws with a hint if nobody is named. */
-export async function author(repository: Repository): Promise<Record<string, string>> {
+/** Returns the variables that name the author. Throws with a hint if no author is configured. */
+export async function authorVariables(repository: Repository): Promise<Record<string, string>> {
   const { what, setting } = repository;
-  const included = await repository.included();
+  const included = await repository.includedAuthor();
   const find = (name: string) => setting(name) ?? included.get(name);
   const pick = (role: string, part: string) => find(`${role}.${part}`) ?? find(`user.${part}`);
   const env = Object.fromEntries(

@@ -4,16 +4,23 @@
  * @module
  */
 
-import { value } from "./asking.ts";
+import { optionText } from "./asking.ts";
 import type { Args } from "./call.ts";
 import { fail } from "./failure.ts";
-import { records, shown } from "./parsing.ts";
+import { onOneLine, records } from "./parsing.ts";
 import type { Repository } from "./repository.ts";
 import { requireWritable } from "./secret.ts";
-import { answer, more, PLAIN } from "./showing.ts";
-import { author, changed, lines, listed, named, requireUnfiltered } from "./staging.ts";
+import { omittedNote, PLAIN, toResult } from "./showing.ts";
+import {
+  authorVariables,
+  changedEntries,
+  limitNames,
+  lines,
+  namesIn,
+  requireUnfiltered,
+} from "./staging.ts";
 
-/** Git puts the paths on command lines of its own, whose length is limited. */
+/** The maximum length of all paths. Git passes them to other commands, whose length is limited. */
 const MAX_PATHS = 500_000;
 const MAX_LISTED = 100;
 
@@ -23,10 +30,10 @@ export async function putAside(
   { message, paths, untracked = false }: Args,
 ) {
   const { what, git } = repository;
-  const env = await author(repository);
+  const env = await authorVariables(repository);
   const options = [`--untracked-files=${untracked ? "all" : "no"}`];
-  const entries = await changed(repository, { paths, options });
-  // Each path is named, because without paths git looks into submodules, with their configuration.
+  const entries = await changedEntries(repository, { paths, options });
+  // Each path is given, because without paths git reads submodules with their configuration.
   const raws = entries.filter(({ path }) => !path.endsWith("/")).map(({ raw }) => raw);
   if (raws.length === 0) throw fail(what, "nothing changed that could be put aside");
   const input = lines(raws);
@@ -36,10 +43,10 @@ export async function putAside(
   await git([
     ...["stash", "push", "--quiet", "--pathspec-from-file=-"],
     ...(untracked ? ["--include-untracked"] : []),
-    ...(message === undefined ? [] : [`--message=${value(repository, message)}`]),
+    ...(message === undefined ? [] : [`--message=${optionText(repository, message)}`]),
   ], { env, stdin: input });
   const rows = entries.map(({ path }) => path);
-  return answer([`Put aside ${rows.length} files as stash 0`, ...listed(rows)].join("\n"), {
+  return toResult([`Put aside ${rows.length} files as stash 0`, ...limitNames(rows)].join("\n"), {
     done: true,
     files: rows.slice(0, 1_000),
   });
@@ -55,23 +62,25 @@ export async function listAside({ git }: Repository) {
     said,
   }));
   const rows = stashes.slice(0, MAX_LISTED)
-    .map(({ stash, date, said = "" }) => `${stash} ${date?.slice(0, 10)} ${shown(said)}`);
-  const none = rows.length === 0 ? ["The stash is empty"] : [];
-  const cut = more(stashes.length, MAX_LISTED, "drop some");
-  return answer([...none, ...rows, ...cut].join("\n"), { stashes: stashes.slice(0, MAX_LISTED) });
+    .map(({ stash, date, said = "" }) => `${stash} ${date?.slice(0, 10)} ${onOneLine(said)}`);
+  const noRows = rows.length === 0 ? ["The stash is empty"] : [];
+  const cut = omittedNote(stashes.length, MAX_LISTED, "drop some");
+  return toResult([...noRows, ...rows, ...cut].join("\n"), {
+    stashes: stashes.slice(0, MAX_LISTED),
+  });
 }
 
 /** Applies, pops or drops a stash. */
 export async function bringBack(repository: Repository, name: string, args: Args) {
   const { action = "", restore_index } = args;
   if (action !== "drop") {
-    const only = ["stash", "show", "--include-untracked", "--name-only", ...PLAIN];
-    const list = await repository.git([...only, name], { whole: true });
-    requireWritable(repository, named(list));
-    await requireUnfiltered(repository, named(list));
+    const listArgs = ["stash", "show", "--include-untracked", "--name-only", ...PLAIN];
+    const list = await repository.git([...listArgs, name], { whole: true });
+    requireWritable(repository, namesIn(list));
+    await requireUnfiltered(repository, namesIn(list));
   }
   const index = restore_index && action !== "drop" ? ["--index"] : [];
   await repository.git(["stash", action, "--quiet", ...index, name]);
   const done: Readonly<Record<string, string>> = { apply: "Applied", pop: "Applied and dropped" };
-  return answer(`${done[action] ?? "Dropped"} ${name}`, { done: true });
+  return toResult(`${done[action] ?? "Dropped"} ${name}`, { done: true });
 }

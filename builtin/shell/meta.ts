@@ -27,7 +27,7 @@ export const __meta__ = {
             minLength: 1,
             // A name on PATH has no space: a space shows that arguments follow.
             pattern: "^(?:\\S+|/.*|[A-Za-z]:[\\\\/].*)$",
-            description: "A program on PATH, or its absolute path. Arguments go into args",
+            description: 'A program on PATH, or its absolute path. Arguments go into args: ["-la"]',
           },
           args: { type: "array", items: TEXT, default: [] },
           cwd: { ...TEXT, default: ".", description: "A folder of the workspace" },

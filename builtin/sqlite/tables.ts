@@ -26,7 +26,8 @@ const DETAILS = `SELECT json_object(
     FROM pragma_index_list(:table) i)),
   'triggers', json((SELECT json_group_array(name) FROM sqlite_schema
     WHERE type = 'trigger' AND tbl_name = :table)))`;
-const PARTS = `SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('index', 'trigger')
+const INDEXES_AND_TRIGGERS =
+  `SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('index', 'trigger')
   AND sql IS NOT NULL ORDER BY type, name`;
 
 /** A table or a view. */
@@ -46,23 +47,25 @@ export interface Tables {
   readonly more: boolean;
 }
 
-/** Returns all tables and views, or one. */
+/** Returns all tables and views, or only `table`. Throws if there is no such table. */
 export async function tablesOf(db: Database, table: string | null = null): Promise<Tables> {
   const { rows, more } = await db.query(LIST, { table }, { limit: MAX_TABLES });
   if (rows.length === 0 && table !== null) throw new Error(`no such table: ${table}`);
   const tables: Table[] = [];
   for (const [name, type, sql] of rows) {
-    tables.push(await detailed(db, { name: String(name), type: String(type), sql: [String(sql)] }));
+    tables.push(
+      await withDetails(db, { name: String(name), type: String(type), sql: [String(sql)] }),
+    );
   }
   return { tables, more };
 }
 
-/** Shows tables as the statements that create them. */
-export function shownTables({ tables, more }: Tables): string {
+/** Formats tables as the statements that create them. */
+export function formatTables({ tables, more }: Tables): string {
   if (tables.length === 0) return "The database has no tables";
   const texts = tables.map(({ sql, rows, moreRows, error }) => {
     const count = rows === undefined ? "" : ` -- ${moreRows ? "over " : ""}${rows} rows`;
-    const [first = "", ...parts] = sql.map((one) => `${one};`);
+    const [first = "", ...parts] = sql.map((statement) => `${statement};`);
     return [first + (error === undefined ? count : ` -- ${error}`), ...parts].join("\n");
   });
   const text = [...texts, ...more ? ["There are more; name one with table"] : []].join("\n\n");
@@ -71,11 +74,11 @@ export function shownTables({ tables, more }: Tables): string {
     : text;
 }
 
-// If one table cannot be read, such as a virtual table of an extension, the others are still shown.
-async function detailed(db: Database, { name, type, sql }: Table): Promise<Table> {
+// If a table cannot be read (for example a virtual table of an extension), other tables are shown.
+async function withDetails(db: Database, { name, type, sql }: Table): Promise<Table> {
   try {
     const { rows: [[json] = []] } = await db.query(DETAILS, { table: name });
-    const { rows: parts } = await db.query(PARTS, [name]);
+    const { rows: parts } = await db.query(INDEXES_AND_TRIGGERS, [name]);
     const found = { name, type, ...JSON.parse(String(json)), sql: [...sql, ...parts.map(String)] };
     if (type === "view") return found;
     const quoted = `"${name.replaceAll('"', '""')}"`;

@@ -1,6 +1,6 @@
 /**
- * Measures a hub with 10,000 entries over sockets, on each store, next to a bare handler that answers
- * with the same bytes from memory. Run `deno run -A hub/bench/reads.ts`.
+ * Measures requests to a hub with 10,000 entries, on each store, and to a bare server that answers
+ * with the same bytes from memory, for comparison. Run `deno run -A hub/bench/reads.ts`.
  *
  * @module
  */
@@ -14,25 +14,25 @@ import type { HubStore } from "../src/store/store.ts";
 import { newKey } from "../src/write/key.ts";
 
 const ENTRIES = Number(Deno.env.get("ENTRIES") ?? 10_000);
-const TOGETHER = 1_000;
+const BATCH = 1_000;
 const READS = 2_000;
 const SEARCHES = 200;
-const PUBLISHED = 300;
+const PUBLICATIONS = 300;
 const WORDS = "git file query search weather mail issue image chart invoice table page".split(" ");
 const ENTRY = /^[a-z]+-\d+$/;
 
 const nameOf = (at: number) => `${WORDS[at % WORDS.length]}-${at}`;
 
-/** A store to measure, and the arguments and variables by which a hub uses it. */
-interface Place {
+/** A store to measure, and the arguments and variables with which a hub uses it. */
+interface MeasuredStore {
   readonly open: () => Promise<HubStore>;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
 async function fill(store: HubStore): Promise<void> {
-  for (let from = 0; from < ENTRIES; from += TOGETHER) {
-    await store.add(Array.from({ length: TOGETHER }, (_, at) => {
+  for (let from = 0; from < ENTRIES; from += BATCH) {
+    await store.add(Array.from({ length: BATCH }, (_, at) => {
       const fqdn = nameOf(from + at);
       if (!ENTRY.test(fqdn)) throw new Error(fqdn);
       const words = [at * 7 + 3, at * 13 + 5].map((n) => WORDS[n % WORDS.length] ?? "");
@@ -49,7 +49,7 @@ async function fill(store: HubStore): Promise<void> {
 }
 
 /** Starts a server to measure, in its own process. */
-async function spawned(args: readonly string[], env: Place["env"] = {}) {
+async function spawnServer(args: readonly string[], env: MeasuredStore["env"] = {}) {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", ...args],
     env,
@@ -72,32 +72,32 @@ async function spawned(args: readonly string[], env: Place["env"] = {}) {
   };
 }
 
-async function timed(
+async function measureReads(
   times: number,
   { port, path }: { readonly port: number; readonly path: (at: number) => string },
 ): Promise<readonly number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (let at = -200; at < times; at++) {
     const start = performance.now();
     const options = { host: "127.0.0.1", port, path: path(at < 0 ? times - at : at), agent };
     await new Promise<void>((done, failed) => {
       get(options, (answer) => void answer.resume().on("end", () => done())).on("error", failed);
     });
-    if (at >= 0) taken.push(performance.now() - start);
+    if (at >= 0) durations.push(performance.now() - start);
   }
   agent.destroy();
-  return taken.sort((a, b) => a - b);
+  return durations.sort((a, b) => a - b);
 }
 
-function told(name: string, sorted: readonly number[]): void {
+function printPercentiles(name: string, durations: readonly number[]): void {
   const part = (share: number) =>
-    `${(sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(3)} ms`;
+    `${(durations[Math.floor(durations.length * share)] ?? 0).toFixed(3)} ms`;
   console.log(`${name}: p50 ${part(0.5)}, p95 ${part(0.95)}, p99 ${part(0.99)}`);
 }
 
-/** Answers with the headers and bytes of one entry from memory. */
-function bare(answer: string): void {
+/** Serves the headers and the body in `answer` (JSON) from memory. */
+function serveBareAnswer(answer: string): void {
   const { headers, body } = JSON.parse(answer);
   const bytes = new TextEncoder().encode(body);
   const server = createServer((_, response) => response.writeHead(200, headers).end(bytes));
@@ -115,63 +115,66 @@ async function answerOf(port: number): Promise<string> {
   return JSON.stringify({ headers: Object.fromEntries(headers), body: await answer.text() });
 }
 
-/** Publishes one module after the other, and returns how long each took. */
-async function published(port: number, key: string): Promise<readonly number[]> {
-  const taken: number[] = [];
+/** Publishes one module after the other. Returns the sorted durations in milliseconds. */
+async function measurePublications(port: number, key: string): Promise<readonly number[]> {
+  const durations: number[] = [];
   const url = `http://127.0.0.1:${port}/mcp`;
-  const offers = Array.from({ length: PUBLISHED }, (_, at) => {
+  const offers = Array.from({ length: PUBLICATIONS }, (_, at) => {
     const text = String(at).padEnd(3_000, "x");
     return moduleOffer(`bench.n${at}`, "1.0.0", text);
   });
   for (const offer of offers) {
     const start = performance.now();
     const { status, body } = await put(url, key, offer);
-    taken.push(performance.now() - start);
+    durations.push(performance.now() - start);
     if (status !== 201) throw new Error(JSON.stringify(body));
   }
-  return taken.sort((a, b) => a - b);
+  return durations.sort((a, b) => a - b);
 }
 
-async function measured(name: string, { open, args, env }: Place): Promise<void> {
+async function measureStore(name: string, { open, args, env }: MeasuredStore): Promise<void> {
   console.log(`\n${name}`);
   const { id, key, hash } = newKey("publisher");
   {
     await using store = await open();
     await fill(store);
-    await store.desk.addKey({ id, owner: "bench", hash, kind: "publisher" });
+    await store.admin.addKey({ id, owner: "bench", hash, kind: "publisher" });
   }
   const mod = decodeURIComponent(new URL("../mod.ts", import.meta.url).pathname);
   const serve = [mod, "serve", "--port", "0", "--json", "--rate", "999999"];
-  const hub = await spawned([...serve, ...args], env);
+  const hub = await spawnServer([...serve, ...args], env);
   console.log(`memory at the start: ${await hub.memory()} MB`);
-  const other = await spawned([import.meta.filename ?? "", await answerOf(hub.port)]);
+  const bareServer = await spawnServer([import.meta.filename ?? "", await answerOf(hub.port)]);
   const path = (at: number) => `/mcp/${nameOf(at * 37 % ENTRIES)}`;
   for (const _ of [1, 2, 3]) {
-    told("bare", await timed(READS, { port: other.port, path }));
-    told("by name", await timed(READS, { port: hub.port, path }));
+    printPercentiles("bare", await measureReads(READS, { port: bareServer.port, path }));
+    printPercentiles("by name", await measureReads(READS, { port: hub.port, path }));
   }
   const search = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}+${at % 997}&include=tools`;
-  told("search", await timed(SEARCHES, { port: hub.port, path: search }));
-  const wide = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}&include=tools`;
-  told("search, many hits", await timed(SEARCHES, { port: hub.port, path: wide }));
+  printPercentiles("search", await measureReads(SEARCHES, { port: hub.port, path: search }));
+  const commonWord = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}&include=tools`;
+  printPercentiles(
+    "search, many hits",
+    await measureReads(SEARCHES, { port: hub.port, path: commonWord }),
+  );
   const page = (at: number) => `/mcp?limit=100&cursor=${nameOf(at)}`;
-  told("page of 100", await timed(SEARCHES, { port: hub.port, path: page }));
-  told("publish", await published(hub.port, key));
+  printPercentiles("page of 100", await measureReads(SEARCHES, { port: hub.port, path: page }));
+  printPercentiles("publish", await measurePublications(hub.port, key));
   console.log(`memory at the end: ${await hub.memory()} MB`);
   await hub.stop();
-  await other.stop();
+  await bareServer.stop();
 }
 
 async function main(): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
     const open = () => openEmbedded(folder);
-    await measured("file of SQLite", { open, args: ["--data", folder], env: {} });
+    await measureStore("file of SQLite", { open, args: ["--data", folder], env: {} });
     const { size } = await Deno.stat(`${folder}/hub.db`);
     console.log(`disk: ${Math.round(size / ENTRIES)} bytes an entry`);
     await using server = await startPostgres({ isSafe: true });
     const url = await server.database();
-    await measured("PostgreSQL", {
+    await measureStore("PostgreSQL", {
       open: () => openPostgres(url),
       args: [],
       env: { DATABASE_URL: url },
@@ -181,5 +184,5 @@ async function main(): Promise<void> {
   }
 }
 
-if (Deno.args[0] !== undefined) bare(Deno.args[0]);
+if (Deno.args[0] !== undefined) serveBareAnswer(Deno.args[0]);
 else await main();

@@ -1,6 +1,6 @@
 /**
- * Measures two databases that need no set-up as the store of a hub: `node:sqlite` and PGlite. Run
- * `deno run -A hub/bench/stores.ts`; each is measured in its own process.
+ * Compares two databases without set-up as the store of a hub: `node:sqlite` and PGlite. Each runs in
+ * its own process. Run `deno run -A hub/bench/stores.ts`.
  *
  * @module
  */
@@ -31,8 +31,8 @@ async function sqlite(folder: string): Promise<Candidate> {
       tokenize='trigram case_sensitive 1');`);
   const add = db.prepare("INSERT INTO entries (fqdn, text, manifest) VALUES (?, ?, ?)");
   const index = db.prepare("INSERT INTO found (rowid, text) VALUES (?, ?)");
-  const one = db.prepare("SELECT manifest FROM entries WHERE fqdn = ?");
-  const some = db.prepare(`SELECT e.manifest FROM entries e WHERE e.id IN
+  const selectOne = db.prepare("SELECT manifest FROM entries WHERE fqdn = ?");
+  const selectMatches = db.prepare(`SELECT e.manifest FROM entries e WHERE e.id IN
     (SELECT rowid FROM found WHERE found MATCH ?) ORDER BY e.fqdn LIMIT 100`);
   return {
     insert(rows) {
@@ -42,8 +42,8 @@ async function sqlite(folder: string): Promise<Candidate> {
       }
       db.exec("COMMIT");
     },
-    read: (fqdn) => one.get(fqdn),
-    search: (words) => some.all(words.map((word) => `"${word}"`).join(" AND ")),
+    read: (fqdn) => selectOne.get(fqdn),
+    search: (words) => selectMatches.all(words.map((word) => `"${word}"`).join(" AND ")),
   };
 }
 
@@ -78,17 +78,17 @@ function rowOf(at: number): Row {
   return [fqdn, text, JSON.stringify({ fqdn, description: text, tools })];
 }
 
-async function timesOf(
+async function measureTimes(
   times: number,
   work: (at: number) => Promise<unknown> | unknown,
 ): Promise<readonly number[]> {
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (let at = 0; at < times; at++) {
     const start = performance.now();
     await work(at);
-    taken.push(performance.now() - start);
+    durations.push(performance.now() - start);
   }
-  return taken.sort((a, b) => a - b);
+  return durations.sort((a, b) => a - b);
 }
 
 function percentile(sorted: readonly number[], part: number): string {
@@ -102,12 +102,12 @@ async function measure(kind: string): Promise<void> {
     const store = await (kind === "pglite" ? pglite(folder) : sqlite(folder));
     const start = performance.now() - before;
     const empty = Deno.memoryUsage().rss;
-    const [insert = 0] = await timesOf(
+    const [insert = 0] = await measureTimes(
       1,
       () => store.insert(Array.from({ length: ENTRIES }, (_, at) => rowOf(at))),
     );
-    const reads = await timesOf(READS, (at) => store.read(rowOf(at * 37 % ENTRIES)[0]));
-    const searches = await timesOf(
+    const reads = await measureTimes(READS, (at) => store.read(rowOf(at * 37 % ENTRIES)[0]));
+    const searches = await measureTimes(
       SEARCHES,
       (at) => store.search([WORDS[at % WORDS.length] ?? "", `${at % 997}`]),
     );

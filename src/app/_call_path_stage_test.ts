@@ -55,9 +55,9 @@ export interface CallPathStageOptions {
 class CountedDirectory extends Directory {
   asked = 0;
 
-  override at(name: string): Server {
+  override get(name: string): Server {
     this.asked++;
-    return super.at(name);
+    return super.get(name);
   }
 }
 
@@ -89,7 +89,7 @@ export class CallPathStage implements AsyncDisposable {
       waitMs: () => 1_000,
       onChange: () => {},
       policy,
-      keys: { fixed: (written) => Promise.resolve({ sent: written, shown: written }) },
+      keys: { fillArguments: (written) => Promise.resolve({ sent: written, shown: written }) },
     });
     const open = async (listing: DirectoryListing) =>
       options.open?.(listing, this) ?? await this.path.opener.open(listing);
@@ -107,7 +107,7 @@ export class CallPathStage implements AsyncDisposable {
       policy: this.#counted(),
       metrics: new Metrics(),
       pins: this.pins,
-      parts: {
+      lateParts: {
         capabilities: () => Promise.reject(new Error("there are none")),
         registries: () =>
           registries === undefined
@@ -116,18 +116,17 @@ export class CallPathStage implements AsyncDisposable {
         builtinModules: () => Promise.resolve(new Map()),
       },
       servers: this.servers,
-      schemas: new Schemas(),
       files: options.moduleFiles ?? new ModuleFiles(),
       directory: this.directory,
       keys: new Keys({
         environment: () => policy.now.loaded.environment,
-        trusted: () => undefined,
+        trustedRoot: () => undefined,
         register: () => {},
         warn,
       }),
       log: new Log(redactor, "error"),
       redactor,
-    });
+    }, new Schemas());
     this.servers.lists.replace(this.directory.all());
     policy.onChange(() => this.servers.lists.replace(this.directory.all()));
   }

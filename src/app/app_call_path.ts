@@ -11,6 +11,7 @@ import { isSkillAddress } from "../protocol/skills.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { OtherMembers } from "../protocol/call.ts";
 import type { UpstreamClients } from "../servers/client/upstream_clients.ts";
+import type { ServiceParts } from "../servers/service_parts.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import type { App } from "./app.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
@@ -18,23 +19,23 @@ import type { CallUse, UseNotes } from "../calls/pipeline.ts";
 import { CallPath } from "./call_path.ts";
 
 /** Opens the call path; nothing is started yet. */
-export async function callPathOf(app: App): Promise<CallPath> {
+export async function openCallPath(app: App): Promise<CallPath> {
   const { servers, metrics, backlog, clientRoots, directory } = app;
   const [pins, schemas] = await Promise.all([app.pins(), app.schemas()]);
-  const path = new CallPath({
+  const parts: ServiceParts = {
     ...app.parts,
     pins,
-    schemas,
     servers,
     metrics,
     backlog,
     clientRoots,
     directory,
-    parts: app,
-    uses: new RememberedUses(app),
+    lateParts: app,
+    tracer: app.traces?.tracer,
     spares: app,
     clients: new AppClients(app),
-  });
+  };
+  const path = new CallPath(parts, schemas, new UseRecorder(app));
   pins.listen((event) => onPin(event, { app, path }));
   recordChanges(app, path);
   return path;
@@ -46,24 +47,28 @@ function onPin(
 ): void {
   path.record(`pin ${event}`, { about: { ...about } });
   servers.lists.review(about.server).catch((error) =>
-    log.debug(`Cannot look at the tools of a server again: ${messageOf(error)}`)
+    log.debug(`Cannot review the tools of a server: ${messageOf(error)}`)
   );
   if (event !== "stale") return;
   const { server, tool } = about;
   const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
-  log.warn(`The next call of ${what} asks, because it is not the approved one`, { server });
+  log.warn(`${what} is not the approved one: a call runs only after you approve the change`, {
+    server,
+  });
   servers.lists.expire(server);
 }
 
 /** Records changes of the configuration and of the trust in it. */
-function recordChanges({ policy }: App, path: CallPath): void {
+function recordChanges({ policy, closing }: App, path: CallPath): void {
   const state = () => {
     const { loaded: { file, person }, config: { trusted, problem } } = policy.now;
-    const [workspace, own] = [file?.hash ?? null, person.hash ?? null];
-    return { workspace, person: own, trusted, problem: problem?.message ?? null };
+    const hashes = { workspace: file?.hash ?? null, person: person.hash ?? null };
+    return { ...hashes, trusted, problem: problem?.message ?? null };
   };
   let lastState = JSON.stringify(state());
   policy.onChange(() => {
+    // An app of a revoked identity may read the change that ends it after its journal was closed.
+    if (closing.aborted) return;
     const about = state();
     if (JSON.stringify(about) === lastState) return;
     lastState = JSON.stringify(about);
@@ -71,8 +76,10 @@ function recordChanges({ policy }: App, path: CallPath): void {
   });
 }
 
-/** Remembers calls. The memory is loaded after the first call. */
-class RememberedUses implements UseNotes {
+/**
+ * Adds calls to the memory of tool use, which is loaded after the first call, and to the traces.
+ */
+class UseRecorder implements UseNotes {
   readonly #app: App;
   #memory: UseMemory | undefined;
 
@@ -81,22 +88,37 @@ class RememberedUses implements UseNotes {
   }
 
   note(use: CallUse): void {
-    if (this.#memory !== undefined) return this.#memory.note(use);
+    this.#trace(use);
+    if (this.#memory !== undefined) return this.#memory.recordCall(use);
     if (!this.#app.config().memory) return;
-    this.#app.memory().then(
-      (opened) => (this.#memory = opened).note(use),
+    this.#app.openMemory().then(
+      (opened) => (this.#memory = opened).recordCall(use),
       (error) => this.#app.log.debug(`Cannot load the memory of tools: ${messageOf(error)}`),
     );
   }
+
+  /**
+   * Records the span of a call whose tool PML runs itself. The client of a server traces its calls.
+   */
+  #trace({ call, since, ended, outcome }: CallUse): void {
+    const tracer = this.#app.traces?.tracer;
+    if (tracer === undefined || call.server.checksItself || call.method !== undefined) return;
+    const { names: { server, tool }, client: { trace: parent } } = call;
+    const result = outcome?.kind === "result" ? outcome.result : undefined;
+    tracer.recordRun({ tool, server, parent, since, ended, result });
+  }
 }
 
-/** Adds sampling with tools: the same object for the same capabilities, which are compared often. */
-const sampling = memoized((able: JsonObject): JsonObject => ({
-  ...able,
-  sampling: { ...objectOf(able.sampling), tools: {} },
+/**
+ * Adds sampling with tools to capabilities. Memoized, because callers compare the results by
+ * identity.
+ */
+const addSampling = memoized((capabilities: JsonObject): JsonObject => ({
+  ...capabilities,
+  sampling: { ...objectOf(capabilities.sampling), tools: {} },
 }));
 
-/** The clients of the app. Before there is a gateway there is no client. */
+/** The clients of the app, for servers. Until the gateway is open, there is no client. */
 class AppClients implements UpstreamClients {
   readonly #app: App;
 
@@ -108,45 +130,45 @@ class AppClients implements UpstreamClients {
     return this.#app.level;
   }
 
-  get asked(): UpstreamClients["asked"] {
-    return this.#app.clientQuestions.asked;
+  get onRequest(): UpstreamClients["onRequest"] {
+    return this.#app.clientQuestions.askClient;
   }
 
-  /** Returns the capabilities of the client for servers. PML adds sampling if it is configured. */
-  capabilities(able = this.#app.servers.lists.able): JsonObject {
-    return this.#app.config().sampling === undefined ? able : sampling(able);
+  /** Returns the capabilities that servers see: PML adds sampling if the user configured it. */
+  capabilities(declared = this.#app.servers.lists.capabilities): JsonObject {
+    return this.#app.config().sampling === undefined ? declared : addSampling(declared);
   }
 
   clientInfo(info?: JsonObject): JsonObject | undefined {
     return this.#app.config().clientName ? info ?? this.#app.onlyClient : undefined;
   }
 
-  changed(...change: Parameters<UpstreamClients["changed"]>): void {
-    this.#app.servers.lists.changed(...change);
+  onListChanged(...change: Parameters<UpstreamClients["onListChanged"]>): void {
+    this.#app.servers.lists.noteChange(...change);
   }
 
-  updated(server: string, name: string, members?: OtherMembers): void {
-    // A rule that came after the client followed the resource ends its updates.
+  onResourceUpdated(server: string, name: string, members?: OtherMembers): void {
+    // The user may have denied the resource after the client subscribed to it.
     const ruleName = isSkillAddress(name) ? "@skills" : "@resources";
     if (this.#app.policy.now.judge(toolId(server, ruleName)).kind === "deny") return;
-    this.#app.openGateway?.clients.updated({ server, name }, members);
+    this.#app.openGateway?.clients.notifyUpdated({ server, name }, members);
   }
 
-  logged(message: JsonObject, members?: JsonObject): void {
-    this.#app.openGateway?.clients.logged(message, members);
+  onLog(message: JsonObject, members?: JsonObject): void {
+    this.#app.openGateway?.clients.notifyLog(message, members);
   }
 
-  task(server: string, state: JsonObject): void {
-    this.#app.openGateway?.taskChanged(server, state);
+  onTask(server: string, state: JsonObject): void {
+    this.#app.openGateway?.notifyTask(server, state);
   }
 
-  elicited(params: JsonObject, members?: JsonObject): void {
-    this.#app.openGateway?.clients.elicited(params, members);
+  onElicitationComplete(params: JsonObject, members?: JsonObject): void {
+    this.#app.openGateway?.clients.notifyElicited(params, members);
   }
 
-  notified(...[server, notification]: Parameters<UpstreamClients["notified"]>): void {
+  onNotification(...[server, notification]: Parameters<UpstreamClients["onNotification"]>): void {
     const { openGateway, log } = this.#app;
-    if (openGateway !== undefined) return openGateway.notified(server, notification);
+    if (openGateway !== undefined) return openGateway.passOnNotification(server, notification);
     const name = quoted(notification.method, 100);
     log.debug(`A notification ${name} was not passed on: there is no client`, { server });
   }

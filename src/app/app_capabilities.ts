@@ -1,5 +1,6 @@
 /**
- * Opens the saved capabilities. It is loaded if there are some, or when the first is saved.
+ * Opens the saved capabilities. This file is loaded if the PML home has capabilities, or when the
+ * first is saved.
  *
  * @module
  */
@@ -9,8 +10,8 @@ import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { soon } from "../io/waiting.ts";
-import { askPerson } from "../calls/ask_all.ts";
+import { settlesWithin } from "../io/waiting.ts";
+import { askUntilYes } from "../calls/ask_all.ts";
 import type { ApprovalEvent } from "../calls/decisions.ts";
 import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import type { Capability } from "../servers/capability/capability.ts";
@@ -25,30 +26,30 @@ import {
   type TakenNames,
 } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
-import { kindNamed } from "../servers/kinds.ts";
+import { findKind } from "../servers/kinds.ts";
 import type { OpenCapabilities } from "../workflow/capability_saving.ts";
 
-export { unhidden } from "../policy/trust_subject.ts";
+export { escapeInvisible } from "../policy/trust_subject.ts";
 export { exportForm } from "../workflow/capability_saving.ts";
 
-/** How long a server is waited for when a capability that calls it is compared. */
+/** How long a comparison of a capability waits for the list of a server, in milliseconds. */
 const COMPARED_MS = 3_000;
 
-/** Opens the capabilities, and has the directory and the rules know them. */
+/** Opens the capabilities. Logs a warning for each namespace that the name of a server hides. */
 export function openCapabilities(app: App): OpenCapabilities {
   const { policy, log, servers } = app;
   const tools = new CalledTools(app);
   const capabilities = new Capabilities({ policy, log, tools, opener: app });
-  const names = new OtherNames(app);
-  const approval = new SavingQuestions(app);
+  const names = new AppNames(app);
+  const approval = new UserSavingApproval(app);
   const saving = new CapabilitySaving({ capabilities, policy, servers, names, approval });
   const warnedNames = new Set<string>();
   policy.onChange(() => {
     for (const name of capabilities.namespaces.keys()) {
-      const owner = warnedNames.has(name) ? undefined : nameOwner(app, name);
+      const owner = warnedNames.has(name) ? undefined : findNameOwner(app, name);
       if (owner === undefined) continue;
       warnedNames.add(name);
-      log.warn(`${hidden(name, owner)} (NAME_CONFLICT)`);
+      log.warn(`${hiddenWarning(name, owner)} (NAME_CONFLICT)`);
     }
   });
   return { capabilities, saving };
@@ -64,24 +65,24 @@ class CalledTools implements ToolSource {
 
   async definition(
     id: ToolId,
-    { isAsked }: { readonly isAsked: boolean },
+    { asksServer }: { readonly asksServer: boolean },
   ): Promise<KnownDefinition> {
     const app = this.#app;
-    if (!isAsked) return app.catalog.get(id)?.own;
+    if (!asksServer) return app.catalog.get(id)?.own;
     const { server: name, tool } = splitToolId(id);
-    const server = app.directory.at(name);
+    const server = app.directory.get(name);
     if (!app.directory.has(name)) {
       const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
       return !app.directory.isTaken(name) && isElsewhere ? undefined : "gone";
     }
-    // Reading the list of a server runs its code.
-    if (server.blocked() !== undefined) return undefined;
+    // Reading the list of a server runs its code, so a blocked server is not asked.
+    if (server.whyBlocked() !== undefined) return undefined;
     try {
       const listed = server.list("tools");
-      if (!await soon(listed, COMPARED_MS)) return undefined;
+      if (!await settlesWithin(listed, COMPARED_MS)) return undefined;
       const definition = (await listed).find((each) => each.name === tool);
-      // Other kinds list all of their tools, so a missing tool no longer exists.
-      const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
+      // A kind without unlisted tools lists all of its tools, so a missing tool no longer exists.
+      const { hasUnlistedTools = false } = findKind(server.kind) ?? {};
       return definition === undefined && !hasUnlistedTools ? "gone" : definition as ToolDefinition;
     } catch {
       // The call of the tool reports why its server does not answer.
@@ -91,7 +92,7 @@ class CalledTools implements ToolSource {
 }
 
 /** Asks the user whether a capability is saved. */
-class SavingQuestions implements SavingApproval {
+class UserSavingApproval implements SavingApproval {
   readonly #app: App;
 
   constructor(app: App) {
@@ -114,13 +115,13 @@ class SavingQuestions implements SavingApproval {
     using cancellation = Cancellation.of(signal);
     const call: Call = { ...base, id, via: "save", cancellation, client, callId: hash };
     const host = { approvals, record: ({ event }: ApprovalEvent) => record(event) };
-    await askPerson([{ call, subject: { ...subject, isSaved: true } }], host, {
+    await askUntilYes([{ call, subject: { ...subject, isSaved: true } }], host, {
       ask: async (question) => {
         if (onQuestion === undefined) {
           throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);
         }
         return await onQuestion(question, signal).catch(async (error) => {
-          // It can be saved later by a command.
+          // The user can save it later with `pml capability`, so this request need not wait.
           const open = error?.detail?.approval;
           if (open !== undefined) await approvals.refuse(open).catch(() => {});
           throw error;
@@ -131,8 +132,8 @@ class SavingQuestions implements SavingApproval {
   }
 }
 
-/** The names of servers, and of the capabilities of registries in use. */
-class OtherNames implements TakenNames {
+/** The names that a new capability must not have: of servers, and of capabilities of registries. */
+class AppNames implements TakenNames {
   readonly #app: App;
 
   constructor(app: App) {
@@ -140,7 +141,7 @@ class OtherNames implements TakenNames {
   }
 
   ownerOf(namespace: string): string | undefined {
-    return nameOwner(this.#app, namespace);
+    return findNameOwner(this.#app, namespace);
   }
 
   hiddenBy(id: ToolId): string | undefined {
@@ -150,7 +151,7 @@ class OtherNames implements TakenNames {
   }
 }
 
-/** Throws if code or a plan could not run. Runs nothing of it. */
+/** Throws if the code or the plan of a capability is not valid. Does not run it. */
 export async function assertValid(
   app: App,
   capability: Pick<Capability, "kind" | "text">,
@@ -164,29 +165,29 @@ export async function assertValid(
   await (await app.workflow()).assertValid(capability);
 }
 
-/** Returns the warning that a server hides the capabilities of a namespace. */
-export function hidden(namespace: string, owner: string): string {
+/** Returns the warning that another owner of a name hides the capabilities of this namespace. */
+export function hiddenWarning(namespace: string, owner: string): string {
   return `The capabilities of ${quoted(namespace)} are hidden: ${quoted(namespace)} is ${owner}; ` +
     "rename them with `pml capability rename`";
 }
 
-/** Returns who has a name that a namespace may not have; undefined if it may. */
-export function nameOwner(app: App, name: string): string | undefined {
+/** Returns the server that has this name already, as text; undefined if a namespace may have it. */
+export function findNameOwner(app: App, name: string): string | undefined {
   const { builtins, policy, registryServers: used } = app;
   const { config: { servers }, loaded: { file } } = policy.now;
-  const has = (all: readonly { readonly name: string }[] = []) =>
-    all.some((own) => own.name === name);
-  const off = policy.disabledIn(name);
+  const has = (definitions: readonly { readonly name: string }[] = []) =>
+    definitions.some((definition) => definition.name === name);
+  const disabledIn = policy.fileThatDisables(name);
   const owners: readonly (readonly [string, boolean | undefined])[] = [
     ["that a file of yours defines", has(servers)],
     ["that the workspace file defines", has(file?.servers)],
-    [`that ${quoted(`${off}`, 400)} disables`, off !== undefined],
+    [`that ${quoted(`${disabledIn}`, 400)} disables`, disabledIn !== undefined],
     ["that a registry has", used?.names().includes(name) || used?.offers.has(name)],
     [
       "that PML knows by this name",
       builtins.has(name) || isListedLocal(name) || getToolRouting(name) === "cloud",
     ],
   ];
-  const owner = owners.find(([, isIts]) => isIts)?.[0];
-  return owner && `a server ${owner}`;
+  const [description] = owners.find(([, isOwner]) => isOwner) ?? [];
+  return description && `a server ${description}`;
 }

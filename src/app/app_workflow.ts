@@ -1,5 +1,5 @@
 /**
- * Opens the runner of plans, code and intents. The first of them loads it.
+ * Opens the runner of plans, code and intents. The first plan, code or intent loads this file.
  *
  * @module
  */
@@ -17,13 +17,13 @@ import { missingVerdict } from "../protocol/toolset.ts";
 import {
   declarationsOf,
   type DeclaredServer,
-  type Observed,
+  type ObservedOutput,
   type ToolTypes,
   toolTypes,
 } from "../workflow/declarations.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { SearchAnswer } from "../search/search.ts";
-import type { TypesChecked } from "../workflow/checked_code.ts";
+import type { TypeCheckResult } from "../workflow/checked_code.ts";
 import type { IntentTools } from "../workflow/intent.ts";
 import type { IntentHost, PlannedCall } from "../workflow/intents.ts";
 import type { Preflight } from "../workflow/plans.ts";
@@ -33,19 +33,16 @@ import type { CodeToCheck, TypeCheck } from "../workflow/checked_code.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
-import { observedBy } from "./app_memory.ts";
-
-export { observedBy };
 
 /** Opens the runner of plans and code. Starts nothing. */
-export async function workflowOf(app: App): Promise<Workflow> {
+export async function openWorkflow(app: App): Promise<Workflow> {
   const path = await app.callPath();
   const { policy } = app;
   const modules = await path.machine.modules();
   return new Workflow({
     callTool: path.callTool,
     journal: path,
-    preflight: path.ahead,
+    preflight: path.checker,
     policy,
     opener: app,
     children: modules.code,
@@ -53,13 +50,13 @@ export async function workflowOf(app: App): Promise<Workflow> {
     judge: (id, args) => policy.now.judge(id, args),
     types: new CodeTypes(app),
     tools: new ListedToolNames(app.servers),
-    intents: new Intents(app, path.ahead),
+    intents: new Intents(app, path.checker),
   });
 }
 
 /**
- * Checks the types of code. The first check loads the checker. Observed results do not count: the next
- * one may differ, and correct code must run.
+ * Checks the types of code. The first check loads the checker. It does not use observed types of
+ * results: the next result may differ, and correct code must run.
  */
 class CodeTypes implements TypeCheck {
   readonly #app: App;
@@ -69,7 +66,7 @@ class CodeTypes implements TypeCheck {
     this.#app = app;
   }
 
-  async check(code: CodeToCheck): Promise<TypesChecked> {
+  async check(code: CodeToCheck): Promise<TypeCheckResult> {
     this.#checker ??= this.#open().catch((error) => {
       this.#checker = undefined; // the next code tries again
       throw error;
@@ -88,7 +85,7 @@ class CodeTypes implements TypeCheck {
   }
 }
 
-/** The tools that code may call: those that no rule denies, by the names that clients see. */
+/** The tools that no rule denies, so that code may call them, by the names that clients see. */
 class AllowedTools implements CallableTools {
   readonly #app: App;
 
@@ -105,10 +102,10 @@ class AllowedTools implements CallableTools {
     return allowedTools(this.#app, server);
   }
 
-  async isOffered(name: string): Promise<boolean> {
+  async isCallable(name: string): Promise<boolean> {
     const app = this.#app;
     return app.catalog.toolsOf(name).length > 0 ||
-      (await (await app.finder()).offered(name)).length > 0;
+      (await (await app.finder()).offeredTools(name)).length > 0;
   }
 }
 
@@ -122,7 +119,7 @@ export function allowedTools(app: App, server: string): DeclaredServer["tools"] 
 /** Returns the declarations of servers, for the programs of a user. */
 export function declarations(
   servers: readonly DeclaredServer[],
-  observed: Observed,
+  observed: ObservedOutput,
 ): readonly string[] {
   return servers.length === 0 ? [] : [declarationsOf(servers, observed)];
 }
@@ -130,13 +127,13 @@ export function declarations(
 /** Returns the types of one tool. */
 export function typesOf(
   tool: ToolDefinition,
-  { server, observed }: { readonly server: string; readonly observed: Observed },
+  { server, observed }: { readonly server: string; readonly observed: ObservedOutput },
 ): Pick<ToolTypes, "args" | "output"> {
   const { args, output } = toolTypes(server, tool, { observed });
   return { args, output };
 }
 
-/** Opens the tools of a caller, and judges the calls of a plan that was made of an intent. */
+/** Opens the tools of a caller, and checks whether the calls of an intent's plan may run. */
 class Intents implements IntentHost {
   readonly #app: App;
   readonly #preflight: Preflight;
@@ -146,7 +143,7 @@ class Intents implements IntentHost {
     this.#preflight = preflight;
   }
 
-  get confidence(): number {
+  get requiredConfidence(): number {
     return this.#app.config().confidence;
   }
 
@@ -154,30 +151,30 @@ class Intents implements IntentHost {
     return listedMetaTools(this.#app.config().gateway).includes("search");
   }
 
-  async open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools> {
+  async openTools(caller: Pick<Call, "actor" | "client">): Promise<IntentTools> {
     const app = this.#app;
     const [finder, memory] = await Promise.all([
       app.finder(),
-      app.memory(),
+      app.openMemory(),
       app.servers.lists.prepare(),
     ]);
     return new CallerTools(app, caller, { finder, memory });
   }
 
-  async runs(
+  async runsWithoutApproval(
     { tool, arguments: args, signal, ...call }: PlannedCall,
-    open: ReadonlySet<string>,
+    unknownArguments: ReadonlySet<string>,
   ): Promise<boolean> {
     const { servers, policy } = this.#app;
     const id = servers.idOf(tool);
     if (id === undefined) return false;
-    const verdict = policy.now.judge(id, open.size > 0 ? undefined : args);
+    const verdict = policy.now.judge(id, unknownArguments.size > 0 ? undefined : args);
     if (verdict.kind !== "allow" || verdict.depends !== undefined) return false;
     using cancellation = Cancellation.of(signal);
-    const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
-    const request = { ...about, cancellation, ...call };
-    // An invalid call is no error: the model sees the plan.
-    return await this.#preflight.check(request, open).catch(() => false);
+    const base = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
+    const request = { ...base, cancellation, ...call };
+    // An invalid call is not an error here: PML does not run the plan, but shows it to the model.
+    return await this.#preflight.check(request, unknownArguments).catch(() => false);
   }
 }
 
@@ -208,17 +205,17 @@ class CallerTools implements IntentTools {
 
   output(id: ToolId, { outputSchema }: ToolDefinition): JsonObject | undefined {
     const own = this.#app.catalog.get(id)?.own;
-    return outputSchema ?? (own && this.#memory.observed(id, own));
+    return outputSchema ?? (own && this.#memory.observedSchema(id, own));
   }
 
   next(id: ToolId): ReadonlyMap<ToolId, number> {
     const { catalog } = this.#app;
-    const isThere = (next: ToolId) => catalog.get(next) !== undefined && this.#isAllowed(next);
-    return new Map([...this.#memory.next(id)].filter(([next]) => isThere(next)));
+    const isAvailable = (next: ToolId) => catalog.get(next) !== undefined && this.#isAllowed(next);
+    return new Map([...this.#memory.nextTools(id)].filter(([next]) => isAvailable(next)));
   }
 
-  found(query: string, tools: readonly ToolId[]): void {
-    this.#memory.searched(this.#actor, { query, tools });
+  recordHits(query: string, tools: readonly ToolId[]): void {
+    this.#memory.recordSearch(this.#actor, { query, foundTools: tools });
   }
 
   #isAllowed(id: ToolId): boolean {

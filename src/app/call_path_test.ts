@@ -32,7 +32,7 @@ function servicesOf(
     policy,
     pins,
     machine: { packages: { identityOf } },
-    servers: { saidBy: () => undefined },
+    servers: { sentInstructionsOf: () => undefined },
   };
 }
 
@@ -127,7 +127,7 @@ function questionOf(outcome: Outcome): { readonly text: string; readonly yes: Ap
   return { text, yes: { handle, reply: "Yes" } };
 }
 
-Deno.test("An undisturbed call asks the directory, the rules and for its definition once each", async () => {
+Deno.test("an undisturbed call looks once for its server and definition, and its question once more at the rules", async () => {
   // The pin, the schema and the question look at one definition.
   await using at = await openOracle({
     pml: FILE,
@@ -145,7 +145,8 @@ Deno.test("An undisturbed call asks the directory, the rules and for its definit
     const before = counts();
     const outcome = await at.stage.call("far", "ask", answer && { answer });
     assert.equal(outcome.kind, came);
-    assert.deepEqual(counts().map((count, which) => count - (before[which] ?? 0)), [1, 1, 1]);
+    // The answer binds to the decision that `pml approve` can compute from the question alone.
+    assert.deepEqual(counts().map((count, which) => count - (before[which] ?? 0)), [1, 2, 1]);
     if (outcome.kind === "ask") answer = questionOf(outcome).yes;
   }
   assert.equal(at.made.length, 1);
@@ -176,7 +177,7 @@ Deno.test("a deny that appears during the checks of a call refuses it", async ()
     (at: CallPathStage) => ({
       approval: {
         ...knownDouble("far").approval,
-        unapproved: async () => void await denies(at)(),
+        findUnapproved: async () => void await denies(at)(),
       },
     }),
     (at: CallPathStage) => ({ onLook: denies(at) }),
@@ -256,7 +257,10 @@ Deno.test("A deny that comes with a yes refuses the call, and nothing is started
       const asked = () =>
         isAsked ? { code: "APPROVAL_REQUIRED", facts, accept } as const : undefined;
       return {
-        approval: { ...knownDouble("far").approval, unapproved: () => Promise.resolve(asked()) },
+        approval: {
+          ...knownDouble("far").approval,
+          findUnapproved: () => Promise.resolve(asked()),
+        },
       };
     },
   });
@@ -267,13 +271,13 @@ Deno.test("A deny that comes with a yes refuses the call, and nothing is started
 
 Deno.test("a yes applies in a new pass to exactly the call that was shown", async () => {
   const other = { ...FILE, permissions: { ask: ["far:*"] } };
-  // Another version alone, and other rules.
+  // Another version alone, and other rules that decide equally.
   const changes = [
     {
       change: (at: CallPathStage) => Promise.resolve(at.policy.approve(new Map())),
       came: "result",
     },
-    { change: (at: CallPathStage) => at.change(other), came: "ask" },
+    { change: (at: CallPathStage) => at.change(other), came: "result" },
   ];
   for (const { change, came } of changes) {
     const atConsent: { change?: (() => Promise<void>) | undefined } = {};
@@ -297,7 +301,7 @@ Deno.test("a yes applies in a new pass to exactly the call that was shown", asyn
   }
 });
 
-Deno.test("Of a server whose definition changes within a call, the one that came is looked at and runs", async () => {
+Deno.test("if a server's definition changes within a call, PML checks and runs the new definition", async () => {
   const other = {
     ...ALLOWED,
     private_mcps: { far: { type: "http", url: "https://other.example/mcp" } },
@@ -309,7 +313,7 @@ Deno.test("Of a server whose definition changes within a call, the one that came
       const { url } = definition as { readonly url: string };
       const approval = {
         ...knownDouble("far").approval,
-        unapproved: () => Promise.resolve(void looked.push(url)),
+        findUnapproved: () => Promise.resolve(void looked.push(url)),
       };
       return { approval, onLook: () => url.includes("far.") ? stage.change(other) : undefined };
     },
@@ -357,7 +361,7 @@ Deno.test("A call whose configuration never rests fails in the end, and runs not
     (policy: CallPathStage["policy"]) => ({
       approval: {
         ...knownDouble("far").approval,
-        unapproved: () => Promise.resolve(void policy.approve(new Map())),
+        findUnapproved: () => Promise.resolve(void policy.approve(new Map())),
       },
     }),
   ];
@@ -397,11 +401,11 @@ Deno.test("a server of an unknown kind is called, asked about, listed and found"
       capabilities: () => [],
       // No registry has it: it is the directory's word alone.
       manifestOf: () => manifest as unknown as undefined,
-      blocked: () => undefined,
+      whyBlocked: () => undefined,
     },
   });
   const { stage } = at;
-  assert.equal(stage.directory.at("delphi").kind, "oracle");
+  assert.equal(stage.directory.get("delphi").kind, "oracle");
   await stage.servers.lists.prepare();
   assert.deepEqual(stage.servers.states().map(({ name, kind, state }) => [name, kind, state]), [
     ["delphi", "oracle", "ready"],

@@ -19,22 +19,28 @@ async function startedIn(
   const server = {
     name: "one",
     kind: "stdio",
-    blocked: () => isBlocked ? "it is not approved" : undefined,
+    whyBlocked: () => isBlocked ? "it is not approved" : undefined,
     identity: () => Promise.resolve({}),
   } as Partial<Server>;
   const programs = { prepare: () => Promise.resolve() };
   const upstreams = { warm: (name: string) => Promise.resolve(void started.push(name)) };
   const pins = {
-    unapproved: () => {
+    findUnapproved: () => {
       isBlocked = isBlockedLate;
       return Promise.resolve(isPinned ? undefined : {});
     },
   };
   const app = {
     directory: { all: () => [server] },
-    policy: { now: { judge: () => ({ kind: "allow" }) } },
-    config: () => ({ warm: isWarm, limits: { idleMs: 1 } }),
-    // No keeper is started for it.
+    policy: { now: { judge: () => ({ kind: "allow" }), config: { servers: [] } } },
+    parts: {},
+    config: () => ({
+      warm: isWarm,
+      home: "/nothing/there",
+      servers: [],
+      gateway: { exposure: "meta_only" },
+    }),
+    ready: Promise.resolve(),
     closing: AbortSignal.abort(),
     firstList: Promise.withResolvers(),
     callPath: () => Promise.resolve({ machine: { programs, upstreams } }),

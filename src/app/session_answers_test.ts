@@ -153,7 +153,7 @@ Deno.test("an answer at a terminal is kept by the connection that asked, and by 
     const [one, other] = [clientOf(), clientOf()];
     const outcome = await at.stage.call("far", "go", { client: one.client });
     assert.ok(outcome.kind === "ask");
-    const pending = await approvals.leave(outcome.question.handle);
+    const pending = await approvals.saveForTerminal(outcome.question.handle);
     await approvals.grant(pending?.id ?? "", true);
     const { client } = isSame ? one : other;
     assert.equal(await kindOf(at, client), "result");
@@ -173,7 +173,7 @@ Deno.test("an answer for a session is offered only where calls are alike", async
   assert.equal(await offers(at, client), false);
   await using untrusted = await CallPathStage.open({ trusted: false, pml: { permissions: {} } });
   assert.equal(
-    untrusted.path.always.offered({ id: toolId("far", "go"), arguments: {} }),
+    untrusted.path.alwaysRules.offeredRule({ id: toolId("far", "go"), arguments: {} }),
     undefined,
   );
 });
@@ -253,10 +253,10 @@ Deno.test("the answers of an ended PML are removed by those who list them", asyn
 
 Deno.test("an answer for a session lasts 12 hours, and not beyond a clock that was set back", async () => {
   await using at = await open();
-  const { policy, path: { always } } = at.stage;
+  const { policy, path: { alwaysRules: always } } = at.stage;
   const clock = { at: Date.now(), now: () => clock.at };
   using answers = new SessionAnswers({ policy, always, log: NO_WARNINGS, clock });
-  const server = at.stage.directory.at("far");
+  const server = at.stage.directory.get("far");
   const definition = () => ({ name: "go", inputSchema: { type: "object" } });
   const { client } = clientOf();
   const call = resolvedContext({

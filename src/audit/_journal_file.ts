@@ -1,19 +1,18 @@
 /**
- * One file of the journal: PML creates it, only appends to it, and notices if it is moved or
- * replaced.
+ * One file of the journal. PML creates it, only appends to it, and detects when another program
+ * moves or replaces it.
  *
  * @module
  */
 
 import { join } from "node:path";
 import { isAlive } from "../io/folder_lock.ts";
-import { Gathered } from "../io/lines.ts";
-import { infoAt } from "../io/place.ts";
+import { infoAt } from "../io/path_info.ts";
 import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
 /** How often PML checks that the file is still at its path, in milliseconds. */
-const LOOK_MS = 100;
+const CHECK_MS = 100;
 const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.(\d{4,})\.jsonl$/;
 
 /** An open file that only grows. */
@@ -21,27 +20,25 @@ export class JournalFile {
   /** The path. */
   readonly path: string;
   readonly #file: Deno.FsFile;
-  readonly #made: Deno.FileInfo;
-  /** The bytes of a text while it is written, in memory that is used again. */
-  readonly #bytes = new Gathered();
-  #lookedAt = -Infinity;
+  readonly #info: Deno.FileInfo;
+  #checkedAt = -Infinity;
   #size = 0;
 
   private constructor(path: string, file: Deno.FsFile) {
     this.path = path;
     this.#file = file;
-    this.#made = file.statSync();
+    this.#info = file.statSync();
   }
 
   /** Creates a new file. Throws if the path exists already, even as a link. */
   static create(path: string): JournalFile {
-    // `createNew` means O_EXCL, which follows no link, not even one to nothing.
-    const made = new JournalFile(
+    // `createNew` means O_EXCL, which fails for every link, even one without a target.
+    const file = new JournalFile(
       path,
       Deno.openSync(path, { append: true, createNew: true, mode: 0o600 }),
     );
-    made.checkPlace();
-    return made;
+    file.checkPlace();
+    return file;
   }
 
   /** The number of bytes in the file. */
@@ -49,36 +46,35 @@ export class JournalFile {
     return this.#size;
   }
 
-  /** Appends a text. If it cannot, restores the file and throws. */
-  append(text: string): void {
-    const bytes = this.#bytes.addText(text);
+  /** Appends bytes. If it cannot, restores the file and throws. */
+  append(bytes: Uint8Array): void {
     try {
-      for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+      for (let offset = 0; offset < bytes.length;) {
+        offset += this.#file.writeSync(bytes.subarray(offset));
+      }
     } catch (error) {
       // Half a record would break the hash chain of all later records.
       this.#file.truncateSync(this.#size);
       throw error;
-    } finally {
-      this.#bytes.clear();
     }
     this.#size += bytes.length;
   }
 
   /**
    * Throws if the path no longer leads to this file, because the records would be lost. Skips the
-   * check if the last one was less than `LOOK_MS` ago.
+   * check if the last check was less than `CHECK_MS` ago.
    */
-  lookAtPlace(): void {
+  recheckPlace(): void {
     const now = performance.now();
-    if (now - this.#lookedAt < LOOK_MS) return;
+    if (now - this.#checkedAt < CHECK_MS) return;
     this.checkPlace();
-    this.#lookedAt = now;
+    this.#checkedAt = now;
   }
 
   /** Throws if the path no longer leads to this file. */
   checkPlace(): void {
     const info = Deno.lstatSync(this.path);
-    if (info.isFile && info.dev === this.#made.dev && info.ino === this.#made.ino) return;
+    if (info.isFile && info.dev === this.#info.dev && info.ino === this.#info.ino) return;
     throw new Error(`"${this.path}" is no longer the file that was opened`);
   }
 
@@ -88,10 +84,10 @@ export class JournalFile {
   }
 }
 
-/** A file of the journal by its name. */
+/** A file of the journal, with the facts in its name. */
 export interface NamedFile {
   readonly path: string;
-  /** The process that wrote it. */
+  /** The id of the journal: all files that one process wrote have the same. */
   readonly run: string;
   readonly pid: number;
   /** Its number among the files of that process. */
@@ -100,7 +96,7 @@ export interface NamedFile {
 
 /** Returns the files of the journal: the oldest process first, and its files in their order. */
 export function journalFiles(folder: string): NamedFile[] {
-  const entries = ifThere(() => [...Deno.readDirSync(folder)]) ?? [];
+  const entries = undefinedIfGone(() => [...Deno.readDirSync(folder)]) ?? [];
   return entries.flatMap(({ name }) => {
     const [, run, pid, number] = NAME.exec(name) ?? [];
     if (run === undefined) return [];
@@ -108,25 +104,27 @@ export function journalFiles(folder: string): NamedFile[] {
   }).sort((a, b) => a.run === b.run ? a.number - b.number : a.run < b.run ? -1 : 1);
 }
 
-/** Removes the oldest files beyond a number of bytes, but none of `keep` or of a living process. */
+/**
+ * Removes the oldest files beyond a number of bytes, except files of `keep` and of live processes.
+ */
 export function pruneJournal(
   folder: string,
   limits: { readonly keep: string; readonly bytes: number },
 ): void {
   let bytes = 0;
-  for (const [newer, { path, run, pid }] of journalFiles(folder).reverse().entries()) {
+  for (const [newerCount, { path, run, pid }] of journalFiles(folder).reverse().entries()) {
     bytes += infoAt(path)?.size ?? 0;
-    const over = bytes > limits.bytes || newer >= MOST_FILES;
-    if (over && run !== limits.keep && !isAlive(pid)) removeIfThere(path);
+    const isExcess = bytes > limits.bytes || newerCount >= MOST_FILES;
+    if (isExcess && run !== limits.keep && !isAlive(pid)) removeIfThere(path);
   }
 }
 
 /** Removes a file. Another process may have removed it already. */
 export function removeIfThere(path: string): void {
-  ifThere(() => Deno.removeSync(path));
+  undefinedIfGone(() => Deno.removeSync(path));
 }
 
-function ifThere<T>(look: () => T): T | undefined {
+function undefinedIfGone<T>(look: () => T): T | undefined {
   try {
     return look();
   } catch (error) {

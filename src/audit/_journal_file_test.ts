@@ -20,7 +20,7 @@ Deno.test("checkPlace() throws when another file has the path", () => {
   const folder = Deno.makeTempDirSync();
   const path = join(folder, "file");
   const file = JournalFile.create(path);
-  file.append("text");
+  file.append(new TextEncoder().encode("text"));
   file.checkPlace();
   Deno.renameSync(path, join(folder, "away"));
   assert.throws(() => file.checkPlace());

@@ -1,15 +1,16 @@
 /**
  * The journal: records of which tool was called, by whom, under which rule and with what outcome.
- * The records are lines of JSON. The last record of each flush has the hash of the flush and of the
- * one before it.
+ * The records are lines of JSON. The last record of each flush contains the hash of this flush and
+ * the hash of the previous flush.
  *
  * @module
  */
 
-import { hash } from "node:crypto";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import { ByteBuffer } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, pruneJournal, removeIfThere } from "./_journal_file.ts";
@@ -20,21 +21,23 @@ const VERSION = 2;
 const NO_HASH = "0".repeat(64);
 /** How long the end of a call may wait for other records, in milliseconds. */
 const END_MS = 5;
-/** How many characters of records may wait. */
+/** The number of characters of waiting records at which they are written at once. */
 const MOST_WAITING = 65_536;
 const LONGEST_TEXT = 500;
 const LONGEST_RECORD = 16_384;
+/** The number of bytes of a flush after the bytes that its hash covers. */
+const HASH_BYTES = ',"hash":""}\n'.length + NO_HASH.length;
 /** The errors of a file, disk, quota or share that is full. */
 const FULL = /\(os error (27|28|112|122)\)/;
 
-/** The record before a call runs. */
+/** The record that is written before a call runs. */
 export interface StartRecord {
   readonly kind: "start";
   readonly callId: string;
   readonly actor: string;
   readonly via: string;
   readonly tool: string;
-  /** The id of the run that made the call. All calls of one run have the same. */
+  /** The id of the run that made the call. All calls of one run have the same id. */
   readonly run?: string;
   /** The id of the client's request that the call belongs to, as JSON. */
   readonly request?: string;
@@ -44,15 +47,15 @@ export interface StartRecord {
   readonly source?: string;
   /** The user's answer, if the call carries one. */
   readonly answer?: string;
-  /** The shape only: even from a hash, a short argument could be guessed. */
+  /** Only the shape of the arguments: a short argument could be guessed even from a hash. */
   readonly arguments: Json;
   /** Set if the shape is too large for a record. */
   readonly argumentsOmitted?: true;
-  /** The bytes of the arguments as JSON, if their shape was omitted. */
+  /** The number of bytes of the arguments as JSON, if their shape was omitted. */
   readonly argumentsBytes?: number;
 }
 
-/** The record after a call, whatever its outcome. */
+/** The record that is written after a call with any outcome. */
 export interface EndRecord {
   readonly kind: "end";
   readonly callId: string;
@@ -78,16 +81,21 @@ export type JournalRecord = StartRecord | EndRecord | EventRecord;
 /** Receives the failures of a journal. */
 export interface JournalFailures {
   /** Receives the error of a failed write, once for each write. */
-  failed(error: PmlError): void;
+  onFailedWrite(error: PmlError): void;
 }
 
-/** The options of a journal. */
-export interface JournalOptions {
-  readonly redactor: Redactor;
-  /** The size in bytes after which the next file begins. */
-  readonly fileBytes: number;
-  /** How many files of one process are kept. */
-  readonly filesKept: number;
+/** The configuration of a journal. */
+export interface JournalConfig {
+  /** The PML home. */
+  readonly home: string;
+  /** The workspace of the process. */
+  readonly workspace?: string;
+  readonly limits: {
+    /** The size in bytes after which the next file begins. */
+    readonly journalBytes: number;
+    /** The maximum number of files of one process. */
+    readonly journalFiles: number;
+  };
 }
 
 /** A place in the chain of records. */
@@ -97,44 +105,48 @@ interface Chain {
   prev: string;
 }
 
-/** Is called when a record was written, or with the reason why not. */
+/** Called when a record was written, or with the error if it was not. */
 type Done = (error?: PmlError) => void;
 
 /**
- * Writes records in order, and all that come before the next microtask in one write. The write is
- * synchronous: it only copies to the kernel's memory (1 µs for each record; the thread pool would
- * take 33), so no records pile up.
+ * Writes records in order, and all records before the next microtask in one write. The write is
+ * synchronous, because it only copies to the kernel's memory: 1 µs for each record, instead of 33
+ * µs with the thread pool.
  */
 export class Journal implements Disposable {
   readonly #folder: string;
-  readonly #options: JournalOptions;
+  readonly #config: JournalConfig;
+  readonly #redactor: Redactor;
   readonly #failures: JournalFailures;
   readonly #run: string;
   #file: JournalFile | undefined;
-  #files = 0;
+  #fileCount = 0;
   /** The paths of the files that were created and not removed. */
-  readonly #made: string[] = [];
+  readonly #paths: string[] = [];
   /** The numbers of the next record and of the next flush, and the hash of the flush before it. */
   #chain: Chain = { seq: 0, flush: 1, prev: NO_HASH };
   /** The end of the chain in the files. A failed write goes back to it. */
   #written: Readonly<Chain> = { ...this.#chain };
-  /** The present millisecond, as a number and as the text in records. */
+  /** The time of the last record, as a number and as the text in records. */
   #now = 0;
   #at = "";
-  /** The records that wait, the last one without its end, and the callbacks of their callers. */
+  /** The waiting records, the last one without its closing brace, and the callbacks of callers. */
   #lines = "";
   #waiting: Done[] = [];
-  /** The reason why the waiting records cannot be written. */
-  #lost: unknown;
+  /** The bytes of a flush, in memory that is reused. */
+  readonly #bytes = new ByteBuffer();
+  /** The error for the waiting records if no file could be opened. */
+  #openError: unknown;
   /** Whether the next microtask writes the waiting records. */
-  #isAwaited = false;
+  #isScheduled = false;
   /** The timer that writes the ends of calls if no other record follows. */
-  #late: ReturnType<typeof setTimeout> | undefined;
+  #endTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  private constructor(folder: string, options: JournalOptions, failures: JournalFailures) {
-    this.#folder = folder;
-    this.#options = options;
+  private constructor(config: JournalConfig, redactor: Redactor, failures: JournalFailures) {
+    this.#folder = join(config.home, "journal");
+    this.#config = config;
+    this.#redactor = redactor;
     this.#failures = failures;
     // The random part makes the names of two journals in one process different, and prevents others
     // from creating the file first.
@@ -147,10 +159,10 @@ export class Journal implements Disposable {
    * Opens the journal of this process in `HOME/journal`. Throws AUDIT_UNAVAILABLE if it cannot be
    * written.
    */
-  static open(home: string, options: JournalOptions, failures: JournalFailures): Journal {
-    const journal = new Journal(join(home, "journal"), options, failures);
+  static open(config: JournalConfig, redactor: Redactor, failures: JournalFailures): Journal {
+    const journal = new Journal(config, redactor, failures);
     try {
-      journal.#begin();
+      journal.#openFile();
     } catch (error) {
       throw journal.#fail(error);
     }
@@ -165,22 +177,22 @@ export class Journal implements Disposable {
   }
 
   /**
-   * Writes a record with all others that come before the next microtask. Calls `done` when the
-   * kernel has it, or with AUDIT_UNAVAILABLE. `failures` get a failure, too.
+   * Writes a record together with all records that come before the next microtask. Calls `done`
+   * when the kernel has the record, or with AUDIT_UNAVAILABLE, which `failures` receives, too.
    */
   append(record: JournalRecord, done?: Done): void {
-    if (!this.#isAwaited) queueMicrotask(() => this.#flush());
-    this.#isAwaited = true;
-    this.#place(record, done);
+    if (!this.#isScheduled) queueMicrotask(() => this.#flush());
+    this.#isScheduled = true;
+    this.#queue(record, done);
   }
 
   /** Writes the end of a call with the next records, or soon. */
   end(record: EndRecord): void {
-    this.#late ??= setTimeout(() => {
-      this.#late = undefined;
+    this.#endTimer ??= setTimeout(() => {
+      this.#endTimer = undefined;
       this.#flush();
     }, END_MS);
-    this.#place(record);
+    this.#queue(record);
   }
 
   /**
@@ -188,26 +200,26 @@ export class Journal implements Disposable {
    */
   [Symbol.dispose](): void {
     if (this.#closed) return;
-    clearTimeout(this.#late);
+    clearTimeout(this.#endTimer);
     this.append({ kind: "event", event: "journal closed" });
     this.#flush();
     this.#closed = true;
-    this.#leave();
+    this.#closeFile();
     try {
       // Old files are removed here and not at the start, because the user waits for the start.
-      const { fileBytes, filesKept } = this.#options;
+      const { journalBytes: fileBytes, journalFiles: filesKept } = this.#config.limits;
       pruneJournal(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  #place(record: JournalRecord, done?: Done): void {
+  #queue(record: JournalRecord, done?: Done): void {
     if (this.#closed) {
       const lost = this.#fail(new Error("the journal is closed"));
       return done?.(lost);
     }
-    if (this.#lines === "") this.#look();
+    if (this.#lines === "") this.#prepareFile();
     this.#lines += `${this.#lines === "" ? "" : "}\n"}${this.#lineOf(record)}`;
     if (done) this.#waiting.push(done);
     if (this.#lines.length >= MOST_WAITING) this.#flush();
@@ -220,32 +232,43 @@ export class Journal implements Disposable {
       this.#now = now;
       this.#at = new Date(now).toISOString();
     }
-    const body = bodyOf(record, this.#options.redactor);
+    const body = bodyOf(record, this.#redactor);
     return `{"seq":${this.#chain.seq++},"at":"${this.#at}",${body}`;
   }
 
-  /** Ends a flush with its hash, which covers everything before it. */
-  #sealed(lines: string): string {
+  /** Appends a flush with its hash, which covers everything before it. */
+  #append(file: JournalFile, lines: string): void {
     const { flush, prev } = this.#chain;
-    const text = `${lines},"flush":${flush},"prev":"${prev}"`;
-    const own = hash("sha256", text, "hex");
+    const covered = this.#toAscii(`${lines},"flush":${flush},"prev":"${prev}"`);
+    const hash = sha256(covered);
+    const end = this.#bytes.addText(`,"hash":"${hash}"}\n`);
     this.#chain.flush++;
-    this.#chain.prev = own;
-    return `${text},"hash":"${own}"}\n`;
+    this.#chain.prev = hash;
+    file.append(new Uint8Array(covered.buffer, covered.byteOffset, covered.length + end.length));
+    this.#written = { ...this.#chain };
+  }
+
+  /** Returns the bytes of JSON, with escapes for characters other than visible ASCII. */
+  #toAscii(json: string): Uint8Array {
+    this.#bytes.clear();
+    const bytes = this.#bytes.addText(json, HASH_BYTES);
+    // Characters beyond ASCII have more than one byte.
+    if (bytes.length === json.length && !json.includes("\u007f")) return bytes;
+    this.#bytes.clear();
+    return this.#bytes.addText(json.replace(/[\u007f-\uffff]/g, toEscape), HASH_BYTES);
   }
 
   #flush(): void {
     const lines = this.#lines;
-    this.#isAwaited = false;
+    this.#isScheduled = false;
     if (lines === "") return;
     const waiting = this.#waiting;
     this.#lines = "";
     this.#waiting = [];
     let lost: PmlError | undefined;
     try {
-      if (this.#file === undefined) throw this.#lost;
-      this.#file.append(this.#sealed(lines));
-      this.#written = { ...this.#chain };
+      if (this.#file === undefined) throw this.#openError;
+      this.#append(this.#file, lines);
     } catch (error) {
       this.#chain = { ...this.#written };
       lost = this.#fail(error);
@@ -253,42 +276,48 @@ export class Journal implements Disposable {
     for (const done of waiting) done(lost);
   }
 
-  /** Opens a file for the next records if needed. If it fails, they fail, and later ones retry. */
-  #look(): void {
-    const { fileBytes, filesKept } = this.#options;
+  /**
+   * Opens a file for the next records if needed. On failure these records are lost, and a later
+   * record tries again.
+   */
+  #prepareFile(): void {
+    const { journalBytes: fileBytes, journalFiles: filesKept } = this.#config.limits;
     try {
-      this.#file?.lookAtPlace();
+      this.#file?.recheckPlace();
       if (this.#file && this.#file.size < fileBytes) return;
-      this.#leave();
-      this.#begin();
-      for (const old of this.#made.splice(0, this.#made.length - filesKept)) removeIfThere(old);
+      this.#closeFile();
+      this.#openFile();
+      for (const old of this.#paths.splice(0, this.#paths.length - filesKept)) removeIfThere(old);
     } catch (error) {
-      this.#leave();
-      this.#lost = error;
+      this.#closeFile();
+      this.#openError = error;
     }
   }
 
-  #leave(): void {
+  #closeFile(): void {
     this.#file?.close();
     this.#file = undefined;
   }
 
-  #begin(): void {
+  #openFile(): void {
     privateFolder(this.#folder);
-    // Counted first, so that a name whose file cannot be created is not tried again.
-    this.#files += 1;
-    const name = `${this.#run}.${String(this.#files).padStart(4, "0")}.jsonl`;
+    // The number is used up first, so that a name whose file cannot be created is not tried again.
+    this.#fileCount += 1;
+    const name = `${this.#run}.${String(this.#fileCount).padStart(4, "0")}.jsonl`;
     const file = this.#file = JournalFile.create(join(this.#folder, name));
-    const about = { run: this.#run, file: this.#files, pid: Deno.pid, version: VERSION };
+    const { workspace } = this.#config;
+    const about = {
+      ...{ run: this.#run, file: this.#fileCount, pid: Deno.pid, version: VERSION },
+      ...workspace !== undefined && { workspace },
+    };
     const opened = { kind: "event", event: "journal opened", about } as const;
     try {
-      file.append(this.#sealed(this.#lineOf(opened)));
-      this.#written = { ...this.#chain };
-      this.#made.push(file.path);
+      this.#append(file, this.#lineOf(opened));
+      this.#paths.push(file.path);
     } catch (error) {
       this.#chain = { ...this.#written };
-      // Otherwise a full disk would get an empty file for each record.
-      this.#leave();
+      // Otherwise PML would leave an empty file on a full disk for each record.
+      this.#closeFile();
       removeIfThere(file.path);
       throw error;
     }
@@ -304,7 +333,7 @@ export class Journal implements Disposable {
         "that only read run",
       cause,
     });
-    this.#failures.failed(error);
+    this.#failures.onFailedWrite(error);
     return error;
   }
 }
@@ -313,34 +342,34 @@ export class Journal implements Disposable {
 function bodyOf(record: JournalRecord, redactor: Redactor): string {
   const plain = JSON.stringify(record);
   // JSON contains a text without escapes unchanged, so if the whole contains no secret and is
-  // short, no part needs a change. Most records end here.
+  // short, no part needs a change. This is the case for most records.
   const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
-    (isOwn(record) || redactor.redact(plain) === plain);
+    (hasOnlyOwnTexts(record) || redactor.redact(plain) === plain);
   const text = isClean ? plain : withoutSecrets(record, redactor);
-  return text.slice(1, -1).replace(/[\u007f-\uffff]/g, escaped);
+  return text.slice(1, -1);
 }
 
-/** Returns a record as JSON without secrets, and with long texts cut. */
+/** Returns a record as JSON without secrets, and with long texts truncated. */
 function withoutSecrets(record: JournalRecord, redactor: Redactor): string {
-  // Secrets are removed before the text is cut, because half a secret would not be recognized.
+  // Secrets are removed before texts are truncated: half a secret would not be recognized.
   const safe = redactor.clean(record);
-  const text = JSON.stringify(safe, cut);
-  return text.length <= LONGEST_RECORD ? text : JSON.stringify(shortened(safe), cut);
+  const text = JSON.stringify(safe, truncateText);
+  return text.length <= LONGEST_RECORD ? text : JSON.stringify(withoutContent(safe), truncateText);
 }
 
-function cut(_key: string, value: unknown): unknown {
+function truncateText(_key: string, value: unknown): unknown {
   return typeof value !== "string" || value.length <= LONGEST_TEXT
     ? value
     : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
 }
 
-/** Returns whether all texts of a record are PML's own. */
-function isOwn(record: JournalRecord): boolean {
+/** Returns whether PML wrote all texts of a record, so that they contain no secret. */
+function hasOnlyOwnTexts(record: JournalRecord): boolean {
   return record.kind === "end" && record.task === undefined;
 }
 
 // Removes the parts with outside content. The caller, the tool and the outcome stay.
-function shortened(record: JournalRecord): JournalRecord {
+function withoutContent(record: JournalRecord): JournalRecord {
   if (record.kind === "start") return { ...record, arguments: null, argumentsOmitted: true };
   if (record.kind === "event") return { ...record, about: { omitted: true } };
   return record;
@@ -348,6 +377,6 @@ function shortened(record: JournalRecord): JournalRecord {
 
 // Escapes a character to ASCII, so that terminals and programs neither treat it as a line end nor
 // reorder it.
-function escaped(character: string): string {
+function toEscape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

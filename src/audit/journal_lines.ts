@@ -14,6 +14,8 @@ const CHUNK_BYTES = 65_536;
 
 /** A line of the journal, and its record; undefined if the line is not a record. */
 export interface JournalLine {
+  /** The file that contains it. */
+  readonly path: string;
   readonly text: string;
   readonly record: JsonObject | undefined;
 }
@@ -21,7 +23,7 @@ export interface JournalLine {
 /** An open file of lines. */
 export class FileLines implements Disposable {
   readonly #file: Deno.FsFile;
-  // A byte order mark is a change, too.
+  // A byte order mark is kept, because it would be a change of the file.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #bytes = new Uint8Array(CHUNK_BYTES);
   #rest = "";
@@ -63,17 +65,20 @@ export function openJournalFile(path: string): FileLines | undefined {
   }
 }
 
-/** Returns the paths of all journal files in a PML home, by the process that wrote them. */
+/**
+ * Returns the paths of all journal files in a PML home: one list for each process, oldest first.
+ */
 export function journalRuns(home: string): readonly (readonly string[])[] {
   const runs = Map.groupBy(journalFiles(join(home, "journal")), ({ run }) => run);
   return [...runs.values()].map((files) => files.map(({ path }) => path));
 }
 
-/** Reads the journals of all processes. Each further read returns the lines that are new. */
+/** Reads the journals of all processes. Each later read returns only new lines. */
 export class JournalReader implements Disposable {
   readonly #folder: string;
   /** The files that may still grow. An open file can be read to its end after it is removed. */
   readonly #open = new Map<string, FileLines>();
+  /** The paths of the files that were read to their end and no longer grow. */
   readonly #done = new Set<string>();
 
   /** Takes the PML home; reads nothing yet. */
@@ -87,16 +92,17 @@ export class JournalReader implements Disposable {
     const paths = new Set(files.map(({ path }) => path));
     for (const [path, lines] of this.#open) {
       if (paths.has(path)) continue;
-      yield* this.#linesOf(lines);
+      yield* this.#linesOf(lines, path);
       this.#close(path);
     }
-    for (const [at, file] of files.entries()) {
+    for (const [index, file] of files.entries()) {
       if (this.#done.has(file.path)) continue;
-      const lines = this.#opened(file);
+      const lines = this.#openFile(file);
       if (lines === undefined) continue;
-      yield* this.#linesOf(lines);
-      // The next file existed before this one was read, so this one no longer grows.
-      if (files[at + 1]?.run === file.run) this.#close(file.path);
+      yield* this.#linesOf(lines, file.path);
+      // The next file of the process existed before this file was read, so this file no longer
+      // grows.
+      if (files[index + 1]?.run === file.run) this.#close(file.path);
     }
   }
 
@@ -105,7 +111,7 @@ export class JournalReader implements Disposable {
     for (const path of [...this.#open.keys()]) this.#close(path);
   }
 
-  #opened({ path }: NamedFile): FileLines | undefined {
+  #openFile({ path }: NamedFile): FileLines | undefined {
     const lines = this.#open.get(path) ?? openJournalFile(path);
     if (lines !== undefined) this.#open.set(path, lines);
     return lines;
@@ -117,8 +123,8 @@ export class JournalReader implements Disposable {
     this.#done.add(path);
   }
 
-  async *#linesOf(lines: FileLines): AsyncGenerator<JournalLine> {
-    for await (const text of lines.read()) yield { text, record: recordOf(text) };
+  async *#linesOf(lines: FileLines, path: string): AsyncGenerator<JournalLine> {
+    for await (const text of lines.read()) yield { path, text, record: recordOf(text) };
   }
 }
 
@@ -128,7 +134,7 @@ export function recordOf(line: string): JsonObject | undefined {
     const value = JSON.parse(line);
     return isObject(value) ? value as JsonObject : undefined; // parsed from JSON
   } catch {
-    // Invalid JSON is a result here, and not an error.
+    // Invalid JSON is an expected result here.
     return undefined;
   }
 }

@@ -3,17 +3,13 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
-import { Journal, type JournalOptions, type StartRecord } from "./journal.ts";
+import { Journal, type JournalConfig, type StartRecord } from "./journal.ts";
 import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
 
-const OPTIONS: JournalOptions = {
-  redactor: new Redactor(),
-  fileBytes: 16_000_000,
-  filesKept: 8,
-};
+const LIMITS: JournalConfig["limits"] = { journalBytes: 16_000_000, journalFiles: 8 };
 
-const IGNORED = { failed() {} };
+const IGNORED = { onFailedWrite() {} };
 
 interface Opened extends Disposable {
   readonly home: string;
@@ -24,11 +20,11 @@ interface Opened extends Disposable {
   records(): Record<string, unknown>[];
 }
 
-function open(options: Partial<JournalOptions> = {}): Opened {
+function open(limits = LIMITS, redactor = new Redactor()): Opened {
   const home = Deno.makeTempDirSync();
   const failures: PmlError[] = [];
-  const owner = { failed: (error: PmlError) => failures.push(error) };
-  const journal = Journal.open(home, { ...OPTIONS, ...options }, owner);
+  const owner = { onFailedWrite: (error: PmlError) => failures.push(error) };
+  const journal = Journal.open({ home, limits }, redactor, owner);
   return {
     home,
     journal,
@@ -107,7 +103,7 @@ Deno.test({
 Deno.test("open() makes a folder private that others could read", () => {
   const home = Deno.makeTempDirSync();
   Deno.mkdirSync(join(home, "journal"), { mode: 0o755 });
-  Journal.open(home, OPTIONS, IGNORED)[Symbol.dispose]();
+  Journal.open({ home, limits: LIMITS }, new Redactor(), IGNORED)[Symbol.dispose]();
   assert.equal((Deno.statSync(join(home, "journal")).mode ?? 0) & 0o777, 0o700);
   Deno.removeSync(home, { recursive: true });
 });
@@ -117,10 +113,10 @@ Deno.test("open() refuses a folder that is a link or a file", () => {
   const elsewhere = Deno.makeTempDirSync();
   const folder = join(home, "journal");
   Deno.symlinkSync(elsewhere, folder);
-  assert.throws(() => Journal.open(home, OPTIONS, IGNORED), unavailable);
+  assert.throws(() => Journal.open({ home, limits: LIMITS }, new Redactor(), IGNORED), unavailable);
   Deno.removeSync(folder);
   Deno.writeTextFileSync(folder, "");
-  assert.throws(() => Journal.open(home, OPTIONS, IGNORED), unavailable);
+  assert.throws(() => Journal.open({ home, limits: LIMITS }, new Redactor(), IGNORED), unavailable);
   assert.deepEqual([...Deno.readDirSync(elsewhere)], []);
   Deno.removeSync(home, { recursive: true });
   Deno.removeSync(elsewhere);
@@ -163,8 +159,9 @@ Deno.test({
     const home = Deno.makeTempDirSync();
     const code = `import { Journal } from ${JSON.stringify(import.meta.resolve("./journal.ts"))};
       import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
-      const journal = Journal.open(${JSON.stringify(home)}, {
-        redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 }, { failed() {} });
+      const journal = Journal.open(${
+      JSON.stringify({ home, limits: LIMITS })
+    }, new Redactor(), { onFailedWrite() {} });
       const codes = [];
       for (let i = 0; i < 300; i++) {
         const about = { text: "x".repeat(450) };
@@ -188,7 +185,7 @@ Deno.test({
 });
 
 Deno.test("Journal continues in new chained files, and keeps a limited number", async () => {
-  using opened = open({ fileBytes: 2_000, filesKept: 3 });
+  using opened = open({ journalBytes: 2_000, journalFiles: 3 });
   for (let i = 0; i < 60; i++) await opened.journal.write(start(`c${i}`));
   opened.journal[Symbol.dispose]();
   const files = opened.files();
@@ -200,7 +197,7 @@ Deno.test("Journal continues in new chained files, and keeps a limited number", 
 });
 
 Deno.test("Journal keeps a limited number of files even if some could not be created", async () => {
-  using opened = open({ fileBytes: 2_000, filesKept: 3 });
+  using opened = open({ journalBytes: 2_000, journalFiles: 3 });
   const { journal, files } = opened;
   const fill = async () => {
     for (let at = 0; at < 40; at++) await journal.write(start(`call ${at}`));
@@ -223,7 +220,9 @@ Deno.test("Journal keeps a limited number of files even if some could not be cre
 
 Deno.test("two journals of one home write to separate files", async () => {
   const home = Deno.makeTempDirSync();
-  const journals = [1, 2, 3].map(() => Journal.open(home, OPTIONS, IGNORED));
+  const journals = [1, 2, 3].map(() =>
+    Journal.open({ home, limits: LIMITS }, new Redactor(), IGNORED)
+  );
   for (let i = 0; i < 20; i++) {
     await Promise.all(journals.map((journal) => journal.write(start(`c${i}`))));
   }
@@ -290,7 +289,7 @@ Deno.test("a record contains no secret, even where a text is cut", async () => {
   const redactor = new Redactor();
   redactor.register("hunter2hunter2");
   redactor.register('say "hunter2\\" twice');
-  using opened = open({ redactor });
+  using opened = open(LIMITS, redactor);
   const abouts: readonly JsonObject[] = [
     { note: `${"x".repeat(493)}hunter2hunter2` },
     { hunter2hunter2: ["hunter2hunter2"] },

@@ -9,8 +9,8 @@ import type { WarningLog } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
-const LONGEST_LINE = 4_000;
-const LONGEST_READ = 65_536;
+/** The maximum number of characters that are written, and that are searched for secrets. */
+const [LONGEST_LINE, LONGEST_SEARCHED] = [4_000, 65_536];
 
 /** The level of a line. */
 export type Level = typeof LEVELS[number];
@@ -18,20 +18,20 @@ export type Level = typeof LEVELS[number];
 /** Named values that follow the text of a line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes lines for the user to stderr. Stdout belongs to the protocol. */
+/** Writes lines for the user to stderr, because stdout is for the protocol. */
 export class Log implements WarningLog {
   readonly #redactor: Redactor;
-  readonly #least: number;
+  readonly #leastLevel: number;
   readonly #write: (line: string) => void;
 
-  /** Opens a log. `level` is the lowest one that is written, and `write` receives each line. */
+  /** Opens a log. `level` is the lowest level that is written, and `write` receives each line. */
   constructor(
     redactor: Redactor,
     level: Level = "info",
     write: (line: string) => void = toStderr,
   ) {
     this.#redactor = redactor;
-    this.#least = LEVELS.indexOf(level);
+    this.#leastLevel = LEVELS.indexOf(level);
     this.#write = write;
   }
 
@@ -56,12 +56,12 @@ export class Log implements WarningLog {
   }
 
   #line(level: Level, text: string, fields: LogFields = {}): void {
-    if (LEVELS.indexOf(level) < this.#least) return;
+    if (LEVELS.indexOf(level) < this.#leastLevel) return;
     const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
       .map(([name, value]) => ` ${name}=${fieldText(value)}`);
-    const line = `${text}${entries.join("")}`.slice(0, LONGEST_READ);
+    const line = `${text}${entries.join("")}`.slice(0, LONGEST_SEARCHED);
     const time = new Date().toISOString().slice(11, 23);
-    // Secrets are removed before the line is cut, because half a secret would not be recognized.
+    // Secrets are removed before the line is truncated: half a secret would not be recognized.
     this.#write(
       `${time} ${level.padEnd(5)} ${visible(this.#redactor.redact(line), LONGEST_LINE)}`,
     );

@@ -13,7 +13,7 @@ Deno.test("Histogram returns the exact total, and median and p95 within 5 percen
     const tally = new Histogram();
     all.forEach((value) => tally.add(value));
     const sorted = [...all].sort((a, b) => a - b);
-    const { count, total, median, p95 } = tally.spread();
+    const { count, total, median, p95 } = tally.distribution();
     assert.equal(count, all.length);
     assert.ok(Math.abs(total - all.reduce((sum, value) => sum + value, 0)) <= 0.001);
     for (const [part, found] of [[0.5, median], [0.95, p95]] as const) {
@@ -21,10 +21,10 @@ Deno.test("Histogram returns the exact total, and median and p95 within 5 percen
       assert.ok(Math.abs(found / wanted - 1) <= 0.06, `${found} for ${wanted}`);
     }
   }));
-  assert.deepEqual(new Histogram().spread(), { count: 0, total: 0, median: 0, p95: 0 });
+  assert.deepEqual(new Histogram().distribution(), { count: 0, total: 0, median: 0, p95: 0 });
   const odd = new Histogram();
   [0, 0, 1e300].forEach((value) => odd.add(value));
-  assert.deepEqual([odd.spread().median, odd.spread().count], [0, 3]);
+  assert.deepEqual([odd.distribution().median, odd.distribution().count], [0, 3]);
 });
 
 function answer(text: string): JsonObject {
@@ -32,20 +32,35 @@ function answer(text: string): JsonObject {
 }
 
 function count(metrics: Metrics, what: string, answer: JsonObject): void {
-  metrics.answered(what, answer);
+  metrics.countAnswer(what, answer);
 }
+
+Deno.test("a server that answers with ever new codes takes no series of another", () => {
+  const metrics = new Metrics();
+  metrics.names = { hasMethod: () => true, hasName: () => true, hasTool: () => true };
+  for (let code = 0; code < 3_000; code++) {
+    metrics.countSent({ method: "tools/call", server: "hostile", ms: 1, error: `${-code}` });
+    metrics.countServed({ method: "tools/call", tool: "h", ms: 1, error: `${code}` });
+  }
+  metrics.countSent({ method: "tools/call", server: "other", ms: 1, error: "TIMED_OUT" });
+  const [served, sent] = metrics.families().map(({ samples }) => samples);
+  assert.ok((served?.length ?? 0) < 100 && (sent?.length ?? 0) < 100);
+  assert.deepEqual(sent?.at(-1)?.labels, {
+    ...{ mcp_method_name: "tools/call", pml_server: "other", error_type: "TIMED_OUT" },
+  });
+});
 
 Deno.test("Metrics counts how calls ended, and which codes they failed with", () => {
   const metrics = new Metrics();
   const end = (outcome: EndRecord["outcome"], more: Partial<EndRecord> = {}) =>
-    metrics.recorded({ kind: "end", callId: "c", outcome, ms: 3, ...more });
+    metrics.countRecord({ kind: "end", callId: "c", outcome, ms: 3, ...more });
   end("result");
   end("result", { ms: 900 });
   end("tool error");
   end("ask");
   end("failed", { code: "TIMED_OUT" });
   end("failed", { code: "TIMED_OUT" });
-  metrics.recorded({ kind: "event", event: "approved" });
+  metrics.countRecord({ kind: "event", event: "approved" });
   const { count, errors, asked, failed, ms } = metrics.report().calls;
   assert.deepEqual([count, errors, asked, failed], [6, 3, 1, { TIMED_OUT: 2 }]);
   assert.ok(ms.median > 2.8 && ms.median < 3.2 && ms.p95 > 850 && ms.p95 <= 900, `${ms.p95}`);

@@ -1,6 +1,6 @@
 /**
- * Writes records to the journal of this process. The first record opens the journal. Of several
- * failures in a row, only the first one is logged.
+ * Writes records to the journal of this process. The first record opens the journal. If several
+ * writes fail in a row, only the first failure is logged.
  *
  * @module
  */
@@ -9,11 +9,13 @@ import { setImmediate } from "node:timers";
 import { asPmlError, messageOf, type PmlError } from "../core/errors.ts";
 import type { EndRecord, Journal, JournalFailures, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
+import type { CalledTool, Metrics } from "./metrics.ts";
 
 /** Opens the journal. */
 export interface JournalOpener {
-  /** Opens the journal. On failure, calls `failures.failed()` with the error and throws it. */
+  /**
+   * Opens the journal. On failure, calls `failures.onFailedWrite()` with the error and throws it.
+   */
   open(failures: JournalFailures): Journal;
 }
 
@@ -21,9 +23,11 @@ export interface JournalOpener {
 export class Records implements JournalFailures, Disposable {
   readonly #opener: JournalOpener;
   readonly #log: Pick<Log, "error" | "info">;
-  readonly #metrics: Pick<Metrics, "recorded">;
+  readonly #metrics: Pick<Metrics, "countRecord">;
   readonly #deferred: (() => void)[] = [];
+  /** Undefined without listeners, so that records do not become slower. */
   #onRecord: ((record: JournalRecord) => void) | undefined;
+  readonly #listeners = new Set<(record: JournalRecord) => void>();
   #journal: Journal | undefined;
   #isBroken = false;
 
@@ -31,7 +35,7 @@ export class Records implements JournalFailures, Disposable {
   constructor(
     opener: JournalOpener,
     log: Pick<Log, "error" | "info">,
-    metrics: Pick<Metrics, "recorded">,
+    metrics: Pick<Metrics, "countRecord">,
   ) {
     this.#opener = opener;
     this.#log = log;
@@ -40,28 +44,37 @@ export class Records implements JournalFailures, Disposable {
 
   /** Writes a record; rejects with AUDIT_UNAVAILABLE. */
   async write(record: JournalRecord): Promise<void> {
-    await this.#opened().write(record);
+    await this.#openJournal().write(record);
     this.#logRecovery();
   }
 
-  /** Calls a function with each start and end of a call from now on. */
-  watch(onRecord: (record: JournalRecord) => void): void {
-    this.#onRecord = onRecord;
+  /** Calls a function with each record from now on, until the result is disposed. */
+  watch(onRecord: (record: JournalRecord) => void): Disposable {
+    const listeners = this.#listeners.add(onRecord);
+    this.#onRecord = (record) => {
+      for (const listener of listeners) listener(record);
+    };
+    return {
+      [Symbol.dispose]: () => {
+        listeners.delete(onRecord);
+        if (listeners.size === 0) this.#onRecord = undefined;
+      },
+    };
   }
 
-  /** Runs the rest of a call after its answer is sent, so that the client does not wait for it. */
-  later(work: () => void): void {
-    if (this.#deferred.push(work) === 1) setImmediate(() => this.#catchUp());
+  /** Runs work of a call after its answer is sent, so that the client does not wait for it. */
+  runAfterAnswer(work: () => void): void {
+    if (this.#deferred.push(work) === 1) setImmediate(() => this.#runDeferred());
   }
 
   /**
    * Writes the end of a call whose start was written. Returns at once: the end is written together
    * with the next records, or after a few milliseconds.
    */
-  end(record: EndRecord): void {
-    this.#metrics.recorded(record);
+  end(record: EndRecord, call?: CalledTool): void {
+    this.#metrics.countRecord(record, call);
     this.#onRecord?.(record);
-    this.#opened().end(record);
+    this.#openJournal().end(record);
   }
 
   /** Writes the start of a call. Resolves when it is written, or with AUDIT_UNAVAILABLE. */
@@ -69,7 +82,7 @@ export class Records implements JournalFailures, Disposable {
     this.#onRecord?.(record);
     return new Promise((resolve) => {
       try {
-        this.#opened().append(record, (error) => {
+        this.#openJournal().append(record, (error) => {
           if (error === undefined) this.#logRecovery();
           resolve(error);
         });
@@ -80,28 +93,28 @@ export class Records implements JournalFailures, Disposable {
   }
 
   /**
-   * Writes a record without waiting. With `isLost` (the start of the call was not recorded), the
-   * record only counts in the metrics.
+   * Writes a record without waiting. If `isLost`, the start of the call was not recorded, so that
+   * only the metrics and the listeners get the record.
    */
-  note(record: JournalRecord, isLost = false): void {
-    this.#metrics.recorded(record);
+  note(record: JournalRecord, isLost = false, call?: CalledTool): void {
+    this.#metrics.countRecord(record, call);
     this.#onRecord?.(record);
     if (isLost) return;
     try {
-      this.#opened().append(record);
+      this.#openJournal().append(record);
     } catch {
-      // The failed attempt to open it was logged.
+      // The opener has logged the error.
     }
   }
 
   /** Closes the journal. */
   [Symbol.dispose](): void {
-    this.#catchUp();
+    this.#runDeferred();
     this.#journal?.[Symbol.dispose]();
   }
 
   /** Logs the first failure of several in a row. */
-  failed({ message }: PmlError): void {
+  onFailedWrite({ message }: PmlError): void {
     if (!this.#isBroken) this.#log.error(message);
     this.#isBroken = true;
   }
@@ -112,7 +125,7 @@ export class Records implements JournalFailures, Disposable {
     this.#isBroken = false;
   }
 
-  #catchUp(): void {
+  #runDeferred(): void {
     for (const work of this.#deferred.splice(0)) {
       try {
         work();
@@ -122,7 +135,7 @@ export class Records implements JournalFailures, Disposable {
     }
   }
 
-  #opened(): Journal {
+  #openJournal(): Journal {
     return this.#journal ??= this.#opener.open(this);
   }
 }

@@ -7,14 +7,16 @@
 import { Buffer } from "node:buffer";
 import { PmlError } from "../core/errors.ts";
 import { exactNumber, isChangedByParsing } from "../core/exact_number.ts";
-import { defined, isObject } from "../core/json.ts";
+import { isObject, withoutUndefined } from "../core/json.ts";
 import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 
-/** Shorter values occur in ordinary text too often to be removed. */
+/** The minimum length of a value. Shorter values occur too often in ordinary text. */
 const SHORTEST_VALUE = 6;
+/** The minimum length of a line of a value. A shorter line is not removed alone. */
 const SHORTEST_LINE = 16;
+/** The minimum length in bytes of a value that is found within longer base64. */
 const SHORTEST_SHIFTED = 8;
-/** The platform takes no pattern that is much longer. */
+/** The maximum length of a pattern. V8 refuses much longer ones. */
 const LONGEST_PATTERN = 50_000;
 
 /** Removes registered values and known kinds of keys from texts. */
@@ -23,8 +25,8 @@ export class Redactor {
   #patterns: readonly RegExp[] | undefined;
 
   /**
-   * Registers a secret, which is removed from every text from now on. Returns false if it is too
-   * short for that.
+   * Registers a secret, which is removed from every text from now on. Returns false if the secret
+   * is too short to be removed.
    */
   register(value: string): boolean {
     if (value.length < SHORTEST_VALUE) return false;
@@ -49,10 +51,10 @@ export class Redactor {
   }
 
   /** Returns an error without the secrets in its texts, which may quote a server's answer. */
-  cleaned(error: unknown): unknown {
+  cleanError(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
-    const details = this.clean(defined({ hint, detail }));
+    const details = this.clean(withoutUndefined({ hint, detail }));
     return new PmlError(code, this.redact(message), { ...details, cause: error });
   }
 
@@ -62,9 +64,9 @@ export class Redactor {
     // JSON contains texts without escapes unchanged, so if the whole contains no secret, no part
     // does.
     if (!plain.includes("\\") && this.redact(plain) === plain) return value;
-    return JSON.parse(plain, (_, part, of?: { readonly source: string }) => {
-      if (typeof part === "number" && isChangedByParsing(of?.source ?? String(part))) {
-        return exactNumber(of?.source ?? "");
+    return JSON.parse(plain, (_, part, context?: { readonly source: string }) => {
+      if (typeof part === "number" && isChangedByParsing(context?.source ?? String(part))) {
+        return exactNumber(context?.source ?? "");
       }
       if (typeof part === "string") return this.redact(part);
       if (!isObject(part)) return part;
@@ -91,8 +93,8 @@ function patternsOf(values: Iterable<string>): readonly RegExp[] {
 }
 
 /**
- * Returns a value; or its pieces, if it is long or has many characters that can be escaped, because
- * a text with nearly the same long run of these would take long to search.
+ * Returns a value, or its pieces if it is long or has many characters that can be escaped: the
+ * search for a long pattern with many alternatives would be slow in a text that nearly matches.
  */
 function piecesOf(value: string): readonly string[] {
   const pieces = value.match(/(?:[^\w-]?[\w-]{0,30}){1,32}/gu) ?? [];
@@ -112,17 +114,17 @@ function formsOf(value: string): readonly string[] {
 }
 
 /**
- * Returns a pattern of a text in which each character but letters and digits may be escaped, as in
- * URLs, JSON and HTML. Programs escape different characters, and some escape twice.
+ * Returns a pattern for a text in which all characters except letters and digits may be escaped, as
+ * in URLs, JSON and HTML. Programs escape different characters, and some escape twice.
  */
 function escapedPattern(text: string): string {
   return text.replace(/\\+|[^\w\\-]/gu, (part, at: number) => {
     const isSlashes = part.startsWith("\\");
-    // A character after backslashes shares them, so two repetitions of the pattern never follow
-    // each other.
+    // The pattern of the backslashes before a character also covers its escapes, so that two
+    // repetitions of backslashes never follow each other.
     const before = isSlashes || text[at - 1] === "\\" ? "" : "\\\\{0,7}";
-    const named = JSON.stringify(part).slice(1, -1);
-    const ways = [
+    const jsonEscape = JSON.stringify(part).slice(1, -1);
+    const alternatives = [
       isSlashes ? `\\\\{${part.length},${8 * part.length}}` : before + RegExp.escape(part),
       [...Buffer.from(part)].map((byte) => `%(?:25){0,2}${hexPattern(byte, 2)}`).join(""),
       ...isSlashes ? [] : [
@@ -130,11 +132,11 @@ function escapedPattern(text: string): string {
           "",
         ),
       ],
-      ...part < " " ? [`\\\\{1,8}${named.slice(1)}`] : [],
+      ...part < " " ? [`\\\\{1,8}${jsonEscape.slice(1)}`] : [],
       ...part === " " ? ["\\+"] : [],
       ...`&<>"'`.includes(part) ? ["&[#\\w]{2,6};"] : [],
     ];
-    return `(?:${ways.join("|")})`;
+    return `(?:${alternatives.join("|")})`;
   });
 }
 

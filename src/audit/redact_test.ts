@@ -74,7 +74,7 @@ Deno.test("Redactor removes a value with any escapes, even escaped twice (GW16)"
   }
 });
 
-Deno.test("Redactor reads a text in linear time, whatever is registered", () => {
+Deno.test("Redactor reads a text in linear time with any registered secrets", () => {
   const redactor = redactorOf('\\\\\\"a\\b"', "%%%%%%", "&&&&&&&", "        ");
   for (const part of ["\\", "%25", "&", "%", " ", '\\"', "&amp;"]) {
     const since = performance.now();
@@ -195,12 +195,12 @@ Deno.test("redact() is fast for a text that nearly matches a value of one repeat
   }
 });
 
-Deno.test("Redactor.cleaned() removes a value from all texts of an error, including its hint", () => {
+Deno.test("Redactor.cleanError() removes a value from all texts of an error, including its hint", () => {
   const redactor = new Redactor();
   redactor.register("sesame-of-the-cave");
   const said = "open sesame-of-the-cave";
   const error = new PmlError("PATH_PROTECTED", said, { hint: said, detail: { said } });
-  const { message, hint, detail } = redactor.cleaned(error) as PmlError;
+  const { message, hint, detail } = redactor.cleanError(error) as PmlError;
   assert.doesNotMatch(JSON.stringify([message, hint, detail]), /sesame/);
   assert.match(hint ?? "", /^open /);
 });

@@ -5,7 +5,7 @@
  */
 
 import { isExactNumber } from "../core/exact_number.ts";
-import type { Json } from "../core/json.ts";
+import { type Json, setMember } from "../core/json.ts";
 
 const DEEPEST = 2;
 const MOST_NAMES = 32;
@@ -24,12 +24,16 @@ export function argumentShape(value: unknown, depth = 0): Json {
   if (typeof value !== "object") return typeof value;
   const names = Object.keys(value);
   if (depth >= DEEPEST) return `object(${names.length})`;
-  const entries = names.slice(0, MOST_NAMES).map((name, at) => {
-    const shape = argumentShape(Reflect.get(value, name), depth + 1);
-    return [NAME.test(name) ? name : `<name ${at + 1}: ${name.length} characters>`, shape] as const;
-  });
-  const remaining = names.length - entries.length;
-  return Object.fromEntries(remaining > 0 ? [...entries, ["…", `${remaining} more`]] : entries);
+  const shapes: Record<string, Json> = {};
+  for (const [index, name] of names.entries()) {
+    if (index === MOST_NAMES) {
+      shapes["…"] = `${names.length - index} more`;
+      break;
+    }
+    const shownName = NAME.test(name) ? name : `<name ${index + 1}: ${name.length} characters>`;
+    setMember(shapes, shownName, argumentShape(Reflect.get(value, name), depth + 1));
+  }
+  return shapes;
 }
 
 /**
@@ -48,12 +52,20 @@ export function argumentSize(value: unknown): number {
   return size;
 }
 
-/** Pushes the values of an object, without an array of them: this runs for each call. */
+/** Pushes the values of an object. Creates no array of them, because this runs for each call. */
 function pushValues(stack: unknown[], object: object): void {
   let count = 0;
-  for (const name in object) {
-    if (!Object.hasOwn(object, name)) continue;
+  if (Array.isArray(object)) {
+    for (const item of object) {
+      if (++count > MOST_VALUES) return;
+      stack.push(item);
+    }
+    return;
+  }
+  const members = object as Readonly<Record<string, unknown>>;
+  for (const name in members) {
+    if (!Object.hasOwn(members, name)) continue;
     if (++count > MOST_VALUES) return;
-    stack.push(Reflect.get(object, name));
+    stack.push(members[name]);
   }
 }

@@ -14,7 +14,7 @@ const NO_HASH = "0".repeat(64);
 const OLD_LINE =
   /^(\{"seq":(\d{1,15}),"at":"[^"]+","prev":"([0-9a-f]{64})",.*),"hash":"([0-9a-f]{64})"\}$/;
 const IS_OLD = /^\{"seq":\d{1,15},"at":"[^"]+","prev":/;
-/** The end of a flush. No text of a record has quotes that are not escaped. */
+/** The end of a flush. A text in a record cannot match, because its quotes are escaped. */
 const SEAL = /^(.*,"flush":(\d{1,15}),"prev":"([0-9a-f]{64})"),"hash":"([0-9a-f]{64})"\}$/;
 
 /** The result of checking a journal. */
@@ -34,13 +34,13 @@ export interface JournalCheck {
    * Whether the first record is the first of the process. Older files of a long run are removed.
    */
   readonly complete: boolean;
-  /** The hash of the last flush until the requested time, if there is one. */
+  /** The hash of the last flush until the time `until`, if there is such a flush. */
   readonly head?: string;
 }
 
 /**
- * Reads the files of one process in their order, and returns the first flush that was changed. The
- * result has the hash of the last flush until `until`, an ISO time.
+ * Reads the files of one process in their order, up to the first flush that was changed. `until` is
+ * the ISO time for `head` of the result.
  */
 export async function verifyJournal(
   paths: string | readonly string[],
@@ -49,7 +49,7 @@ export async function verifyJournal(
   const check = new JournalChecker(until);
   for (const file of typeof paths === "string" ? [paths] : paths) {
     using lines = openJournalFile(file);
-    // The oldest files are removed first, so the remaining ones show which records are missing.
+    // The oldest files are removed first, so the first remaining record shows how many are missing.
     if (lines === undefined) continue;
     check.begin(file);
     for await (const text of lines.read()) {
@@ -61,7 +61,7 @@ export async function verifyJournal(
 }
 
 /** The last line of a flush. `text` is the hashed part. */
-interface Sealed {
+interface FlushEnd {
   readonly text: string;
   readonly flush: number;
   readonly prev: string;
@@ -71,15 +71,18 @@ interface Sealed {
 class JournalChecker {
   readonly #until: string;
   #file = "";
-  #line = 0;
-  /** The first line of the flush, counted from 1. */
-  #first = 1;
+  #lineNumber = 0;
+  /** The number of the first line of the flush, counted from 1. */
+  #firstLine = 1;
+  /** The lines and the records of the flush so far. */
   #lines: string[] = [];
-  #parsed: JsonObject[] = [];
-  #records = 0;
+  #flushRecords: JsonObject[] = [];
+  /** The number of records in all good flushes. */
+  #recordCount = 0;
+  /** The numbers of the last good record and flush, and the hash of that flush. */
   #seq = -1;
   #flush = 0;
-  #last = NO_HASH;
+  #lastHash = NO_HASH;
   #complete = true;
   #closed = false;
   #head: string | undefined;
@@ -92,18 +95,18 @@ class JournalChecker {
   /** Begins a file. */
   begin(file: string): void {
     this.#file = file;
-    this.#line = 0;
-    this.#first = 1;
+    this.#lineNumber = 0;
+    this.#firstLine = 1;
   }
 
   /** Takes a line. Returns false if its flush is bad. */
   take(line: string): boolean {
-    this.#line += 1;
+    this.#lineNumber += 1;
     this.#lines.push(line);
     const record = recordOf(line);
     if (record === undefined) return this.#fail("it is not a whole record");
-    this.#parsed.push(record);
-    const sealed = sealedOf(line);
+    this.#flushRecords.push(record);
+    const sealed = flushEndOf(line);
     if (sealed === undefined) return true;
     const text = [...this.#lines.slice(0, -1), sealed.text].join("\n");
     if (sha256(text) !== sealed.hash) return this.#fail("its content does not match its hash");
@@ -117,10 +120,15 @@ class JournalChecker {
   }
 
   result(): JournalCheck {
-    const [file, line, flush, reason] = [this.#file, this.#first, this.#flush + 1, this.#reason];
+    const [file, line, flush, reason] = [
+      this.#file,
+      this.#firstLine,
+      this.#flush + 1,
+      this.#reason,
+    ];
     return {
       ...reason !== "" && { bad: { flush, file, line, reason } },
-      records: this.#records,
+      records: this.#recordCount,
       closed: this.#closed,
       complete: this.#complete,
       ...this.#head !== undefined && { head: this.#head },
@@ -132,31 +140,32 @@ class JournalChecker {
     return false;
   }
 
-  #close({ flush, prev, hash }: Sealed): boolean {
-    const records = this.#parsed;
+  #close({ flush, prev, hash }: FlushEnd): boolean {
+    const records = this.#flushRecords;
     const [first, last] = [records[0], records.at(-1)];
-    const isOpening = this.#first === 1;
+    const isOpening = this.#firstLine === 1;
     if (isOpening && first?.event !== "journal opened") {
       return this.#fail("the records before it are missing");
     }
-    const isLater = this.#records === 0 && Number(first?.seq) > 0;
+    // The older files of the process were removed.
+    const isLater = this.#recordCount === 0 && Number(first?.seq) > 0;
     if (isLater) {
       [this.#complete, this.#flush, this.#seq] = [false, flush - 1, Number(first?.seq) - 1];
     }
-    const follows = (isLater || prev === this.#last) && flush === this.#flush + 1 &&
-      records.every(({ seq }, at) => seq === this.#seq + 1 + at);
+    const follows = (isLater || prev === this.#lastHash) && flush === this.#flush + 1 &&
+      records.every(({ seq }, index) => seq === this.#seq + 1 + index);
     if (!follows) return this.#fail("it does not follow the flush before it");
     this.#seq += records.length;
-    this.#records += records.length;
-    [this.#flush, this.#last] = [flush, hash];
+    this.#recordCount += records.length;
+    [this.#flush, this.#lastHash] = [flush, hash];
     if (records.some(({ event }) => event === "journal closed")) this.#closed = true;
     if (String(last?.at) <= this.#until) this.#head = hash;
-    [this.#lines, this.#parsed, this.#first] = [[], [], this.#line + 1];
+    [this.#lines, this.#flushRecords, this.#firstLine] = [[], [], this.#lineNumber + 1];
     return true;
   }
 }
 
-function sealedOf(line: string): Sealed | undefined {
+function flushEndOf(line: string): FlushEnd | undefined {
   if (IS_OLD.test(line)) {
     const [, text = "", seq, prev = "", hash = ""] = OLD_LINE.exec(line) ?? [];
     return { text, flush: Number(seq) + 1, prev, hash };

@@ -8,16 +8,12 @@ import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
-const FAILS = { failed: assert.fail };
-const OPTIONS = {
-  redactor: new Redactor(),
-  fileBytes: 16_000_000,
-  filesKept: 8,
-};
+const FAILS = { onFailedWrite: assert.fail };
+const LIMITS = { journalBytes: 16_000_000, journalFiles: 8 };
 
 async function written(calls: number): Promise<{ readonly home: string; readonly text: string }> {
   const home = Deno.makeTempDirSync();
-  const journal = Journal.open(home, OPTIONS, FAILS);
+  const journal = Journal.open({ home, limits: LIMITS }, new Redactor(), FAILS);
   for (let i = 0; i < calls; i++) {
     const callId = `c${i}`;
     await journal.write({
@@ -101,7 +97,7 @@ Deno.test("verifyJournal() names the first flush after a deletion, a swap, a cop
 Deno.test("the hash of a flush covers each of its records (GX13)", async () => {
   const home = Deno.makeTempDirSync();
   {
-    using journal = Journal.open(home, OPTIONS, FAILS);
+    using journal = Journal.open({ home, limits: LIMITS }, new Redactor(), FAILS);
     for (let at = 0; at < 5; at++) journal.append({ kind: "event", event: `e${at}` });
     await journal.write({ kind: "event", event: "e5" });
   }
@@ -196,7 +192,7 @@ Deno.test("verifyJournal() reports that the end may be cut off", async () => {
 Deno.test("a write that was cut off at any byte loses no complete record, and only its flush is bad", async () => {
   const home = Deno.makeTempDirSync();
   {
-    using journal = Journal.open(home, OPTIONS, FAILS);
+    using journal = Journal.open({ home, limits: LIMITS }, new Redactor(), FAILS);
     for (const flush of [1, 2]) {
       for (let at = 0; at < 3; at++) journal.append({ kind: "event", event: `e${flush}${at}` });
       await journal.write({ kind: "event", event: `e${flush}` });
@@ -233,8 +229,9 @@ Deno.test("the start of a call is in the file when its process is killed during 
     JSON.stringify(import.meta.resolve("../calls/_context_test.ts"))
   };
     import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
-    const journal = Journal.open(${JSON.stringify(home)}, {
-      redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 }, { failed() {} });
+    const journal = Journal.open(${
+    JSON.stringify({ home, limits: LIMITS })
+  }, new Redactor(), { onFailedWrite() {} });
     const { callTool } = newPipeline({ journal, run: () => Deno.kill(Deno.pid, "SIGKILL") });
     await callTool(newCall({ callId: "killed" }));`;
   await new Deno.Command(Deno.execPath(), {

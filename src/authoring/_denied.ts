@@ -7,29 +7,29 @@
 import { placeAt, type TextPlace } from "../core/errors.ts";
 import { DENIED } from "../sandbox/denied_names.ts";
 
-/** A name that will be denied, the place where it first occurs, and what to use instead. */
+/** A name that the sandbox denies, the place where it first occurs, and the alternative. */
 export interface DeniedName extends TextPlace {
   readonly name: string;
   readonly instead: string;
 }
 
-/** The reason for each denied name, as a module writes it. */
-const WHY: ReadonlyMap<string, string> = new Map([
+/** The alternative to each denied name. The names are written as in a module: `Deno.run`. */
+const ALTERNATIVES: ReadonlyMap<string, string> = new Map([
   ...namesOf(DENIED.inDeno, "Deno."),
   ...namesOf(DENIED.global),
   ...["Deno.env", "process.env"].map((name) => [name, "use host.env, with an env grant"] as const),
 ]);
 const NAMES = [
   String.raw`(?:Deno|process)\.\w+`,
-  // A method or a tool may have this name, so only a certain call is matched.
+  // A method or a tool may also be named "fetch", so only calls of the global function are matched.
   String.raw`fetch(?=\s*\()(?<=(?:\bawait|\breturn|=|=>|[([:?])\s*fetch)`,
   ...namesOf(DENIED.global).map(([name]) => String.raw`${name}(?<=\bnew\s+\w+)`),
 ].join("|");
 /**
- * Matches comments and strings, because a name in them is not used. Each match reaches to the end of
- * the comment or string, so that no text is searched twice.
+ * Matches comments and strings, because a name in them is not used. Each match reaches to the end
+ * of the comment or string, so that no text is searched twice.
  */
-const TOLD = new RegExp(
+const COMMENTS_AND_STRINGS = new RegExp(
   [
     String.raw`\/\*[\s\S]*?(?:\*\/|$)|\/\/.*`,
     ...['"', "'"].map((quote) => String.raw`${quote}(?:\\.|[^${quote}\\\n])*${quote}?`),
@@ -38,23 +38,23 @@ const TOLD = new RegExp(
   "g",
 );
 
-/** Finds each denied name once. In doubt it reports nothing. */
+/** Finds each denied name once. Leaves out a name that the module declares itself. */
 export function findDenied(text: string): readonly DeniedName[] {
-  const code = text.replace(TOLD, (match) => match.replace(/[^\n]/g, " "));
+  const code = text.replace(COMMENTS_AND_STRINGS, (match) => match.replace(/[^\n]/g, " "));
   const names = new Map<string, DeniedName | undefined>();
   for (const match of code.matchAll(new RegExp(String.raw`(?<![\w$.#])(?:${NAMES})\b`, "g"))) {
     const [name] = match;
-    const why = WHY.get(name);
-    if (why === undefined || names.has(name)) continue;
-    const instead = why.replace(/^./, (first) => first.toUpperCase());
+    const alternative = ALTERNATIVES.get(name);
+    if (alternative === undefined || names.has(name)) continue;
+    const instead = alternative.replace(/^./, (first) => first.toUpperCase());
     const place = placeAt(text, match.index);
-    names.set(name, isOwn(code, name) ? undefined : { name, instead, ...place });
+    names.set(name, isDeclaredHere(code, name) ? undefined : { name, instead, ...place });
   }
   return [...names.values()].filter((one) => one !== undefined);
 }
 
 /** Returns whether the module declares something with that name itself. */
-function isOwn(code: string, name: string): boolean {
+function isDeclaredHere(code: string, name: string): boolean {
   const declared = String.raw`\b(?:function\s*\*?|class|const|let|var)\s*${name}\b`;
   const bound = String.raw`[(,{]\s*${name}\s*[:,=)}]`;
   return !name.includes(".") && new RegExp(`${declared}|${bound}`).test(code);

@@ -6,7 +6,7 @@
 
 import { isObject, type Json, type JsonObject, listOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
-import { keyIn } from "../core/schema_ref.ts";
+import { pointerKey } from "../core/schema_ref.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -28,8 +28,8 @@ const TEXTS = ["x", "1", "X", "ab", "12", "x1", "x/y", "x:y", "x.y", "1.0.0", "#
 const MOST_ITEMS = 1_000;
 const LONGEST = 100_000;
 const KINDS: readonly Json[] = [null, true, 0.5, "", [], {}];
-/** A schema may refer to itself, so the number of steps is limited. */
-const MOST_LOOKS = 500;
+/** The maximum number of schemas to visit, because a schema may refer to itself. */
+const STEPS_MAX = 500;
 
 /** Matches a text against a pattern. */
 interface PatternMatcher {
@@ -42,14 +42,14 @@ interface ExampleSource extends PatternMatcher {
   remaining: number;
 }
 
-/** Returns the smallest value that fits a schema. */
+/** Returns a small value that matches a schema. */
 export async function exampleOf(schema: JsonObject, matching: PatternMatcher): Promise<Json> {
   const matches = (text: string, pattern: string) => matching.matches(text, pattern);
-  return await example(schema, { root: schema, remaining: MOST_LOOKS, matches });
+  return await example(schema, { root: schema, remaining: STEPS_MAX, matches });
 }
 
 async function example(schemaValue: unknown, source: ExampleSource): Promise<Json> {
-  const schema = wholeOf(schemaValue, source);
+  const schema = mergeSchema(schemaValue, source);
   const [firstExample] = [schema.examples, schema.enum].flatMap(listOf);
   for (const value of [schema.const, firstExample, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
@@ -58,7 +58,7 @@ async function example(schemaValue: unknown, source: ExampleSource): Promise<Jso
     case "object": {
       const entries: [string, Json][] = [];
       for (const name of namesOf(schema.required)) {
-        entries.push([name, await example(at(schema, name), source)]);
+        entries.push([name, await example(propertySchema(schema, name), source)]);
       }
       return Object.fromEntries(entries);
     }
@@ -84,14 +84,17 @@ async function example(schemaValue: unknown, source: ExampleSource): Promise<Jso
   }
 }
 
-/** Returns arguments that do not fit, and the properties that accept every kind of value. */
-export async function wrongOf(
+/**
+ * Returns arguments that do not match a schema, and in `open` the properties that accept every kind
+ * of value.
+ */
+export async function findWrongArguments(
   schema: JsonObject,
   { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => Maybe<boolean> },
 ): Promise<{ readonly wrong: readonly Json[]; readonly open: readonly string[] }> {
   if (!isObject(example)) return { wrong: [], open: [] };
-  const whole = wholeOf(schema, { root: schema, remaining: MOST_LOOKS });
-  const plain = example as JsonObject; // made of JSON
+  const whole = mergeSchema(schema, { root: schema, remaining: STEPS_MAX });
+  const plain = example as JsonObject; // an example consists of JSON
   const { wrong, open }: { wrong: Json[]; open: string[] } = { wrong: [], open: [] };
   for (const name of namesOf(whole.required)) {
     const { [name]: _, ...rest } = plain;
@@ -100,7 +103,7 @@ export async function wrongOf(
   for (const name of Object.keys(Object(whole.properties))) {
     const values = KINDS.map((value) => ({ ...plain, [name]: value }));
     const isFitting = await Promise.all(values.map(fits));
-    const refused = values.find((_, at) => !isFitting[at]);
+    const refused = values.find((_, index) => !isFitting[index]);
     if (refused === undefined) open.push(name);
     else wrong.push(refused);
   }
@@ -108,14 +111,14 @@ export async function wrongOf(
   return { wrong, open };
 }
 
-/** Follows a reference, and joins the first choice and all parts into one schema. */
-function wholeOf(value: unknown, source: Pick<ExampleSource, "root" | "remaining">): Schema {
+/** Joins a schema with its `$ref`, all of `allOf`, and the first of `anyOf` and `oneOf`. */
+function mergeSchema(value: unknown, source: Pick<ExampleSource, "root" | "remaining">): Schema {
   if (!isObject(value) || source.remaining-- <= 0) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = value;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
-  const target = typeof $ref === "string" ? pointed($ref, source.root) : undefined;
+  const target = typeof $ref === "string" ? resolveLocalRef($ref, source.root) : undefined;
   const parts = [target, ...listOf(allOf), choice];
-  return parts.filter(isObject).map((part) => wholeOf(part, source)).reduce<Schema>(
+  return parts.filter(isObject).map((part) => mergeSchema(part, source)).reduce<Schema>(
     (one, other) => ({
       ...one,
       ...other,
@@ -126,15 +129,15 @@ function wholeOf(value: unknown, source: Pick<ExampleSource, "root" | "remaining
   );
 }
 
-function pointed(ref: string, root: JsonObject): unknown {
-  // References to other documents, and to schemas by name, are not followed.
+function resolveLocalRef(ref: string, root: JsonObject): unknown {
+  // Does not follow references to other documents, or to schemas by name.
   if (!/^#(?:\/|$)/.test(ref)) return undefined;
   try {
     return decodeURIComponent(ref).split("/").slice(1)
-      .map(keyIn)
+      .map(pointerKey)
       .reduce<unknown>((from, part) => Object(from)[part], root);
   } catch {
-    return undefined; // it is not a valid escape
+    return undefined; // the reference has an invalid escape
   }
 }
 
@@ -146,7 +149,7 @@ function typeOf(schema: Schema): unknown {
   return has("minimum", "maximum", "multipleOf") ? "number" : "string";
 }
 
-function at(schema: Schema, name: string): unknown {
+function propertySchema(schema: Schema, name: string): unknown {
   return Object(schema.properties)[name] ?? schema.additionalProperties ?? {};
 }
 
@@ -177,8 +180,12 @@ async function exampleText(schema: Schema, { matches }: ExampleSource): Promise<
   if (format !== undefined) return format;
   const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);
   const most = numberOf(schema.maxLength) ?? Infinity;
-  const sized = (text: string) => text.repeat(Math.max(1, Math.ceil(least / text.length)));
-  const texts = [...TEXTS.map(sized), ...TEXTS.map((text) => sized(text).slice(0, least || 1)), ""]
+  const lengthen = (text: string) => text.repeat(Math.max(1, Math.ceil(least / text.length)));
+  const texts = [
+    ...TEXTS.map(lengthen),
+    ...TEXTS.map((text) => lengthen(text).slice(0, least || 1)),
+    "",
+  ]
     .filter((text) => text.length >= least && text.length <= most);
   const { pattern } = schema;
   for (const text of texts) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Json, JsonObject } from "../core/json.ts";
 import { JsonSchema } from "../core/json_schema.ts";
-import { exampleOf, wrongOf } from "./_example.ts";
+import { exampleOf, findWrongArguments } from "./_example.ts";
 
 const matches = (text: string, pattern: string) => new RegExp(pattern, "u").test(text);
 const NEVER = { matches: () => false };
@@ -37,11 +37,11 @@ Deno.test("exampleOf() returns values that the gateway's validator accepts", asy
   for (const [schema, example] of table) {
     const read = new JsonSchema(schema);
     assert.deepEqual(await exampleOf(schema, { matches }), example);
-    assert.equal(read.wrong(example), undefined, JSON.stringify(schema));
+    assert.equal(read.findProblem(example), undefined, JSON.stringify(schema));
   }
 });
 
-Deno.test("exampleOf() and wrongOf() agree with the validator on generated schemas", async () => {
+Deno.test("exampleOf() and findWrongArguments() agree with the validator on generated schemas", async () => {
   const leaf: fc.Arbitrary<JsonObject> = fc.oneof(
     fc.record({ type: fc.constant("string"), minLength: fc.nat(9) }),
     fc.record({ type: fc.constant("integer"), minimum: fc.integer({ min: -99, max: 99 }) }),
@@ -61,9 +61,9 @@ Deno.test("exampleOf() and wrongOf() agree with the validator on generated schem
       };
       const read = new JsonSchema(schema);
       const example = await exampleOf(schema, { matches });
-      const fits = (value: unknown) => read.wrong(value) === undefined;
+      const fits = (value: unknown) => read.findProblem(value) === undefined;
       assert.ok(fits(example));
-      const { wrong, open } = await wrongOf(schema, { example, fits });
+      const { wrong, open } = await findWrongArguments(schema, { example, fits });
       for (const value of wrong) assert.ok(!fits(value), JSON.stringify([schema, value]));
       assert.deepEqual(open, []);
       const all = required.length + Object.keys(properties).length + (closed ? 1 : 0);
@@ -78,7 +78,7 @@ Deno.test("exampleOf() returns a value for any schema", () => {
     fc.property(fc.object(), (value) => {
       const schema = JSON.parse(JSON.stringify(value));
       assert.ok(exampleOf(schema, NEVER) !== undefined);
-      wrongOf(schema, { example: {}, fits: () => true });
+      findWrongArguments(schema, { example: {}, fits: () => true });
     }),
     { seed: 7 },
   );

@@ -20,7 +20,7 @@ export interface FindingDetails extends TextPlace {
 }
 
 /** Records a finding. */
-export type Say = (
+export type ReportFinding = (
   state: Finding["state"],
   message: string,
   details?: FindingDetails,

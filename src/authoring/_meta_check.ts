@@ -1,5 +1,5 @@
 /**
- * Reads `__meta__` for its author, and reports every mistake, not only the first.
+ * Reads `__meta__` for the author of a module, and reports every mistake, not only the first one.
  *
  * @module
  */
@@ -8,20 +8,20 @@ import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted, visible } from "../core/json.ts";
 import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../protocol/tool.ts";
-import { metaComment, unexported } from "../servers/module/meta_comment.ts";
-import type { Say } from "./_finding.ts";
+import { metaComment, unexportedTool } from "../servers/module/meta_comment.ts";
+import type { ReportFinding } from "./_finding.ts";
 
 /** The module of a `__meta__`, and the context of its check. */
-export interface MetaPlace {
+export interface MetaContext {
   readonly text: string;
   readonly path: string;
   /** The names of built-in servers. */
-  readonly taken: ReadonlySet<string>;
-  readonly say: Say;
+  readonly builtinNames: ReadonlySet<string>;
+  readonly report: ReportFinding;
 }
 
-const OF_MODULE = ["name", "version", "description", "permissions", "tools"];
-const OF_TOOL = [
+const MODULE_KEYS = ["name", "version", "description", "permissions", "tools"];
+const TOOL_KEYS = [
   "title",
   "description",
   "inputSchema",
@@ -34,79 +34,84 @@ const OF_TOOL = [
   "execution",
   "_meta",
 ];
-/** Search reads this many characters of a description. */
+/** The number of characters of a description that search reads. */
 const DESCRIPTION_MAX = 2_000;
 const DEFINITION_MAX = 32_000;
 
 /** The valid part of the metadata. */
-export interface MetaFound {
+export interface ValidMeta {
   readonly meta: ModuleMeta;
   /** The names of all its tools, valid or not. */
-  readonly named: readonly string[];
+  readonly toolNames: readonly string[];
 }
 
 /** Reads the valid part of the metadata; undefined if there is none. */
-export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undefined {
-  const { text, path, taken, say } = place;
+export function readMeta(exported: unknown, context: MetaContext): ValidMeta | undefined {
+  const { text, path, builtinNames, report } = context;
   const value = exported ?? metaComment(text, path);
   if (value === undefined) {
-    say("failed", "there is no __meta__", {
+    report("failed", "there is no __meta__", {
       hint: 'Write `export const __meta__ = { name: "x", tools: { … } }`',
     });
     return undefined;
   }
   const metadata = objectOf(value);
   const tools = objectOf(metadata.tools);
-  const failed = (error: unknown) =>
-    say("failed", visible(asPmlError(error).message.replace(/^.*?: (?=__meta__)/, ""), 400));
-  const head = attempt(
+  const reportError = (error: unknown) =>
+    report("failed", visible(asPmlError(error).message.replace(/^.*?: (?=__meta__)/, ""), 400));
+  const moduleMeta = attempt(
     () => parseModuleMeta(isObject(metadata.tools) ? { ...metadata, tools: {} } : value, path),
-    failed,
+    reportError,
   );
-  const base = head === undefined ? { name: "x" } : metadata;
-  const read = Object.entries(tools).flatMap(([name, tool]): readonly ModuleTool[] => {
-    const one = { ...base, tools: Object.fromEntries([[name, tool]]) };
-    return attempt(() => parseModuleMeta(one, path), failed)?.tools ?? [];
+  // If the metadata itself is invalid, its tools are still checked.
+  const base = moduleMeta === undefined ? { name: "x" } : metadata;
+  const validTools = Object.entries(tools).flatMap(([name, tool]): readonly ModuleTool[] => {
+    const withOneTool = { ...base, tools: Object.fromEntries([[name, tool]]) };
+    return attempt(() => parseModuleMeta(withOneTool, path), reportError)?.tools ?? [];
   });
-  if (head !== undefined && taken.has(head.name)) {
-    say("failed", `__meta__.name is ${quoted(head.name)}, which ships with PML`, {
+  if (moduleMeta !== undefined && builtinNames.has(moduleMeta.name)) {
+    report("failed", `__meta__.name is ${quoted(moduleMeta.name)}, which ships with PML`, {
       hint: "Choose another name",
     });
   }
-  const named = Object.keys(tools);
-  if (isObject(metadata.tools) && named.length === 0) {
-    say("failed", "__meta__.tools is empty", { hint: "Name a function that is exported" });
+  const toolNames = Object.keys(tools);
+  if (isObject(metadata.tools) && toolNames.length === 0) {
+    report("failed", "__meta__.tools is empty", { hint: "Name a function that is exported" });
   }
-  sayUnknown("__meta__", { members: metadata, keys: OF_MODULE, say });
-  if (head !== undefined && head.description === undefined) sayUndescribed("__meta__", say);
-  for (const one of read) sayTool(one, say);
+  reportUnknown("__meta__", { members: metadata, keys: MODULE_KEYS, report });
+  if (moduleMeta !== undefined && moduleMeta.description === undefined) {
+    reportUndescribed("__meta__", report);
+  }
+  for (const tool of validTools) reportTool(tool, report);
   const meta = {
-    ...head ?? { name: "x", version: undefined, description: undefined },
-    tools: read,
+    ...moduleMeta ?? { name: "x", version: undefined, description: undefined },
+    tools: validTools,
   };
-  say("ok", `${quoted(meta.name)} with ${counted(read.length, "tool")}`);
-  return { meta, named };
+  report("ok", `${quoted(meta.name)} with ${counted(validTools.length, "tool")}`);
+  return { meta, toolNames };
 }
 
 /** Reports tools without a function, and functions without a tool. */
-export function sayFunctions(
-  { meta, named }: MetaFound,
-  { exports, text, say }: {
+export function reportFunctions(
+  { meta, toolNames }: ValidMeta,
+  { exports, text, report }: {
     readonly exports: readonly string[];
     readonly text: string;
-    readonly say: Say;
+    readonly report: ReportFinding;
   },
 ): void {
   for (const { definition: { name } } of meta.tools) {
     if (exports.includes(name)) continue;
-    const { why, hint } = unexported(name);
-    say("failed", why, { hint });
+    const { why, hint } = unexportedTool(name);
+    report("failed", why, { hint });
   }
-  for (const name of exports.filter((name) => !named.includes(name))) {
-    const at = text.split("\n").findIndex((line) => /^export\b/.test(line) && line.includes(name));
-    say("warning", `the function ${quoted(name)} is exported, but no tool has its name`, {
+  for (const name of exports.filter((name) => !toolNames.includes(name))) {
+    const index = text.split("\n").findIndex((line) =>
+      /^export\b/.test(line) && line.includes(name)
+    );
+    report("warning", `the function ${quoted(name)} is exported, but no tool has its name`, {
       hint: "Name it in __meta__.tools, or do not export it",
-      line: at < 0 ? undefined : at + 1,
+      line: index < 0 ? undefined : index + 1,
     });
   }
 }
@@ -120,41 +125,43 @@ function attempt<T>(read: () => T, failed: (error: unknown) => void): T | undefi
   }
 }
 
-function sayTool({ definition }: ModuleTool, say: Say): void {
+function reportTool({ definition }: ModuleTool, report: ReportFinding): void {
   const { name, description = "", ...members } = definition;
   const key = `__meta__.tools.${name}`;
-  if (description.trim() === "") sayUndescribed(key, say);
+  if (description.trim() === "") reportUndescribed(key, report);
   if (description.length > DESCRIPTION_MAX) {
-    say("warning", `${key}.description has ${description.length} characters`, {
+    report("warning", `${key}.description has ${description.length} characters`, {
       hint: `Search reads ${DESCRIPTION_MAX}, and the model pays for each`,
     });
   }
   const size = JSON.stringify(definition).length;
   if (size > DEFINITION_MAX) {
-    say("warning", `${key} has ${size} characters`, {
+    report("warning", `${key} has ${size} characters`, {
       hint: "Make its schemas smaller",
     });
   }
-  sayUnknown(key, { members, keys: OF_TOOL, say });
+  reportUnknown(key, { members, keys: TOOL_KEYS, report });
 }
 
-function sayUndescribed(key: string, say: Say): void {
-  say("warning", `${key} has no description`, { hint: "A model chooses by it: write a sentence" });
+function reportUndescribed(key: string, report: ReportFinding): void {
+  report("warning", `${key} has no description`, {
+    hint: "A model chooses by it: write a sentence",
+  });
 }
 
 /**
- * Reports unknown fields as warnings. A later version of PML may know them, but most are mistakes.
+ * Reports unknown fields. Only warns, because a later version of PML may support them.
  */
-function sayUnknown(
+function reportUnknown(
   key: string,
-  { members, keys, say }: {
+  { members, keys, report }: {
     readonly members: Readonly<Record<string, unknown>>;
     readonly keys: readonly string[];
-    readonly say: Say;
+    readonly report: ReportFinding;
   },
 ): void {
   for (const name of Object.keys(members).filter((name) => !keys.includes(name))) {
-    say("warning", `${key}.${visible(name, 80)} is unknown and is ignored`, {
+    report("warning", `${key}.${visible(name, 80)} is unknown and is ignored`, {
       hint: `Known are ${keys.join(", ")}`,
     });
   }

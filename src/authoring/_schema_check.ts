@@ -1,5 +1,5 @@
 /**
- * Checks the schemas of a module as calls do, and tries them. No tool is called.
+ * Checks the schemas of a module as calls do, and tries them with example values. Calls no tool.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { asPmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, listOf, quoted, visible } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import type { ModuleTool } from "../protocol/tool.ts";
-import { exampleOf, wrongOf } from "./_example.ts";
-import type { Say } from "./_finding.ts";
+import { exampleOf, findWrongArguments } from "./_example.ts";
+import type { ReportFinding } from "./_finding.ts";
 
 /** Checks values against schemas as calls do. */
 export interface SchemaChecker {
@@ -27,14 +27,14 @@ export interface ArgumentsSchema {
   readonly schema: JsonObject;
 }
 
-/** Looks at every schema, and returns those of arguments that can be used. */
+/** Checks every schema, and returns the usable schemas of arguments. */
 export async function usableSchemas(
   tools: readonly ModuleTool[],
   checker: SchemaChecker,
-  say: Say,
+  report: ReportFinding,
 ): Promise<readonly ArgumentsSchema[]> {
   const isUsable = (what: string, schema: JsonObject) =>
-    isUsableSchema({ what, schema }, checker, say);
+    isUsableSchema({ what, schema }, checker, report);
   const all: ArgumentsSchema[] = [];
   for (const { definition: { name, inputSchema: schema, outputSchema } } of tools) {
     if (await isUsable(`inputSchema of ${quoted(name)}`, schema)) {
@@ -45,7 +45,7 @@ export async function usableSchemas(
     if (!await isUsable(what, outputSchema)) continue;
     const wrong = await checker.wrong(outputSchema, await exampleOf(outputSchema, checker));
     if (wrong !== undefined) {
-      say("warning", `no result was found that ${what} accepts: ${wrong}`, {
+      report("warning", `no result was found that ${what} accepts: ${wrong}`, {
         hint: 'Add some to it, as "examples": [{…}]',
       });
     }
@@ -56,23 +56,23 @@ export async function usableSchemas(
 async function isUsableSchema(
   { what, schema }: { readonly what: string; readonly schema: JsonObject },
   checker: SchemaChecker,
-  say: Say,
+  report: ReportFinding,
 ): Promise<boolean> {
   try {
     await checker.assertUsable(schema);
-    sayRequired(what, schema, say);
+    reportRequired(what, schema, report);
     const unknown = unknownTypes(schema);
     for (const type of unknown) {
       const near = nearName(type, TYPES);
       const suggestion = near === undefined ? `one of ${TYPES.join(", ")}` : quoted(near);
-      say("failed", `${what} has the unknown type ${quoted(type)}`, {
+      report("failed", `${what} has the unknown type ${quoted(type)}`, {
         hint: `Write ${suggestion}`,
       });
     }
     return unknown.length === 0;
   } catch (error) {
     const why = asPmlError(error).message.replace("Cannot use a tool's schema: ", "");
-    say("failed", `${what} cannot be used: ${visible(why, 300)}`, {
+    report("failed", `${what} cannot be used: ${visible(why, 300)}`, {
       hint: "Write plain JSON Schema 2020-12: local $ref, less depth and size",
     });
     return false;
@@ -85,36 +85,42 @@ const TYPES = ["string", "number", "integer", "boolean", "object", "array", "nul
 function unknownTypes(schema: Json): readonly string[] {
   if (Array.isArray(schema)) return schema.flatMap(unknownTypes);
   if (!isObject(schema)) return [];
-  const own = [schema.type].flat().filter((type) => typeof type === "string") as string[]; // just filtered
+  const types = [schema.type].flat().filter((type) => typeof type === "string") as string[]; // just filtered
   const inner = Object.entries(schema).filter(([name]) =>
     !/^(?:default|const|enum|examples)$/.test(name)
   );
   return [
-    ...own.filter((type) => !TYPES.includes(type)),
+    ...types.filter((type) => !TYPES.includes(type)),
     ...inner.flatMap(([, value]) => unknownTypes(value as Json)), // a part of JSON is JSON
   ];
 }
 
-/** Warns of required arguments that are no property: they are often mistyped. */
-function sayRequired(what: string, { required, properties }: JsonObject, say: Say): void {
+/**
+ * Warns about required arguments that are not among the properties, which are often typing errors.
+ */
+function reportRequired(
+  what: string,
+  { required, properties }: JsonObject,
+  report: ReportFinding,
+): void {
   if (!Array.isArray(required) || !isObject(properties)) return;
   const names = Object.keys(properties);
   for (const name of required.map(String).filter((one) => !names.includes(one))) {
     const near = nearName(name, names);
-    say("warning", `${what} requires ${quoted(name)}, which is none of its properties`, {
+    report("warning", `${what} requires ${quoted(name)}, which is none of its properties`, {
       hint: near === undefined ? "Describe it under properties" : `Did you mean ${quoted(near)}?`,
     });
   }
 }
 
 /**
- * Tries each schema with arguments that fit and with some that do not. Returns the fitting ones by
- * tool. No function is called.
+ * Tries each schema with arguments that match and with some that do not. Returns the matching
+ * arguments by tool. Calls no function.
  */
-export async function sayArguments(
+export async function reportArguments(
   all: readonly ArgumentsSchema[],
   checker: SchemaChecker,
-  say: Say,
+  report: ReportFinding,
 ): Promise<ReadonlyMap<string, Json>> {
   const examples = new Map<string, Json>();
   let refused = 0;
@@ -123,7 +129,7 @@ export async function sayArguments(
     const [wrong] = (await Promise.all(listOf(schema.examples).map(validate)))
       .filter((problem) => problem !== undefined);
     if (wrong !== undefined) {
-      say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
+      report("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
         hint: 'Fix "examples" in inputSchema',
       });
       continue;
@@ -131,21 +137,21 @@ export async function sayArguments(
     const example = await exampleOf(schema, checker);
     const unfit = await validate(example);
     if (unfit !== undefined) {
-      say("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
+      report("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
         hint: 'Add some to inputSchema, as "examples": [{…}]',
       });
       continue;
     }
     examples.set(name, example);
     const fits = async (value: unknown) => await validate(value) === undefined;
-    const tried = await wrongOf(schema, { example, fits });
+    const tried = await findWrongArguments(schema, { example, fits });
     refused += tried.wrong.length;
     for (const property of tried.open) {
-      say("warning", `${quoted(property)} of ${quoted(name)} accepts every kind of value`, {
+      report("warning", `${quoted(property)} of ${quoted(name)} accepts every kind of value`, {
         hint: "Give it a type",
       });
     }
   }
-  say("ok", `calls that fit are accepted (${examples.size}), others are refused (${refused})`);
+  report("ok", `calls that fit are accepted (${examples.size}), others are refused (${refused})`);
   return examples;
 }

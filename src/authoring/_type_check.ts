@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import types from "../../config/module-types.d.ts" with { type: "text" };
 import { visible } from "../core/json.ts";
-import { DENO_QUIET } from "../sandbox/alone.ts";
+import { DENO_QUIET } from "../sandbox/deno_flags.ts";
 import { runProgram } from "../sandbox/process.ts";
 
 /** A problem that the compiler found. */
@@ -18,13 +18,14 @@ export interface CompilerProblem {
   readonly column?: number;
 }
 
+/** The time limit of the check, in milliseconds, and the maximum size of its output, in bytes. */
 const TYPES_MS = 60_000;
 const OUTPUT_MAX = 1_000_000;
 const OURS = /^(?:jsr:\/?)?@casys\/pml(?:@[^/]*)?$/;
 
 /**
- * Returns the compiler's problems with a file. `path` is absolute; `specifiers` are what its type
- * imports name.
+ * Returns the problems that the compiler finds in a file. `path` is absolute; `specifiers` are the
+ * specifiers of its type imports.
  */
 export async function typeProblems(
   path: string,
@@ -64,7 +65,7 @@ export async function typeProblems(
   }
 }
 
-/** Splits the output of Deno into problems: the message and the place. */
+/** Splits the output of Deno into problems, with their messages and positions. */
 function problemsOf(output: string): readonly CompilerProblem[] {
   const problems = output.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
     const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];

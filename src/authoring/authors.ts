@@ -1,5 +1,5 @@
 /**
- * The tools of authors of modules: the check of a module, and a registry.
+ * The tools for authors of modules: checking a module, and serving a folder as a registry.
  *
  * @module
  */
@@ -7,39 +7,44 @@
 import { dirname, resolve } from "node:path";
 import { readRegular } from "../io/regular_file.ts";
 import { findImports } from "../servers/module/imports.ts";
-import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
+import { type FolderServing, type ServedFolder, serveFolder } from "../registry/folder_serving.ts";
 import type { SchemaChecker } from "./_schema_check.ts";
-import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
-import type { ConfigOwner } from "../config/current_config.ts";
+import { type CheckedModule, type CheckHost, ModuleCheck } from "./check.ts";
+import type { Config, ConfigOwner } from "../config/current_config.ts";
 import { FolderContents } from "../workflow/folder_contents.ts";
 
-/** The tools of authors. */
-export class Authors {
+/** The tools for authors. */
+export class Authors implements CheckHost {
+  /** The names of built-in servers, which a module cannot have. */
+  readonly builtinNames: ReadonlySet<string>;
+  /** Checks values against schemas as calls do. */
+  readonly checker: SchemaChecker;
   readonly #policy: ConfigOwner;
-  readonly #taken: ReadonlySet<string>;
-  readonly #checker: SchemaChecker;
 
-  /** Takes the names that no module can have; starts nothing yet. */
-  constructor(policy: ConfigOwner, taken: ReadonlySet<string>, checker: SchemaChecker) {
+  /** Creates an instance. Starts nothing yet. */
+  constructor(policy: ConfigOwner, builtinNames: ReadonlySet<string>, checker: SchemaChecker) {
     this.#policy = policy;
-    this.#taken = taken;
-    this.#checker = checker;
+    this.builtinNames = builtinNames;
+    this.checker = checker;
   }
 
-  /** Checks a module for its author. */
+  /** The current configuration. */
+  get config(): Config {
+    return this.#policy.config;
+  }
+
+  /** Checks a module for its author, including its types if `withTypes` is set. */
   async checkModule(
     path: string,
-    options: Pick<CheckOptions, "types" | "signal">,
+    signal: AbortSignal,
+    withTypes: boolean,
   ): Promise<CheckedModule> {
-    return await checkModule(path, {
-      ...options,
-      ...this.#policy.config,
-      taken: this.#taken,
-      checker: this.#checker,
-    });
+    return await new ModuleCheck(path, this, signal).run(withTypes);
   }
 
-  /** Returns the path of a module and those of the local files that it imports, directly or not. */
+  /**
+   * Returns the paths of a module and of all local files that it imports, directly or indirectly.
+   */
   async filesOf(path: string): Promise<readonly string[]> {
     const all = new Set([path]);
     // The loop also visits files that are added meanwhile.
@@ -54,11 +59,9 @@ export class Authors {
   /** Serves a folder as a read-only registry, until the result is disposed. */
   async serveRegistry(
     path: string,
-    { signal, ...options }: Omit<FolderServing, "maxBytes"> & { readonly signal: AbortSignal },
+    { signal, ...options }: FolderServing & { readonly signal: AbortSignal },
   ): Promise<ServedFolder> {
-    const { home, limits } = this.#policy.config;
-    const contents = new FolderContents({ home, limits, signal, workspace: path });
-    return await serveFolder(path, contents, { ...options, maxBytes: limits.moduleBytes });
+    return await serveFolder(new FolderContents(path, this.config, signal), options);
   }
 }
 
@@ -68,6 +71,6 @@ async function importedBy(file: string): Promise<readonly string[]> {
     const { loading, types } = await findImports(new TextDecoder().decode(bytes), file);
     return [...types, ...loading.map(({ specifier }) => specifier)];
   } catch {
-    return []; // the check reports why it cannot be read
+    return []; // the check reports the error
   }
 }

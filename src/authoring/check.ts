@@ -1,29 +1,30 @@
 /**
- * Checks a module for its author: everything that can be known without an approval, and without
- * running it outside a sandbox child that has no grants.
+ * Checks a module for its author. The checks need no approval, because the module runs only in a
+ * sandbox child without grants.
  *
  * @module
  */
 
+import type { Config } from "../config/current_config.ts";
 import { asPmlError } from "../core/errors.ts";
-import { defined, type Json, quoted, visible } from "../core/json.ts";
-import { joinedPermissions, type ModuleMeta, type Permissions } from "../protocol/tool.ts";
+import { type Json, quoted, visible, withoutUndefined } from "../core/json.ts";
+import { type ModuleMeta, type Permissions, unionOfPermissions } from "../protocol/tool.ts";
 import { textOfUtf8 } from "../core/utf8.ts";
-import { BUNDLE, findImports, type Imports } from "../servers/module/imports.ts";
+import { BUNDLE_HINT, findImports, type Imports } from "../servers/module/imports.ts";
 import type { Inspection } from "../servers/module/loader.ts";
-import { type ModuleCode, ModuleFiles, unloadable } from "../servers/module/module_files.ts";
+import { type ModuleCode, ModuleFiles, unloadableError } from "../servers/module/module_files.ts";
 import { accessOf, permissionsBeyond } from "../policy/grants.ts";
 import { permissionLines } from "../policy/permission_lines.ts";
 import { findDenied } from "./_denied.ts";
-import type { Finding, Say } from "./_finding.ts";
-import { loadModule, type LoadOptions } from "../servers/module/load_check.ts";
-import { readMeta, sayFunctions } from "./_meta_check.ts";
-import { sayArguments, type SchemaChecker, usableSchemas } from "./_schema_check.ts";
+import type { Finding, ReportFinding } from "./_finding.ts";
+import { loadModule } from "../servers/module/load_check.ts";
+import { readMeta, reportFunctions } from "./_meta_check.ts";
+import { reportArguments, type SchemaChecker, usableSchemas } from "./_schema_check.ts";
 import { typeProblems } from "./_type_check.ts";
 
 export type { Finding, SchemaChecker };
 
-/** A tool as its author sees it. */
+/** The facts about a tool that its author is shown. */
 export interface AuthoredTool {
   readonly name: string;
   readonly permissions: Permissions;
@@ -51,55 +52,57 @@ export interface CheckedModule {
   readonly meta: ModuleMeta | undefined;
 }
 
-/** The options of a check. */
-export interface CheckOptions extends LoadOptions {
-  readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
-  /** Names that a module cannot have. */
-  readonly taken: ReadonlySet<string>;
+/** The services of PML that the check of a module uses. */
+export interface CheckHost {
+  readonly config: Pick<Config, "home" | "workspace" | "limits">;
+  /** The names of built-in servers, which a module cannot have. */
+  readonly builtinNames: ReadonlySet<string>;
   readonly checker: SchemaChecker;
-  /** Whether the types are checked. */
-  readonly types: boolean;
 }
 
+/** The maximum number of type errors that are reported one by one. */
 const MOST_PROBLEMS = 20;
 
-/** Runs all checks of a module, also after one failed. */
-export async function checkModule(path: string, options: CheckOptions): Promise<CheckedModule> {
-  const look = new ModuleCheck(path, options);
-  await look.everything();
-  const { checks, tools, code, meta } = look;
-  const ok = checks.every(({ state }) => state !== "failed");
-  return { report: { path, ok, checks, tools, permissions: askedBy(tools) }, code, meta };
-}
-
 /** The checks of one module, and their findings. */
-class ModuleCheck {
-  readonly checks: Finding[] = [];
-  tools: readonly AuthoredTool[] = [];
-  code: ModuleCode | undefined;
-  meta: ModuleMeta | undefined;
+export class ModuleCheck {
+  readonly #checks: Finding[] = [];
+  #tools: readonly AuthoredTool[] = [];
+  #code: ModuleCode | undefined;
+  #meta: ModuleMeta | undefined;
   readonly #path: string;
-  readonly #options: CheckOptions;
+  readonly #host: CheckHost;
+  readonly #signal: AbortSignal;
 
-  constructor(path: string, options: CheckOptions) {
+  /** Creates the checks of a module. Reads nothing yet. */
+  constructor(path: string, host: CheckHost, signal: AbortSignal) {
     this.#path = path;
-    this.#options = options;
+    this.#host = host;
+    this.#signal = signal;
   }
 
-  async everything(): Promise<void> {
-    const text = await this.#step("file", (say) => this.#read(say));
+  /** Runs all checks, even if one fails. Checks the types only if `withTypes` is set. */
+  async run(withTypes: boolean): Promise<CheckedModule> {
+    await this.#runAll(withTypes);
+    const [path, checks, tools] = [this.#path, this.#checks, this.#tools];
+    const ok = checks.every(({ state }) => state !== "failed");
+    const report = { path, ok, checks, tools, permissions: requestedPermissions(tools) };
+    return { report, code: this.#code, meta: this.#meta };
+  }
+
+  async #runAll(withTypes: boolean): Promise<void> {
+    const text = await this.#step("file", (report) => this.#read(report));
     if (text === undefined) return;
     const imports = await this.#step(
       "syntax",
-      (say) =>
+      (report) =>
         findImports(text, this.#path).catch(async (error) => {
-          // Deno has a better error for a text that the lexer cannot read.
-          if (await this.#load(text, say)) throw error;
+          // If the lexer cannot read the text, Deno's error is more useful.
+          if (await this.#load(text, report)) throw error;
         }),
     );
     if (imports === undefined) return;
-    await this.#step("imports", (say) => sayImports(imports, say));
-    await this.#step("denied", (say) => sayDenied(text, { imports, say }));
+    await this.#step("imports", (report) => reportImports(imports, report));
+    await this.#step("denied", (report) => reportDenied(text, { imports, report }));
     if (imports.loading.length > 0) {
       return this.#add(
         "load",
@@ -107,58 +110,61 @@ class ModuleCheck {
         "not checked, and neither is the rest: fix the imports first",
       );
     }
-    const loaded = await this.#step("load", (say) => this.#load(text, say));
-    if (loaded !== undefined) await this.#described(text, loaded);
-    if (this.#options.types) await this.#step("types", (say) => this.#types(imports, say));
+    const loaded = await this.#step("load", (report) => this.#load(text, report));
+    if (loaded !== undefined) await this.#checkMeta(text, loaded);
+    if (withTypes) await this.#step("types", (report) => this.#types(imports, report));
   }
 
-  /** Runs one check. If it reports nothing, it passed. */
-  async #step<T>(name: string, look: (say: Say) => T | Promise<T>): Promise<T | undefined> {
-    const before = this.checks.length;
-    const say: Say = (state, message, details = {}) => {
-      if (state !== "ok" || this.checks.length === before) {
+  /** Runs one check. A check that reports nothing has passed. */
+  async #step<T>(
+    name: string,
+    check: (report: ReportFinding) => T | Promise<T>,
+  ): Promise<T | undefined> {
+    const before = this.#checks.length;
+    const report: ReportFinding = (state, message, details = {}) => {
+      if (state !== "ok" || this.#checks.length === before) {
         this.#add(name, state, message, details);
       }
     };
     try {
-      const value = await look(say);
-      const well = WELL[name];
-      if (well !== undefined) say("ok", well);
+      const value = await check(report);
+      const passed = PASSED[name];
+      if (passed !== undefined) report("ok", passed);
       return value;
     } catch (error) {
-      this.#options.signal.throwIfAborted();
+      this.#signal.throwIfAborted();
       const { message, hint } = asPmlError(error);
-      say("failed", this.#short(message), { hint });
+      report("failed", this.#short(message), { hint });
       return undefined;
     }
   }
 
-  #add(name: string, ...[state, message, details]: Parameters<Say>): void {
-    this.checks.push({ name, state, message, ...defined({ ...details }) });
+  #add(name: string, ...[state, message, details]: Parameters<ReportFinding>): void {
+    this.#checks.push({ name, state, message, ...withoutUndefined({ ...details }) });
   }
 
-  #read(say: Say): string | undefined {
-    const { moduleBytes } = this.#options.limits;
+  #read(report: ReportFinding): string | undefined {
+    const { moduleBytes } = this.#host.config.limits;
     const source = { kind: "file", name: "module", path: this.#path } as const;
-    this.code = new ModuleFiles().identify(source, moduleBytes);
-    const { code } = this.code;
+    this.#code = new ModuleFiles().identify(source, moduleBytes);
+    const { code } = this.#code;
     try {
       const text = textOfUtf8(code);
-      say("ok", `${code.length} bytes of at most ${moduleBytes}`);
+      report("ok", `${code.length} bytes of at most ${moduleBytes}`);
       return text;
     } catch {
-      say("failed", "it is not UTF-8", { hint: "Save it as UTF-8" });
+      report("failed", "it is not UTF-8", { hint: "Save it as UTF-8" });
       return undefined;
     }
   }
 
-  async #load(text: string, say: Say): Promise<Inspection | undefined> {
-    const loaded = await loadModule(text, this.#options);
+  async #load(text: string, report: ReportFinding): Promise<Inspection | undefined> {
+    const loaded = await loadModule(text, { ...this.#host.config, signal: this.#signal });
     const { inspection, printed, isSyntax = false, why = "", line, column } = loaded;
     if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
     if (printed) {
       const hint = "Log in a tool's function, with host.log";
-      say("warning", "it prints something while it loads", { hint });
+      report("warning", "it prints something while it loads", { hint });
     }
     if (inspection !== undefined) {
       if (!printed) this.#add("load", "ok", "it loads without any grant");
@@ -174,57 +180,56 @@ class ModuleCheck {
     return undefined;
   }
 
-  async #described(text: string, { meta, exports }: Inspection): Promise<void> {
-    const { taken } = this.#options;
+  async #checkMeta(text: string, { meta, exports }: Inspection): Promise<void> {
+    const { builtinNames, checker } = this.#host;
     const read = await this.#step(
       "meta",
-      (say) => readMeta(meta, { text, path: this.#path, taken, say }),
+      (report) => readMeta(meta, { text, path: this.#path, builtinNames, report }),
     );
     if (read === undefined) return;
-    const { name, tools } = this.meta = read.meta;
-    await this.#step("functions", (say) => sayFunctions(read, { exports, text, say }));
-    const { checker } = this.#options;
-    const usable = await this.#step("schemas", (say) => usableSchemas(tools, checker, say));
+    const { name, tools } = this.#meta = read.meta;
+    await this.#step("functions", (report) => reportFunctions(read, { exports, text, report }));
+    const usable = await this.#step("schemas", (report) => usableSchemas(tools, checker, report));
     const examples = await this.#step(
       "arguments",
-      (say) => sayArguments(usable ?? [], checker, say),
+      (report) => reportArguments(usable ?? [], checker, report),
     );
-    this.tools = tools.map(({ definition: { name }, permissions }) =>
-      defined({ name, permissions, example: examples?.get(name) })
+    this.#tools = tools.map(({ definition: { name }, permissions }) =>
+      withoutUndefined({ name, permissions, example: examples?.get(name) })
     );
-    await this.#step("permissions", (say) => this.#permissions(name, say));
+    await this.#step("permissions", (report) => this.#permissions(name, report));
   }
 
-  #permissions(server: string, say: Say): void {
-    const { workspace } = this.#options;
-    const permissions = askedBy(this.tools);
+  #permissions(server: string, report: ReportFinding): void {
+    const { workspace } = this.#host.config;
+    const permissions = requestedPermissions(this.#tools);
     const access = accessOf(permissions, { workspace, grants: undefined });
     const beyond = permissionsBeyond(permissions, workspace);
     const lines = permissionLines(permissions, access, workspace).join("; ");
-    if (Object.keys(beyond).length === 0) return say("ok", lines);
+    if (Object.keys(beyond).length === 0) return report("ok", lines);
     const grants = JSON.stringify({ [server]: beyond });
-    say("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${grants}` });
+    report("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${grants}` });
   }
 
-  async #types({ types }: Imports, say: Say): Promise<void> {
-    const { home, signal } = this.#options;
+  async #types({ types }: Imports, report: ReportFinding): Promise<void> {
+    const [{ home }, signal] = [this.#host.config, this.#signal];
     const problems = await typeProblems(this.#path, { home, specifiers: types, signal });
-    for (const { message, ...at } of problems.slice(0, MOST_PROBLEMS)) {
-      say("failed", message, at);
+    for (const { message, ...place } of problems.slice(0, MOST_PROBLEMS)) {
+      report("failed", message, place);
     }
     const more = problems.length - MOST_PROBLEMS;
-    if (more > 0) say("failed", `and ${more} more problems`);
+    if (more > 0) report("failed", `and ${more} more problems`);
   }
 
-  /** The report already shows the path, so it is removed from messages. */
+  /** Removes the path from a message, because the report already shows it. */
   #short(message: string): string {
-    const start = unloadable(this.#path, "", {}).message;
+    const start = unloadableError(this.#path, "", {}).message;
     return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
   }
 }
 
-/** The messages of checks that found nothing wrong. */
-const WELL: Readonly<Record<string, string>> = {
+/** The messages of checks that passed. */
+const PASSED: Readonly<Record<string, string>> = {
   imports: "it is one file",
   denied: "it names nothing that the sandbox denies",
   functions: "each tool has its function",
@@ -232,29 +237,29 @@ const WELL: Readonly<Record<string, string>> = {
   types: "no problem",
 };
 
-function askedBy(tools: readonly AuthoredTool[]): Permissions {
-  return joinedPermissions(tools.map(({ permissions }) => permissions));
+function requestedPermissions(tools: readonly AuthoredTool[]): Permissions {
+  return unionOfPermissions(tools.map(({ permissions }) => permissions));
 }
 
-function sayImports({ loading }: Imports, say: Say): void {
+function reportImports({ loading }: Imports, report: ReportFinding): void {
   for (const { specifier, ...place } of loading) {
     const isOurs = /@casys\/pml\b/.test(specifier);
-    say("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
+    report("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
       ...place,
-      hint: isOurs ? "Write `import type`: only types can be imported from there" : BUNDLE,
+      hint: isOurs ? "Write `import type`: only types can be imported from there" : BUNDLE_HINT,
     });
   }
 }
 
-function sayDenied(
+function reportDenied(
   text: string,
-  { imports, say }: { readonly imports: Imports; readonly say: Say },
+  { imports, report }: { readonly imports: Imports; readonly report: ReportFinding },
 ): void {
   for (const { specifier, ...place } of imports.dynamic) {
     const hint = "Bundle it into the module, or do not use it";
-    say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, ...place });
+    report("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, ...place });
   }
   for (const { name, instead, ...place } of findDenied(text)) {
-    say("warning", `${name} is denied when it runs`, { hint: instead, ...place });
+    report("warning", `${name} is denied when it runs`, { hint: instead, ...place });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Makes a server of a module that its author is writing.
+ * Creates a server for a draft, a module that its author is writing.
  *
  * @module
  */
@@ -15,20 +15,21 @@ import type { App } from "../app/app.ts";
 import type { DraftApproval } from "./draft_approval.ts";
 import { NothingToApprove } from "../servers/sources/nothing_to_approve.ts";
 
-/** A module that is being written, with the content of its file at one time. */
+/** A module that its author is writing, with the content of its file at one time. */
 export interface Draft {
   readonly name: string;
   readonly path: string;
   readonly code: ModuleCode;
-  /** How it gets its grants, if the workspace file names it. */
+  /** The approval through which the draft gets grants, if the workspace file defines the module. */
   readonly approval?: DraftApproval | undefined;
 }
 
 /**
- * Sends calls of this name to a draft, through the same checks as all calls. It runs exactly these
- * bytes. Without an approval it has no grant, so that none is needed. Undefined removes the draft.
+ * Makes calls with the name of a draft go to the draft, through the same checks as all calls.
+ * Exactly the bytes in `code` run. A draft without `approval` gets no grants, so its calls need no
+ * approval. Undefined removes the draft.
  */
-export async function takeDraft(app: App, draft: Draft | undefined): Promise<void> {
+export async function setDraft(app: App, draft: Draft | undefined): Promise<void> {
   const callPath = await app.callPath();
   callPath.draft = undefined;
   if (draft === undefined) return;
@@ -41,16 +42,17 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   });
   const find: FindTool = async (id) => {
     const { definitions } = await modules.load(use());
-    const definition = definitions.find((one) => one.name === splitToolId(id).tool);
+    const definition = definitions.find(({ name }) => name === splitToolId(id).tool);
     if (definition === undefined) throw unknownTool(id, app.servers);
     return definition;
   };
-  // The listing of an unknown name, with the kind of a module; of its file's name with a grant.
+  // The directory lists the name as unknown, or as the module of the workspace file. The draft is a
+  // module that may run, so these members are replaced.
   const listing = {
-    ...app.directory.at(name),
+    ...app.directory.get(name),
     kind: MODULE.name,
     checksItself: false,
-    blocked: () => undefined,
+    whyBlocked: () => undefined,
   };
   const options = {
     listing,

@@ -1,6 +1,6 @@
 /**
- * The approval of a module of the workspace file for the calls that its author types in one
- * `pml dev`.
+ * The approval of a module of the workspace file, for calls that the author types while `pml dev`
+ * runs.
  *
  * @module
  */
@@ -16,23 +16,23 @@ import type { ServerDefinition } from "../servers/kind.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { NothingToApprove } from "../servers/sources/nothing_to_approve.ts";
 
-/** The answer of the user in one `pml dev`. It is not stored, so no other process has it. */
+/** The user's answer in one run of `pml dev`. It is not stored, so it ends with the process. */
 export class DraftAnswer {
   #rights: string | undefined;
 
-  /** Returns whether the user agreed to these rights last. Other rights end the answer. */
+  /** Returns whether the user's last yes covers these rights. For other rights, forgets the yes. */
   covers(rights: string): boolean {
     if (this.#rights !== rights) this.#rights = undefined;
     return this.#rights !== undefined;
   }
 
-  /** Takes the rights that the user agreed to. */
-  give(rights: string): void {
+  /** Records that the user agreed to these rights. */
+  record(rights: string): void {
     this.#rights = rights;
   }
 }
 
-/** A module of the workspace file in one version of its code. */
+/** One version of a module that the workspace file defines. */
 export interface GrantedDraft {
   readonly definition: ServerDefinition;
   readonly path: string;
@@ -47,15 +47,18 @@ export class DraftApproval extends NothingToApprove {
   readonly #app: App;
   readonly #draft: GrantedDraft;
 
-  /** Takes the present version. */
+  /** Creates an instance. `draft` is the current version of the module. */
   constructor(app: App, draft: GrantedDraft) {
     super("a module that you write, with the grants of its file");
     this.#app = app;
     this.#draft = draft;
   }
 
-  /** Returns the question, unless the user answered it or approved this code and allowed the call. */
-  override unapproved({ id, arguments: args }: ResolvedCall): Unapproved | undefined {
+  /**
+   * Returns an approval request. Returns undefined if the user has answered it with yes, or if the
+   * user has approved this code and a rule allows the call.
+   */
+  override findUnapproved({ id, arguments: args }: ResolvedCall): Unapproved | undefined {
     const { definition: { name }, path, integrity, permissions, answer } = this.#draft;
     const { policy } = this.#app;
     const grants = this.grants();
@@ -78,19 +81,19 @@ export class DraftApproval extends NothingToApprove {
         "Nothing is stored: other processes ask about changed code",
       ],
       accept: () => {
-        answer.give(rights);
+        answer.record(rights);
         return Promise.resolve();
       },
     };
   }
 
-  /** Returns the present grants. Throws if the trusted file no longer defines the module. */
+  /** Returns the current grants. Throws if the trusted file no longer defines the module. */
   grants(): Partial<Permissions> {
     const { directory, policy } = this.#app;
     const { definition } = this.#draft;
     const { trusted, grants } = policy.config;
     // guard: draft-untrusted
-    if (!trusted || directory.at(definition.name).definition !== definition) {
+    if (!trusted || directory.get(definition.name).definition !== definition) {
       throw new PmlError(
         "WORKSPACE_UNTRUSTED",
         `Cannot run "${definition.name}": its definition has changed`,

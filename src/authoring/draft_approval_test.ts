@@ -16,7 +16,7 @@ function fixture() {
       approvedCode: () => now.approved,
       now: { judge: () => ({ kind: now.verdict }) },
     },
-    directory: { at: () => ({ definition: now.definition }) },
+    directory: { get: () => ({ definition: now.definition }) },
   } as unknown as App; // the parts that an approval reads
   const answer = new DraftAnswer();
   const permissions = { ...NO_PERMISSIONS, net: ["a.example"] };
@@ -27,7 +27,7 @@ function fixture() {
       integrity,
       permissions: { ...permissions, ...more },
       answer,
-    }).unapproved(CALL);
+    }).findUnapproved(CALL);
   return { config, now, look };
 }
 
@@ -57,7 +57,7 @@ Deno.test("a call that no rule allows asks once, too, with the approved code", a
   assert.equal(look("sha256-1"), undefined);
 });
 
-Deno.test("a module whose file is no longer trusted, or defines it otherwise, does not run by an answer", async () => {
+Deno.test("a module whose file is no longer trusted, or defines it otherwise, does not run because of an earlier answer", async () => {
   for (const change of ["trust", "definition"]) {
     const { config, now, look } = fixture();
     await look("sha256-2")?.accept();

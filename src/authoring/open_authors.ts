@@ -1,5 +1,5 @@
 /**
- * Opens the tools of authors of modules, which need no approval and get no grants.
+ * Opens the tools for authors of modules, which need no approval and get no grants.
  *
  * @module
  */
@@ -7,8 +7,8 @@
 import { Authors } from "./authors.ts";
 import type { App } from "../app/app.ts";
 
-/** Returns the tools of authors. */
-export async function authorsOf(app: App): Promise<Authors> {
+/** Returns the tools for authors. */
+export async function openAuthors(app: App): Promise<Authors> {
   const { schemas: checker } = await (await app.callPath()).machine.modules();
   return new Authors(app.policy, app.builtins, checker);
 }

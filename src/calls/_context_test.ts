@@ -20,7 +20,7 @@ import { Capacity } from "./capacity.ts";
 import type { Check } from "./checks/check.ts";
 import { CallContext, type CallServices } from "./context.ts";
 import { Deadlines } from "./deadline.ts";
-import { CallPipeline, type CallRunner } from "./pipeline.ts";
+import { CallPipeline, type CallRunner, type PipelineHost } from "./pipeline.ts";
 
 /** The outcome of a call that ran. */
 export const DONE: Outcome = { kind: "result", result: textResult("done") };
@@ -78,7 +78,7 @@ export interface PipelineParts extends Resolved {
   readonly checks?: readonly Check[];
   /** Runs a call. By default it ends with `DONE`. */
   readonly run?: (call: CallContext) => Promise<Outcome>;
-  readonly fit?: CallRunner["fit"];
+  readonly checkResult?: CallRunner["checkResult"];
   readonly deadlines?: Deadlines;
   readonly capacity?: Capacity;
   /** Resolves a call each time that its checks begin. By default to `server` and `verdict`. */
@@ -103,27 +103,28 @@ export function newPipeline(parts: PipelineParts = {}): TestPipeline {
   const noted: JournalRecord[] = [];
   const journal = parts.journal ?? journalOf(noted, parts.written);
   const log = { error: assert.fail, info: () => {} };
-  const records = new Records({ open: () => journal }, log, { recorded() {} });
+  const records = new Records({ open: () => journal }, log, { countRecord() {} });
   const deadlines = parts.deadlines ?? new Deadlines(() => ({ callMs: 60_000, capMs: 60_000 }));
-  const { run = () => Promise.resolve(DONE), fit = (_call, outcome) => outcome } = parts;
+  const { run = () => Promise.resolve(DONE), checkResult = (_call, outcome) => outcome } = parts;
   const { server = serverDouble("double"), verdict } = parts;
   const resolve = parts.resolve ?? ((call: CallContext) => {
     call.resolve({ server, version: 1, isBlocked: false });
     call.verdict = verdict;
   });
-  const pipeline = new CallPipeline({
+  const { redactor, ...services } = servicesOf(parts);
+  const host: PipelineHost = {
+    ...services,
+    redactor: { ...redactor, cleanError: (error) => error },
     capacity: parts.capacity ??
       new Capacity(() => ({ concurrentCalls: 64, queuedCalls: 0 }), () => {}),
     resolver: { resolve: (call) => void resolve(call) },
     records,
-    checks: parts.checks ?? [],
     deadlines,
-    runner: { run, fit, signIn: () => Promise.resolve(false) },
-    services: servicesOf(parts),
-    redactor: { cleaned: (error) => error },
+    runner: { run, checkResult, signIn: () => Promise.resolve(false) },
     mayRunUnrecorded: () => Promise.resolve(parts.mayRunUnrecorded?.() ?? false),
     errorFor: (_, error) => error,
-  });
+  };
+  const pipeline = new CallPipeline(host, parts.checks ?? []);
   return {
     pipeline,
     callTool: pipeline.call,
@@ -163,9 +164,9 @@ export const NO_SESSIONS = {
 
 /** Questions without other answers. */
 export const NO_OFFERS = {
-  of: () => Promise.resolve({}),
-  offered: () => undefined,
-  reach: () => "",
+  findAnswers: () => Promise.resolve({}),
+  offeredRule: () => undefined,
+  reachOf: () => "",
   add: () => Promise.resolve(),
   addTools: () => Promise.reject(new Error("no answer is for several tools")),
   deny: () => Promise.reject(new Error("no answer denies a tool")),

@@ -87,7 +87,11 @@ export function trusting(
 
 /** Makes a server that nobody trusts yet, with the checks before it. */
 export async function house(
-  rules: { readonly allow?: string[]; readonly deny?: string[]; readonly isLook?: boolean },
+  rules: {
+    readonly allow?: string[];
+    readonly deny?: string[];
+    readonly isOnlyForReading?: boolean;
+  },
 ) {
   const home = await Deno.makeTempDir();
   const clock = { now: 1_000_000 };
@@ -118,7 +122,7 @@ export async function house(
       state.trusted ? undefined : {
         code: "WORKSPACE_UNTRUSTED" as const,
         facts: ["the file /ws/.pml.json"],
-        ...(rules.isLook && { isLook: true }),
+        ...(rules.isOnlyForReading && { isOnlyForReading: true }),
         accept: () => {
           state.accepted++;
           state.trusted = true;
@@ -126,7 +130,7 @@ export async function house(
         },
       },
     );
-  const server = serverDouble("weather", { unapproved });
+  const server = serverDouble("weather", { findUnapproved: unapproved });
   const callTool = trusting(asking, {
     resolve: () => ({ server, judge: judge() }),
     passed: () => state.passed++,

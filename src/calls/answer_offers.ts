@@ -1,5 +1,5 @@
 /**
- * Finds the answers with an effect on later calls that a question may offer.
+ * Finds the answers to offer in a question that also decide later calls.
  *
  * @module
  */
@@ -16,12 +16,12 @@ import type { ToolSets } from "./tool_sets.ts";
 /** The collaborators of `AnswerOffers`. */
 export interface AnswerOfferParts {
   readonly always: Pick<AlwaysRules, "denialOf">;
-  readonly sessions: Pick<SessionAnswers, "offered">;
-  readonly toolSets: Pick<ToolSets, "of">;
+  readonly sessions: Pick<SessionAnswers, "ruleToOffer">;
+  readonly toolSets: Pick<ToolSets, "findSets">;
   readonly lists: Pick<Lists, "itemsOf">;
 }
 
-/** Finds the answers besides yes, no and "Always". */
+/** Finds the answers that a question may offer besides "Yes", "No" and "Always". */
 export class AnswerOffers implements OfferFinder {
   readonly #parts: AnswerOfferParts;
 
@@ -31,18 +31,18 @@ export class AnswerOffers implements OfferFinder {
   }
 
   /** Returns the answers that a question about a call may offer. */
-  async of(call: ResolvedCall): Promise<LastingAnswers> {
+  async findAnswers(call: ResolvedCall): Promise<LastingAnswers> {
     const { always, sessions, toolSets } = this.#parts;
     const { connection } = call.client;
-    const rule = await sessions.offered(call);
+    const rule = await sessions.ruleToOffer(call);
     return {
       ...rule && connection && { session: { rule, connection, hasPages: this.#hasPages() } },
-      sets: await toolSets.of(call),
+      sets: await toolSets.findSets(call),
       never: always.denialOf(call),
     };
   }
 
-  /** Returns whether a server has pages, which may call tools of all servers. */
+  /** Returns whether any server has pages (MCP Apps). A page may call the tools of all servers. */
   #hasPages(): boolean {
     return this.#parts.lists.itemsOf("tools")
       .some(({ items }) => items.some((tool) => toolPage(tool) !== undefined));

@@ -9,50 +9,62 @@ import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { PendingApproval } from "../policy/approvals.ts";
 
-/** The question that waits, if there is one, and the workspace. */
+/** The saved question, and the workspace in which the user answers it. */
 export interface PendingQuestion {
   readonly pending: PendingApproval | undefined;
   readonly workspace: string;
+  /** Whether the user answers on the page. */
+  readonly isOnPage?: boolean;
 }
 
 /** Commands that do the same as approving the call, by the code of the error. */
-const OTHERWISE: Partial<Record<ErrorCode, string>> = {
+const ALTERNATIVE_COMMANDS: Partial<Record<ErrorCode, string>> = {
   WORKSPACE_UNTRUSTED: " (or `pml trust`)",
   APPROVAL_STALE: " (or `pml lock update`)",
 };
-/** The codes of errors that list changes. */
-const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
-/** How many lines of changes an error contains. */
+/** The codes of errors that list the changes since the approval. */
+const CODES_OF_CHANGES: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
+/** The maximum number of lines of changes in an error. */
 const FACTS_MAX = 20;
-/** How many characters of the changes stand in its message. */
-const WHY_MAX = 600;
+/** The maximum length of the changes in the message of an error, in characters. */
+const CHANGES_LENGTH_MAX = 600;
 
-/** Returns the error with the steps for the user, and then the client. */
+/**
+ * Returns the error. Its hint contains the steps of the user and of the model.
+ */
 export function approvalRequired(
   question: Question,
-  { pending, workspace }: PendingQuestion,
+  { pending, workspace, isOnPage = false }: PendingQuestion,
 ): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
-  const or = OTHERWISE[code] ?? "";
+  const alternative = ALTERNATIVE_COMMANDS[code] ?? "";
   // Calls of one server have the same facts.
-  const all = new Map(pending?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]));
-  const facts = [...all.values()].flatMap(withoutDefinitions);
-  // The terminal shows all of them.
+  const distinctFacts = new Map(
+    pending?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]),
+  );
+  const facts = [...distinctFacts.values()].flatMap(withoutDefinitions);
+  // `pml approve` shows all facts.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
-  const what = pending?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
-  const why = CHANGED.includes(code) && changed.length > 0
-    ? `: ${visible(changed.map((line) => line.trim()).join(" "), WHY_MAX)}`
+  const tools = pending?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
+  const why = CODES_OF_CHANGES.includes(code) && changed.length > 0
+    ? `: ${visible(changed.map((line) => line.trim()).join(" "), CHANGES_LENGTH_MAX)}`
     : "";
-  return new PmlError(code, `Cannot run ${quoted(what, 400)} without the user's approval${why}`, {
-    hint: `Nothing was run. Ask the user to run \`pml approve\`${or} on a terminal in ` +
-      `${JSON.stringify(workspace)}, then make exactly this call again`,
+  return new PmlError(code, `Cannot run ${quoted(tools, 400)} without the user's approval${why}`, {
+    hint: isOnPage
+      ? "Nothing was run. Ask the user to answer on the page, which `pml page` opens, then make " +
+        "exactly this call again"
+      : `Nothing was run. Ask the user to run \`pml approve\`${alternative} on a terminal in ` +
+        `${JSON.stringify(workspace)}, then make exactly this call again`,
     ...(pending && {
-      detail: { approval: pending.id, ...(CHANGED.includes(code) && { changed }) },
+      detail: { approval: pending.id, ...(CODES_OF_CHANGES.includes(code) && { changed }) },
     }),
   });
 }
 
-/** Leaves out the new texts of a changed tool, which are not approved: a model reads the error. */
+/**
+ * Removes the new texts of a changed tool from facts: a model reads the error, and must not read
+ * texts that the user has not approved.
+ */
 function withoutDefinitions(facts: readonly string[]): readonly string[] {
   let isOfTool = false;
   return facts.flatMap((line) => {

@@ -1,34 +1,37 @@
 /**
- * Asks about several calls before their run, in one question for all of them: calls that no rule
- * allows, and servers without an approval.
+ * Asks one question about several calls before they run: about calls that no rule allows, and about
+ * servers without an approval.
  *
  * @module
  */
 
 import type { ApprovalAnswer, Call, Question } from "../protocol/call.ts";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import type { Unapproved } from "../policy/server_identity.ts";
-import { paced } from "../io/paced.ts";
-import { soon } from "../io/waiting.ts";
-import { type ApprovalHost, askUser } from "./decisions.ts";
-import { keepsChanging, MAX_PASSES } from "./restart.ts";
+import { mapInTurns } from "../io/map_in_turns.ts";
+import { settlesWithin } from "../io/waiting.ts";
+import { type ApprovalHost, askUser, assertNotRefused } from "./decisions.ts";
+import { configChangesError, MAX_PASSES } from "./restart.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
-import { readIn, trustSubject } from "../policy/trust_subject.ts";
+import { trustSubject, wholeDefinitionsOf } from "../policy/trust_subject.ts";
 
-/** How many rounds an approval may take after a yes: reading the code, and installing it. */
-const MOST_ROUNDS = 4;
+/**
+ * The maximum number of questions in a row. After a yes, PML can ask again: about the code that it
+ * has read now, and about the package that it has installed now.
+ */
+const ROUNDS_MAX = 4;
 
-/** How long the others wait for a look at one call, in milliseconds. */
-const LOOK_MS = 3_000;
+/** How long the preflight of one call may delay the question about all calls, in milliseconds. */
+const PREFLIGHT_MS = 3_000;
 
-/** Looks at calls, and asks about them. `Ahead` implements it. */
-export interface CallLooker {
+/** Checks calls before they run, and asks the user about them. `CallChecker` implements it. */
+export interface CallPreflight {
   /** Resolves a call. Throws if a rule denies it. */
-  look(call: Call): Promise<ResolvedCall>;
+  preflight(call: Call): Promise<ResolvedCall>;
   /** Throws if the arguments of a call do not fit its tool. */
   assertFits(call: ResolvedCall): Promise<void>;
-  /** Asks the user, and returns the answer; undefined if it waits in the PML home. */
+  /** Asks the user. Returns the answer; undefined if the question waits in the PML home. */
   ask(question: Question, first: Call): Promise<ApprovalAnswer | undefined>;
 }
 
@@ -40,147 +43,163 @@ interface CallQuestion {
   readonly unapproved?: Unapproved;
 }
 
-/** The texts of the calls that the user approved, and the configuration at that time. */
+/** The questions that the user answered with yes, and the configuration at that time. */
 interface ApprovedCalls {
   readonly config: object;
   readonly questions: ReadonlyMap<string, CallQuestion>;
 }
 
 /**
- * Asks once about all calls that need an answer. After a yes it saves the approvals, and returns a
- * ticket for each call by its `callId`. A ticket is valid once, for exactly the call that was
- * shown. The calls still pass all checks. A call that will be refused anyway is not asked about.
+ * Asks once about all calls that need an answer. After a yes, saves the approvals, and returns an
+ * answer ("ticket") for each call by its `callId`. A ticket is valid once, for exactly the call that
+ * the question showed. The calls still pass all checks. Asks nothing about a call that PML will
+ * refuse anyway.
  */
 export async function askForAll(
   calls: readonly Call[],
   host: ApprovalHost,
-  looker: CallLooker,
+  checker: CallPreflight,
 ): Promise<ReadonlyMap<string, ApprovalAnswer>> {
   const tickets = new Map<string, ApprovalAnswer>();
   let approvedCalls: ApprovedCalls | undefined;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let round = 0; round < ROUNDS_MAX; round++) {
     const unanswered = calls.filter(({ callId }) => !tickets.has(callId));
-    const looks = await paced(unanswered, (call) => {
-      const look = openOf(call, host, looker);
+    const searches = await mapInTurns(unanswered, (call) => {
+      const search = findQuestion(call, host, checker);
       // Approved code may have to be installed first.
-      return approvedCalls === undefined ? inTime(look) : look;
+      return approvedCalls === undefined ? waitForPreflight(search) : search;
     });
-    const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
-      if (!isCovered(open, { said: approvedCalls, host })) return true;
-      tickets.set(open.call.callId, host.approvals.ticket(open.subject));
-      return false;
-    });
-    if (opens.length === 0) break;
+    const openQuestions = (await Promise.all(searches)).filter((open) => open !== undefined).filter(
+      (open) => {
+        if (!isCovered(open, { approvedCalls, host })) return true;
+        tickets.set(open.call.callId, host.approvals.answerYes(open.subject));
+        return false;
+      },
+    );
+    if (openQuestions.length === 0) break;
     const before = host.currentConfig();
     // guard: ask-all-yes
-    await askPerson(opens, host, looker);
-    // Changes while the user read were not shown.
+    await askUntilYes(openQuestions, host, checker);
+    // The question did not show changes that were made while the user read it.
     const isSame = host.currentConfig() === before;
-    await acceptAll(opens, host);
-    const shownQuestions = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
+    await saveApprovals(openQuestions, host);
+    const shownQuestions = new Map(
+      (isSame ? openQuestions : []).map((open) => [open.call.callId, open]),
+    );
     approvedCalls = { config: host.currentConfig(), questions: shownQuestions };
   }
   return tickets;
 }
 
-/** Waits for the preflight of a call. After a timeout (a server that hangs) the call asks itself. */
-async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
-  return await soon(look, LOOK_MS) ? await look : undefined;
+/**
+ * Waits for the preflight of a call. Returns undefined after a timeout, for example if a server
+ * hangs: such a call asks the user later, when it runs.
+ */
+export async function waitForPreflight<T>(search: Promise<T>): Promise<T | undefined> {
+  return await settlesWithin(search, PREFLIGHT_MS) ? await search : undefined;
 }
 
-/** Returns the open question about a call; undefined if there is none, or if the call cannot run. */
-async function openOf(
+/**
+ * Returns the open question about a call; undefined if there is none, or if the call cannot run.
+ */
+export async function findQuestion(
   call: Call,
   host: ApprovalHost,
-  looker: CallLooker,
+  checker: CallPreflight,
 ): Promise<CallQuestion | undefined> {
   try {
-    return await lookedAt(call, host, looker);
+    return await preflightCall(call, host, checker);
   } catch {
     // The call path refuses the call again, with the reason and a journal record.
     return undefined;
   }
 }
 
-async function lookedAt(
+async function preflightCall(
   request: Call,
   host: ApprovalHost,
-  looker: CallLooker,
+  checker: CallPreflight,
 ): Promise<CallQuestion | undefined> {
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const call = await looker.look(request);
-    const unapproved = await call.server.unapproved(call);
+    const call = await checker.preflight(request);
+    const unapproved = await call.server.findUnapproved(call);
     if (unapproved !== undefined) {
       const subject = trustSubject(call, { ...unapproved, workspace: host.workspace });
       return { call, subject, unapproved };
     }
-    // To look may have found the server, and other rules with it.
+    // Finding the server may have changed the rules.
     if (!call.isCurrent()) continue;
     if (call.verdict?.kind === "allow") return undefined;
     if (await host.sessions.covers(call)) return undefined;
-    await looker.assertFits(call);
+    await checker.assertFits(call);
+    await assertNotRefused(call);
     return { call, subject: await host.subjectOf(call) };
   }
-  throw keepsChanging(request);
+  throw configChangesError(request);
 }
 
 /**
- * Returns whether the user has approved this call already. As in the checks, the question about a
- * server showed the call itself, and the yes covers no later change.
+ * Returns whether an earlier yes of the user covers this call. The question about a server also
+ * showed the call, as in the checks. A yes does not cover changes after it.
  */
 function isCovered(
   { call, subject, unapproved }: CallQuestion,
-  { said, host }: {
-    readonly said: ApprovedCalls | undefined;
+  { approvedCalls: approved, host }: {
+    readonly approvedCalls: ApprovedCalls | undefined;
     readonly host: Pick<ApprovalHost, "currentConfig">;
   },
 ): boolean {
-  const before = said?.questions.get(call.callId);
+  const shown = approved?.questions.get(call.callId);
   // guard: ask-all-read
-  if (unapproved !== undefined || before === undefined || said?.config !== host.currentConfig()) {
+  if (
+    unapproved !== undefined || shown === undefined || approved?.config !== host.currentConfig()
+  ) {
     return false;
   }
-  if (before.unapproved !== undefined) {
+  if (shown.unapproved !== undefined) {
     // The question about a server did not show the texts of its tools.
     // guard: ask-all-look
-    return before.unapproved.isLook !== true && subject.definitionLines === undefined;
+    return shown.unapproved.isOnlyForReading !== true && subject.definitionLines === undefined;
   }
-  // An approval that was in the same question may have brought other rules, which judged again.
+  // Another approval in the same question may have changed the rules, so `rules` may differ. The
+  // preflight has applied the changed rules.
   // guard: ask-all-same
-  return digestOf([{ ...before.subject, rules: subject.rules }]) === digestOf([subject]);
+  return digestOf([{ ...shown.subject, rules: subject.rules }]) === digestOf([subject]);
 }
 
-/** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
-export async function askPerson(
-  opens: readonly (Pick<CallQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
+/** Asks until the user answers yes. Throws APPROVAL_DECLINED for a no. */
+export async function askUntilYes(
+  openQuestions:
+    readonly (Pick<CallQuestion, "subject" | "unapproved"> & { readonly call: Call })[],
   host: Pick<ApprovalHost, "approvals" | "record">,
-  looker: Pick<CallLooker, "ask">,
+  checker: Pick<CallPreflight, "ask">,
 ): Promise<void> {
-  const subjects = opens.map(({ subject }) => subject);
-  const calls = opens.map(({ call }) => call);
+  const subjects = openQuestions.map(({ subject }) => subject);
+  const calls = openQuestions.map(({ call }) => call);
   const [first] = calls;
   let answer = first?.answer;
-  for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
+  for (let round = 0; first !== undefined && round < ROUNDS_MAX; round++) {
     const result = await askUser(calls, host, { subjects, answer });
     if (result.kind !== "ask") return;
-    const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
-    answer = await looker.ask(defined({ ...result.question, otherwise }), first);
+    const otherwise = openQuestions.find(({ unapproved }) => unapproved !== undefined)?.unapproved
+      ?.code;
+    answer = await checker.ask(withoutUndefined({ ...result.question, otherwise }), first);
   }
-  if (first !== undefined) throw keepsChanging(first);
+  if (first !== undefined) throw configChangesError(first);
 }
 
-/** Stores the approvals: once where several calls of a question need the same. */
-async function acceptAll(
-  opens: readonly CallQuestion[],
+/** Saves the approvals of servers. Saves an approval that several calls need only once. */
+async function saveApprovals(
+  openQuestions: readonly CallQuestion[],
   host: ApprovalHost,
 ): Promise<void> {
   const accepted = new Set<string>();
-  for (const { call, unapproved } of opens) {
+  for (const { call, unapproved } of openQuestions) {
     if (unapproved === undefined) continue;
     const { code, facts, accept } = unapproved;
     const key = JSON.stringify([code, facts]);
     if (!accepted.has(key)) await accept();
-    await host.approvals.markRead(readIn(unapproved, host.approvals));
+    await host.approvals.markRead(wholeDefinitionsOf(unapproved, host.approvals));
     accepted.add(key);
     await host.record({ event: "approved", call, detail: { trusted: facts } });
   }

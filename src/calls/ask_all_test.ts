@@ -21,7 +21,7 @@ function askingAll(
 ) {
   const questions: Question[] = [];
   const asked = askForAll(calls, at.asking, {
-    look,
+    preflight: look,
     assertFits: ({ arguments: { city } }) => {
       if (city === 1) throw new PmlError("BAD_ARGUMENTS", "no");
       return Promise.resolve();
@@ -85,7 +85,7 @@ Deno.test("askForAll() asks about an unapproved server with its calls, and appro
 });
 
 Deno.test("askForAll() asks again about calls that were shown for a look only", async () => {
-  await using at = await house({ isLook: true });
+  await using at = await house({ isOnlyForReading: true });
   const { asked, questions } = askingAll(at, callsTo("Oslo"), { reply: "Yes" });
   assert.equal((await asked).size, 1);
   assert.equal(questions.length, 2);

@@ -1,5 +1,5 @@
 /**
- * Returns the subject of the question about a call: all facts that the user's answer binds to.
+ * Creates the subject of the question about a call: all facts for which the user's answer is valid.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
 import { skillTexts } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { shownArguments } from "../protocol/call.ts";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { AlwaysRules } from "../policy/always_rule.ts";
 import type { Approvals } from "../policy/approvals.ts";
@@ -21,6 +21,7 @@ import type { Subject } from "../policy/subject.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 import type { Machine } from "../servers/machine.ts";
 import { methodDefinition, type ResolvedCall } from "../servers/server.ts";
+import { boundDecision } from "./decisions.ts";
 import { isAboutAll, offerFacts } from "./offer_access.ts";
 import { pageFacts } from "./page_tools.ts";
 import { requestFacts } from "./server_requests.ts";
@@ -34,9 +35,10 @@ export interface SubjectParts {
   readonly always: Pick<AlwaysRules, "multiTool">;
 }
 
-/** Makes the subjects of questions. */
+/** Creates the subjects of questions about calls. */
 export class CallSubjects {
   readonly #parts: SubjectParts;
+  /** Whether the remark about the sandbox layer of this machine was requested. */
   #isRemarkKnown = false;
 
   /** Takes the collaborators. */
@@ -45,9 +47,10 @@ export class CallSubjects {
   }
 
   /** Returns the subject of the question about a call. */
-  async of(call: ResolvedCall): Promise<Subject> {
+  async createSubject(call: ResolvedCall): Promise<Subject> {
     const { policy, servers, approvals, machine } = this.#parts;
-    const { rules, config, judge } = policy.now;
+    const { now } = policy;
+    const { config, judge } = now;
     const { server } = call;
     const definition = await call.definition();
     if (!this.#isRemarkKnown) {
@@ -55,11 +58,11 @@ export class CallSubjects {
       if (remark !== undefined && !this.#isRemarkKnown) approvals.addRemark(remark);
       this.#isRemarkKnown = true;
     }
-    // The answer to a question about all resources covers requests for other addresses, so it must
-    // not depend on this one.
-    const isAll = isAboutAll(call);
+    // The answer to a question about all resources also covers requests for other addresses, so the
+    // subject must not contain this address.
+    const isForAll = isAboutAll(call);
     const hash = definitionHash(
-      isAll ? methodDefinition(splitToolId(call.id).tool) : definition,
+      isForAll ? methodDefinition(splitToolId(call.id).tool) : definition,
     );
     const isKnown = call.method !== undefined || isKnownToUser(server, hash, approvals);
     const skills = await this.#unreadSkills(call);
@@ -67,14 +70,16 @@ export class CallSubjects {
       ...isKnown ? [] : definitionLines(definition),
       ...skills === undefined ? [] : definitionLines(skills),
     ];
+    const shownCall = {
+      tool: call.id,
+      arguments: isForAll ? {} : shownArguments(call),
+      ...withoutUndefined({ members: call.members }),
+    };
     // guard: subject-grants
     return {
-      tool: call.id,
-      arguments: isAll ? {} : shownArguments(call),
-      ...defined({ members: call.members }),
+      ...shownCall,
       definition: hash,
-      // Another token is another user.
-      rules: rules() + (config.narrowing?.identity?.token ?? ""),
+      rules: boundDecision(now, shownCall),
       actor: call.actor,
       workspace: config.workspace,
       facts: [
@@ -90,7 +95,10 @@ export class CallSubjects {
     };
   }
 
-  /** Returns whether a rule of an answer for several tools would allow a call, but ended. */
+  /**
+   * Returns whether PML asks only because a rule has ended: the user's answer for several tools
+   * added the rule, and the tool has changed since.
+   */
   #hasEndedRule({ id, method, verdict }: ResolvedCall, definition: ToolDefinition): boolean {
     return method === undefined && verdict?.kind === "ask" && verdict.rule === id &&
       this.#parts.always.multiTool.hasEnded(verdict, definition);
@@ -104,7 +112,7 @@ export class CallSubjects {
   async #unreadSkills({ server, method, id }: ResolvedCall): Promise<ToolDefinition | undefined> {
     const isAboutServer = method === undefined || splitToolId(id).tool === "@skills";
     if (!isAboutServer || server.hasList === undefined) return undefined;
-    // The question does not wait for a server that is not started.
+    // The question does not wait for a server that has not started.
     const isListed = server.extensions?.().includes(SKILLS_EXTENSION) === true ||
       await server.hasList("skills");
     if (!isListed) return undefined;

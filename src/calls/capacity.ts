@@ -7,9 +7,9 @@
 import type { Call } from "../protocol/call.ts";
 import type { CancelListener } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import { cancelled } from "./deadline.ts";
+import { cancelledError } from "./deadline.ts";
 
-/** The limits on calls that are under way. */
+/** The limits on calls that run at the same time. */
 export interface CapacityLimits {
   /** How many calls may run at once. */
   readonly concurrentCalls: number;
@@ -17,7 +17,7 @@ export interface CapacityLimits {
   readonly queuedCalls: number;
 }
 
-/** The calls that are under way. */
+/** Counts the calls that run, and queues the calls above the limit. */
 export class Capacity {
   readonly #limits: () => CapacityLimits;
   readonly #onRefused: (call: Call) => void;
@@ -25,16 +25,17 @@ export class Capacity {
   readonly #idle: (() => void)[] = [];
   #active = 0;
 
-  /** Creates an empty set. The limits are read again for each call. */
+  /** Takes a function that returns the limits, which is called for each call. */
   constructor(limits: () => CapacityLimits, onRefused: (call: Call) => void) {
     this.#limits = limits;
     this.#onRefused = onRefused;
   }
 
   /**
-   * Enters a call, which must `leave()`. Returns a promise if it has to wait for its turn, which
-   * rejects if the call is cancelled before. Throws OVERLOADED if the queue is full. A nested call
-   * uses the place of its outer call, which would otherwise wait for itself.
+   * Counts a call, which must `leave()` at its end. Returns a promise if the call has to wait for
+   * its turn. The promise rejects if the call is cancelled first. Throws OVERLOADED if the queue is
+   * full. Nested calls are not counted: an outer call that waits for a queued nested call could
+   * deadlock.
    */
   enter(call: Call): Promise<void> | undefined {
     if (call.isNested) return undefined;
@@ -47,11 +48,11 @@ export class Capacity {
       this.#onRefused(call);
       throw overloaded(call);
     }
-    // A call from the queue takes the place of the call that ended, so the count stays.
+    // When a call ends, `leave()` starts a queued call in its place and does not change the count.
     return new QueuedCall(call, this.#queue).turn;
   }
 
-  /** Lets the next call of the queue take the place of a call that is over. */
+  /** Ends a call. The first call in the queue begins. */
   leave({ isNested }: Pick<Call, "isNested">): void {
     if (isNested) return;
     const next = this.#queue.shift();
@@ -60,8 +61,13 @@ export class Capacity {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
+  /** The number of calls that run, and of those that wait for their turn. */
+  get load(): { readonly running: number; readonly queued: number } {
+    return { running: this.#active, queued: this.#queue.length };
+  }
+
   /** Waits until all calls are over, whether they succeed or fail. */
-  async over(): Promise<void> {
+  async whenIdle(): Promise<void> {
     if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 }
@@ -93,7 +99,7 @@ class QueuedCall implements CancelListener {
 
   onCancel(reason: unknown): void {
     this.#queue.splice(this.#queue.indexOf(this), 1);
-    this.#reject(cancelled(this.#call, reason));
+    this.#reject(cancelledError(this.#call, reason));
   }
 }
 

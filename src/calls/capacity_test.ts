@@ -3,7 +3,7 @@ import type { Outcome } from "../protocol/call.ts";
 import { DONE, newCall, newPipeline } from "./_context_test.ts";
 import { Capacity } from "./capacity.ts";
 
-Deno.test("Capacity waits for every call under way, also for one that fails", async () => {
+Deno.test("Capacity waits for all running calls, also for failing ones", async () => {
   const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 1 }), () => {});
   const ended: string[] = [];
   const first = Promise.withResolvers<Outcome>();
@@ -14,7 +14,7 @@ Deno.test("Capacity waits for every call under way, also for one that fails", as
     run: () => ends.shift()?.promise ?? assert.fail("it ran"),
   });
   const calls = [1, 2].map(() => pipeline.callTool(newCall()));
-  const over = running.over().then(() => ended.push("over"));
+  const over = running.whenIdle().then(() => ended.push("over"));
   first.resolve(DONE);
   await calls[0];
   ended.push("first");
@@ -22,7 +22,7 @@ Deno.test("Capacity waits for every call under way, also for one that fails", as
   await assert.rejects(calls[1] ?? Promise.resolve(), /no/);
   await over;
   assert.deepEqual(ended, ["first", "over"]);
-  await running.over();
+  await running.whenIdle();
 });
 
 Deno.test("Capacity runs so many calls at once, lets so many wait, and refuses the rest", async () => {
@@ -66,5 +66,5 @@ Deno.test("a nested call uses the place of its outer call", async () => {
   capacity.leave(inner);
   assert.throws(() => capacity.enter(newCall()), { code: "OVERLOADED" });
   capacity.leave(outer);
-  await capacity.over();
+  await capacity.whenIdle();
 });

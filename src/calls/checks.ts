@@ -6,15 +6,13 @@
 
 import type { MultiToolRules } from "../policy/multi_tool_rules.ts";
 import type { Policy } from "../policy/policy.ts";
-import { approved } from "./checks/approval.ts";
+import { approved, effectIsUnchanged } from "./checks/approval.ts";
 import { argumentsAreAcceptable, type ArgumentSchemas } from "./checks/arguments.ts";
 import type { Check } from "./checks/check.ts";
-import { completionNeedsNoQuestion } from "./checks/completion.ts";
-import { configIsValid } from "./checks/config.ts";
-import { effectIsUnchanged } from "./checks/effect.ts";
-import { notificationNeedsNoQuestion } from "./checks/notification.ts";
+import { notPaused } from "./checks/pause.ts";
+import { completionNeedsNoQuestion, notificationNeedsNoQuestion } from "./checks/unasked.ts";
+import { configIsValid, notDenied } from "./checks/rules.ts";
 import { withinRate } from "./checks/rate.ts";
-import { notDenied } from "./checks/rules.ts";
 import { serverIsTrusted } from "./checks/trust.ts";
 import type { ApprovalHost } from "./decisions.ts";
 
@@ -32,6 +30,7 @@ export interface CheckServices {
 /** Every check. The order is part of the security model (docs/security-model.md). */
 export const CHECKS: readonly ((services: CheckServices) => Check)[] = [
   ({ policy }) => configIsValid(policy),
+  ({ policy }) => notPaused(policy),
   ({ policy }) => withinRate(policy),
   () => notDenied,
   () => completionNeedsNoQuestion,

@@ -24,8 +24,8 @@ import type { CheckedCall, ResolvedCall, Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "../protocol/toolset.ts";
-import { cancelled, finished, type RunningCall, type TimedCall } from "./deadline.ts";
-import { keepsChanging } from "./restart.ts";
+import { type CallDeadline, callOverError, cancelledError, type TimedCall } from "./deadline.ts";
+import { configChangesError } from "./restart.ts";
 
 /** The collaborators of calls. */
 export interface CallServices {
@@ -33,16 +33,18 @@ export interface CallServices {
   isCurrent(version: number): boolean;
   /** Loads the definition of the tool of a call. */
   loadDefinition(call: CallContext): Maybe<ToolDefinition>;
-  /** Returns the client's members that a sampling provider replaces; the same client if none does. */
+  /**
+   * Returns the client with the sampling of PML, if it is configured; otherwise the same client.
+   */
   withSampling(call: CallContext, client: CallClient): CallClient;
   readonly redactor: Pick<Redactor, "clean">;
 }
 
-/** A call in the pipeline. It is passed on as it is: a copy would lose its methods. */
+/** A call in the pipeline. Pass the object itself, because a spread copy has no methods. */
 export class CallContext implements ResolvedCall, CheckedCall, TimedCall, CancelListener {
   // The members of the request are fields, because the checks and the server read them often.
   readonly id: ToolId;
-  /** The name of its server, and that of its tool there. */
+  /** The name of the server, and the tool's name at the server. */
   readonly names: ReturnType<typeof splitToolId>;
   readonly method: string | undefined;
   readonly isNotification: boolean | undefined;
@@ -59,48 +61,58 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   readonly actor: string;
   readonly callId: string;
   readonly facts: readonly string[] | undefined;
-  /** Cancels the call: when its client does, and at its deadline. */
+  /** Cancelled when the client cancels the request, and at the deadline. */
   readonly cancellation: Cancellation;
   arguments: JsonObject;
+  /** The arguments that the user fixed for the tool, once they are added to `arguments`. */
   fixed: FixedArguments | undefined;
+  /** The user's answer to an approval request about this call, until a check uses it. */
   answer: ApprovalAnswer | undefined;
   /** The decision of the rules. */
   verdict: Verdict | undefined;
-  /** Whether its start could not be recorded. */
+  /** Whether the journal could not record the start. */
   isUnrecorded = false;
-  /** The error if the arguments that the user fixed for its tool cannot be added. */
+  /** The reason why the user's fixed arguments cannot be added; undefined if they can. */
   settingsError: PmlError | undefined;
   /**
    * The configuration that was current when the user approved the server in a question that showed
    * this call. The answer covers the call itself as long as no file has changed.
    */
   approvedWith: object | undefined;
-  /** Returns an answer for the approved subject, in case the checks begin again after the approval. */
+  /**
+   * Returns an answer for the approved subject, in case the checks begin again after the approval.
+   */
   approval: (() => ApprovalAnswer) | undefined;
   /** Whether the rules or the definition changed after the checks. */
   hasChanged = false;
-  /** Whether the skills of its server were listed again, because a result did not match them. */
+  /** Whether the server's skills were listed again because a result did not match the list. */
   isSkillRenewed = false;
-  running: RunningCall | undefined;
-  /**
-   * When the start was recorded and when the server got the call; 0 before. In `performance.now()`.
-   */
+  /** The deadline of the call; undefined before the server gets the call. */
+  deadline: CallDeadline | undefined;
+  /** When the journal recorded the start, by `performance.now()`; 0 before. */
   startedAt = 0;
+  /** When the server got the call, by `performance.now()`; 0 before. */
   sentAt = 0;
-  /** When the server answered or failed, and its outcome; undefined if it failed. */
+  /** When the server answered or failed, by `performance.now()`; 0 before. */
   answeredAt = 0;
+  /** The server's outcome; undefined if the server failed. */
   outcome: Outcome | undefined;
+  /** The index of the call in `RunningCalls`; -1 if it is not there. */
+  runningIndex = -1;
   server!: Server;
+  /** The version of the rules and the configuration with which the call was resolved. */
   version = -1;
-  /** Whether the server was blocked when the call was resolved. Its settings did not count then. */
+  /**
+   * Whether the server was blocked when the call was resolved, so that its settings were ignored.
+   */
   isBlocked = false;
   readonly #request: Call;
   readonly #services: CallServices;
   #definition: Maybe<ToolDefinition> | undefined;
-  #reject: ((reason: unknown) => void) | undefined;
+  #rejectWaiting: ((reason: unknown) => void) | undefined;
   #client: CallClient | undefined;
 
-  /** Takes a request. Until `end()`, the call is cancelled with it. */
+  /** Takes a request. Until `end()`, cancelling the request cancels the call. */
   constructor(request: Call, services: CallServices, cancellation = new Cancellation()) {
     this.#request = request;
     this.#services = services;
@@ -138,12 +150,20 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     return this.#request.client.requestId;
   }
 
-  /** The tools that exist for the client now; undefined for all. */
+  /** The name and the version of the client, as it states them. */
+  get clientInfo(): JsonObject | undefined {
+    return this.#request.client.info;
+  }
+
+  /** The tools that the client may use now; undefined if it may use all. */
   get toolset(): Toolset | undefined {
     return this.#request.client.toolset?.();
   }
 
-  /** The client, with redacted progress, and with questions that do not count as time of the call. */
+  /**
+   * The client. PML redacts secrets in the progress that it gets, and the time of questions does not
+   * count for the deadline.
+   */
   get client(): CallClient {
     return this.#client ??= this.#services.withSampling(
       this,
@@ -161,7 +181,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     this.#request.client.onProgress?.(this.#services.redactor.clean(progress));
   }
 
-  /** Sets the server of the request. The checks begin. */
+  /** Sets the server of the request, and resets the results of earlier checks. */
   resolve(
     { server, version, isBlocked }: Pick<CallContext, "server" | "version" | "isBlocked">,
   ): void {
@@ -173,22 +193,22 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     this.sentAt = 0;
     this.#definition = undefined;
     if (this.fixed === undefined) return;
-    this.arguments = this.fixed.given;
+    this.arguments = this.fixed.callerArguments;
     this.fixed = undefined;
   }
 
-  readonly definition = (): Maybe<ToolDefinition> => {
+  definition(): Maybe<ToolDefinition> {
     if (this.#definition !== undefined) return this.#definition;
     const loading = this.#services.loadDefinition(this);
     this.#definition = loading;
     if (loading instanceof Promise) {
-      // Later uses get the definition itself. The caller handles a rejection.
+      // Later calls return the definition itself. The caller handles a rejection.
       loading.then((definition) => {
         if (this.#definition === loading) this.#definition = definition;
       }, () => {});
     }
     return loading;
-  };
+  }
 
   /** The definition that the checks loaded; undefined if the call is not for a tool. */
   get loadedDefinition(): ToolDefinition | undefined {
@@ -196,53 +216,55 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     return definition instanceof Promise ? undefined : definition;
   }
 
-  readonly isCurrent = (): boolean =>
-    // A blocked server was resolved without its settings, and its code changes without the policy.
-    !this.isBlocked && this.#services.isCurrent(this.version);
+  isCurrent(): boolean {
+    // A blocked server was resolved without its settings, and its code can change while the policy
+    // stays the same.
+    return !this.isBlocked && this.#services.isCurrent(this.version);
+  }
 
-  readonly assertCurrent = (): void => {
-    if (!this.isCurrent()) this.change();
-  };
+  assertCurrent(): void {
+    if (!this.isCurrent()) this.restartChecks();
+  }
 
-  readonly assertListed = (listed: unknown): void => {
+  assertListed(listed: unknown): void {
     if (this.method !== undefined) return;
     const definition = this.#definition;
-    // Another order of keys is compared again by the checks.
+    // If only the order of the keys differs, the restarted checks compare the definition again.
     const isSame = listed === definition || JSON.stringify(listed) === JSON.stringify(definition);
-    if (!isSame) this.change();
-  };
+    if (!isSame) this.restartChecks();
+  }
 
   /** Cancels the call with its request. */
   onCancel(reason: unknown): void {
-    this.cancel(cancelled(this, reason));
+    this.cancel(cancelledError(this, reason));
   }
 
-  /** Cancels the call. A server that ignores that does not delay its error. */
+  /** Cancels the call. The caller gets the error at once, even if the server ignores it. */
   cancel(error: PmlError): void {
     this.cancellation.cancel(error);
-    this.#reject?.(this.cancellation.reason);
+    this.#rejectWaiting?.(this.cancellation.reason);
   }
 
-  /** Waits for work that starts now, unless the call is cancelled before it is done. */
+  /** Starts work and waits for it. Rejects as soon as the call is cancelled. */
   unlessCancelled<T>(start: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#reject = reject;
+      this.#rejectWaiting = reject;
       start().then(resolve, reject);
       if (this.cancellation.isCancelled) reject(this.cancellation.reason);
     });
   }
 
-  /** Ends the call. Questions that are still open are withdrawn. */
+  /** Ends the call. Withdraws its open questions. */
   end(): void {
     this.#request.cancellation.remove(this);
-    this.#reject = undefined;
-    if (this.running?.isAsking) this.cancellation.cancel(finished());
+    this.#rejectWaiting = undefined;
+    if (this.deadline?.isAsking) this.cancellation.cancel(callOverError());
   }
 
-  /** Lets all checks begin again, because something that they read has changed. */
-  change(): never {
+  /** Restarts all checks, because the rules or the definition changed. */
+  restartChecks(): never {
     this.hasChanged = true;
-    throw keepsChanging(this);
+    throw configChangesError(this);
   }
 }
 
@@ -260,20 +282,24 @@ class ContextClient implements CallClient {
     return this.#client.requestId;
   }
 
+  get trace(): CallClient["trace"] {
+    return this.#client.trace;
+  }
+
   get connection(): AbortSignal | undefined {
     return this.#client.connection;
   }
 
-  get able(): JsonObject | undefined {
-    return this.#client.able;
+  get capabilities(): JsonObject | undefined {
+    return this.#client.capabilities;
   }
 
   get info(): JsonObject | undefined {
     return this.#client.info;
   }
 
-  get isOlder(): boolean | undefined {
-    return this.#client.isOlder;
+  get usesOlderRevision(): boolean | undefined {
+    return this.#client.usesOlderRevision;
   }
 
   get sampling(): JsonObject | undefined {
@@ -293,12 +319,13 @@ class ContextClient implements CallClient {
   }
 
   /**
-   * Receives all progress, also for a client that wants none: it extends the deadline. The function
-   * is not kept: V8 then kept each call until its next full collection, 1.9 KB of a call.
+   * Receives all progress, also if the client wants none, because progress extends the deadline.
+   * Each read creates the function. If the object stored the function, V8 would keep each call
+   * (1.9 KB) until its next full garbage collection.
    */
   get onProgress(): ProgressListener {
     return (progress) => {
-      if (this.#call.running?.handleProgress(progress) !== false) this.#call.report(progress);
+      if (this.#call.deadline?.handleProgress(progress) !== false) this.#call.report(progress);
     };
   }
 
@@ -318,7 +345,7 @@ class ContextClient implements CallClient {
   }
 
   #ask<T>(ask: () => Promise<T>): Promise<T> {
-    const { running } = this.#call;
-    return running === undefined ? ask() : running.whileAsking(ask);
+    const { deadline } = this.#call;
+    return deadline === undefined ? ask() : deadline.whileAsking(ask);
   }
 }

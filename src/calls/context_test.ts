@@ -46,7 +46,7 @@ Deno.test("a definition is loaded once for the checks of a call, and again when 
   }
 });
 
-Deno.test("assertListed() throws for a definition that is not the one that was checked", async () => {
+Deno.test("assertListed() throws for a definition that was not checked", async () => {
   const call = resolvedContext(newCall(), { definition: () => Promise.resolve(DEFINITION) });
   await call.definition();
   for (const listed of [DEFINITION, structuredClone(DEFINITION)]) call.assertListed(listed);
@@ -62,7 +62,7 @@ Deno.test("assertListed() throws for a definition that is not the one that was c
 Deno.test("arguments that were fixed are given as they came when the checks begin again", () => {
   const call = resolvedContext(newCall());
   call.arguments = { path: "a", owner: "acme" };
-  call.fixed = { given: { path: "a" }, shown: { path: "a", owner: "?" } };
+  call.fixed = { callerArguments: { path: "a" }, shown: { path: "a", owner: "?" } };
   call.settingsError = new PmlError("BAD_ARGUMENTS", "no");
   call.resolve({ server: SERVER, version: 2, isBlocked: false });
   assert.deepEqual(call.arguments, { path: "a" });

@@ -1,5 +1,5 @@
 /**
- * The deadlines of calls: a call ends at its deadline, whatever its server does.
+ * The deadlines of calls. A call ends at its deadline even if its server still works.
  *
  * @module
  */
@@ -9,54 +9,56 @@ import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { yieldTurn } from "../io/waiting.ts";
+import { turnTime, yieldTurn } from "../io/waiting.ts";
 
 /** How long a call may take, in milliseconds. */
-export interface Deadline {
-  /** The limit without progress. Each progress message starts it again. */
+export interface DeadlineLimits {
+  /** The limit without progress. Each progress message resets it. */
   readonly callMs: number;
-  /** The limit in total, with or without progress. */
+  /** The limit for the whole call, even with progress. */
   readonly capMs: number;
-  /** The total time in which PML read from no server, because the client did not read its answers. */
+  /**
+   * The total time for which PML stopped reading from servers, because the client read no answers.
+   */
   readonly pausedMs?: number;
 }
 
 /** How often PML reports that a call without progress still runs, in milliseconds. */
 const REPORT_MS = 5_000;
 
-/** The deadlines of calls. One timer looks at all of them. */
+/** The deadlines of all calls. They share one timer. */
 export class Deadlines implements Disposable {
-  readonly #limits: (id: ToolId) => Deadline;
+  readonly #limits: (id: ToolId) => DeadlineLimits;
   readonly #reportMs: number;
-  readonly #running = new Set<RunningCall>();
-  /** Calls whose time is over and that are not cancelled yet. */
-  readonly #expired = new Set<RunningCall>();
+  readonly #deadlines = new Set<CallDeadline>();
+  /** Calls that are past their deadline and not cancelled yet. */
+  readonly #expired = new Set<CallDeadline>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the timer goes off; never if it is not set. */
-  #at = Infinity;
+  /** When the timer fires; `Infinity` while no timer is set. */
+  #timerDue = Infinity;
 
-  /** Takes a function that returns the present limits of a call, and how often PML reports. */
-  constructor(limits: (id: ToolId) => Deadline, reportMs: number = REPORT_MS) {
+  /** Takes a function that returns the current limits of a call, and how often PML reports. */
+  constructor(limits: (id: ToolId) => DeadlineLimits, reportMs: number = REPORT_MS) {
     this.#limits = limits;
     this.#reportMs = reportMs;
   }
 
   /**
-   * Begins the time of a call, which is cancelled with TIMED_OUT when it is over. While the server
-   * sends nothing, the client of the call gets reports of PML, which do not extend the deadline.
+   * Starts the time of a call, which is cancelled with TIMED_OUT at its deadline. While the server
+   * sends nothing, PML sends its own progress to the client, which does not extend the deadline.
    */
-  begin(call: TimedCall): RunningCall {
-    const running = new RunningCall(call, this.#limits, this.#reportMs);
-    this.#running.add(running);
-    this.#wake(running.firstLook);
-    return running;
+  begin(call: TimedCall): CallDeadline {
+    const deadline = new CallDeadline(call, this.#limits, this.#reportMs);
+    this.#deadlines.add(deadline);
+    this.#setTimer(deadline.firstCheckAt);
+    return deadline;
   }
 
-  /** Ends the time of a call. Does not clear the timer, because it serves all calls. */
-  end(running: RunningCall): void {
-    this.#running.delete(running);
-    if (this.#expired.size > 0) this.#expired.delete(running);
-    running.release();
+  /** Removes the deadline of a call that has ended. Keeps the timer, because other calls need it. */
+  end(deadline: CallDeadline): void {
+    this.#deadlines.delete(deadline);
+    if (this.#expired.size > 0) this.#expired.delete(deadline);
+    deadline.release();
   }
 
   /** Ends the timer. */
@@ -64,32 +66,33 @@ export class Deadlines implements Disposable {
     clearTimeout(this.#timer);
   }
 
-  #wake(due: number): void {
-    if (this.#at <= due) return;
+  #setTimer(due: number): void {
+    if (this.#timerDue <= due) return;
     clearTimeout(this.#timer);
-    this.#at = due;
-    this.#timer = setTimeout(() => this.#look(), Math.max(due - performance.now(), 0));
+    this.#timerDue = due;
+    this.#timer = setTimeout(() => this.#checkAll(), Math.max(due - performance.now(), 0));
   }
 
-  #look(): void {
-    this.#at = Infinity;
+  #checkAll(): void {
+    this.#timerDue = Infinity;
     const isExpiring = this.#expired.size > 0;
-    for (const running of this.#running) {
-      const due = running.look();
-      if (due !== undefined) this.#wake(due);
-      else if (this.#running.delete(running)) this.#expired.add(running);
+    for (const deadline of this.#deadlines) {
+      const due = deadline.check();
+      if (due !== undefined) this.#setTimer(due);
+      else if (this.#deadlines.delete(deadline)) this.#expired.add(deadline);
     }
     if (!isExpiring && this.#expired.size > 0) void this.#expire();
   }
 
   /**
-   * Cancels the expired calls, each in its own turn of the event loop: if a cancelled call ends its
-   * server, the other calls of this server end before they expire.
+   * Cancels the expired calls, each in its own turn of the event loop. If a cancellation ends a
+   * server, the other calls of the server then fail with the error of the server and not with
+   * TIMED_OUT.
    */
   async #expire(): Promise<void> {
-    for (const running of this.#expired) {
-      this.#expired.delete(running);
-      running.expire();
+    for (const deadline of this.#expired) {
+      this.#expired.delete(deadline);
+      deadline.expire();
       await yieldTurn();
     }
   }
@@ -98,59 +101,60 @@ export class Deadlines implements Disposable {
 /** A call with a deadline. */
 export interface TimedCall {
   readonly id: ToolId;
-  /** Whether the client gets reports of PML. */
+  /** Whether the client wants progress. */
   readonly wantsReports: boolean;
-  /** Receives them. */
+  /** Sends progress to the client. */
   report(progress: ProgressReport): void;
   /** Cancels the call. */
   cancel(error: PmlError): void;
 }
 
-/** A call that runs, and the times from which its deadline is calculated. */
-export class RunningCall {
-  readonly #limits: (id: ToolId) => Deadline;
+/** The deadline of one call, and the times that determine it. */
+export class CallDeadline {
+  readonly #limits: (id: ToolId) => DeadlineLimits;
   readonly #reportMs: number;
   #call: TimedCall | undefined;
-  #started = performance.now();
-  #heardAt = this.#started;
+  #startedAt = turnTime();
+  #lastSignAt = this.#startedAt;
   /** When the client got the last report. */
-  #reported = this.#started;
+  #reportedAt = this.#startedAt;
+  /** Whether the server still responds, by PML's own reports. */
   #isResponsive = true;
-  /** The `pausedMs` that `#started` already includes. */
+  /** The `pausedMs` that `#startedAt` already includes. */
   #countedPauseMs: number;
   /** When the first open question began. */
   #askedAt = 0;
   #openQuestions = 0;
 
-  /** When the call is to be looked at first. */
-  readonly firstLook: number;
+  /** When the deadline must be checked first. */
+  readonly firstCheckAt: number;
 
-  /** Begins the time. */
-  constructor(call: TimedCall, limits: (id: ToolId) => Deadline, reportMs: number) {
+  /** Starts the time. */
+  constructor(call: TimedCall, limits: (id: ToolId) => DeadlineLimits, reportMs: number) {
     this.#call = call;
     this.#limits = limits;
     this.#reportMs = reportMs;
     const { callMs, capMs, pausedMs = 0 } = limits(call.id);
     this.#countedPauseMs = pausedMs;
     const ms = Math.min(callMs, capMs, call.wantsReports ? reportMs : Infinity);
-    this.firstLook = this.#started + ms;
+    this.firstCheckAt = this.#startedAt + ms;
   }
 
-  /** Whether a user is being asked, who may take any time. */
+  /** Whether a question to the user is open. Its time does not count. */
   get isAsking(): boolean {
     return this.#openQuestions > 0;
   }
 
   /**
-   * Handles a progress report: progress starts `callMs` again. Returns whether the client gets the
-   * report.
+   * Handles progress of the server, which resets `callMs`. Returns whether to send the report to
+   * the client.
    */
   handleProgress(progress: ProgressReport): boolean {
-    const { own } = progress;
-    this.#reported = performance.now();
-    if (showsWork(progress)) this.#heardAt = this.#reported;
-    if (own !== "waiting") this.#isResponsive = own !== "unresponsive";
-    return own !== "responsive";
+    const { ownReport } = progress;
+    this.#reportedAt = performance.now();
+    if (showsWork(progress)) this.#lastSignAt = this.#reportedAt;
+    if (ownReport !== "waiting") this.#isResponsive = ownReport !== "unresponsive";
+    return ownReport !== "responsive";
   }
 
   /** Asks the user. The time until the answer does not count. */
@@ -161,26 +165,27 @@ export class RunningCall {
     } finally {
       const waited = performance.now() - this.#askedAt;
       if (--this.#openQuestions === 0) {
-        this.#started += waited;
-        this.#heardAt += waited;
+        this.#startedAt += waited;
+        this.#lastSignAt += waited;
       }
     }
   }
 
-  /** Returns when the call is to be looked at again; undefined if its time is over. */
-  look(): number | undefined {
+  /** Returns when the deadline must be checked again; undefined if the time is over. */
+  check(): number | undefined {
     const call = this.#call;
     if (call === undefined) return undefined;
     const { pausedMs = 0 } = this.#limits(call.id);
-    // A pause does not count, and the answer of the server may not have been read since.
+    // The time of a pause does not count. PML may not have read the server's answer since the
+    // pause.
     if (pausedMs > this.#countedPauseMs) {
-      this.#started += pausedMs - this.#countedPauseMs;
-      this.#heardAt = performance.now();
+      this.#startedAt += pausedMs - this.#countedPauseMs;
+      this.#lastSignAt = performance.now();
     }
     this.#countedPauseMs = pausedMs;
-    if (this.#dueOf(call) > performance.now()) {
+    if (this.#dueAt(call) > performance.now()) {
       this.#report(call);
-      return this.#nextOf(call);
+      return this.#nextCheckAt(call);
     }
     return undefined;
   }
@@ -190,7 +195,7 @@ export class RunningCall {
     const call = this.#call;
     if (call === undefined) return;
     const { callMs, capMs } = this.#limits(call.id);
-    const ms = this.#heardAt + callMs < this.#started + capMs ? callMs : capMs;
+    const ms = this.#lastSignAt + callMs < this.#startedAt + capMs ? callMs : capMs;
     call.cancel(timedOut(call.id, ms));
   }
 
@@ -199,29 +204,29 @@ export class RunningCall {
     this.#call = undefined;
   }
 
-  #nextOf(call: TimedCall): number {
-    const due = this.#dueOf(call);
-    return call.wantsReports ? Math.min(due, this.#reported + this.#reportMs) : due;
+  #nextCheckAt(call: TimedCall): number {
+    const due = this.#dueAt(call);
+    return call.wantsReports ? Math.min(due, this.#reportedAt + this.#reportMs) : due;
   }
 
-  /** Returns when the time is over, as far as is known now. */
-  #dueOf({ id }: TimedCall): number {
+  /** Returns the current deadline, which progress and questions move. */
+  #dueAt({ id }: TimedCall): number {
     const { callMs, capMs } = this.#limits(id);
     return this.isAsking
       ? performance.now() + callMs
-      : Math.min(this.#heardAt + callMs, this.#started + capMs);
+      : Math.min(this.#lastSignAt + callMs, this.#startedAt + capMs);
   }
 
-  /** Reports that the call runs, if the client got no report for some time. */
+  /** Reports that the call runs, if the client got no progress for `reportMs`. */
   #report(call: TimedCall): void {
     const now = performance.now();
-    if (!call.wantsReports || now < this.#reported + this.#reportMs) return;
-    this.#reported = now;
-    // While a server hangs, PML sends no reports, so that the client can cancel the silent call.
+    if (!call.wantsReports || now < this.#reportedAt + this.#reportMs) return;
+    this.#reportedAt = now;
+    // PML does not report for a server that hangs, so that the client notices it and can cancel.
     if (this.isAsking || !this.#isResponsive) return;
-    const seconds = Math.round((now - this.#started) / 1_000);
+    const seconds = Math.round((now - this.#startedAt) / 1_000);
     const report = ownProgress("waiting", `${call.id} has been running for ${seconds} s`);
-    // In a microtask, because an error of the listener must not stop this loop over all calls.
+    // In a microtask, because an error of the listener must not stop the loop over all calls.
     queueMicrotask(() => {
       if (this.#call !== undefined) call.report(report);
     });
@@ -229,14 +234,14 @@ export class RunningCall {
 }
 
 /** Returns the error of a call that was cancelled. */
-export function cancelled({ id }: Pick<Call, "id">, reason: unknown): PmlError {
+export function cancelledError({ id }: Pick<Call, "id">, reason: unknown): PmlError {
   if (reason instanceof PmlError) return reason;
   const text = `Cannot finish "${id}": the client cancelled it`;
   return new PmlError("CANCELLED", text, { cause: reason });
 }
 
 /** Returns the error of a question whose call is over. */
-export function finished(): PmlError {
+export function callOverError(): PmlError {
   return new PmlError("CANCELLED", "Cannot answer: the call is over");
 }
 

@@ -6,11 +6,11 @@ import { ownProgress } from "../protocol/progress.ts";
 import { toolId } from "../core/tool_id.ts";
 import { DONE, newCall, newPipeline } from "./_context_test.ts";
 import type { CallContext } from "./context.ts";
-import { type Deadline, Deadlines, type TimedCall } from "./deadline.ts";
+import { type DeadlineLimits, Deadlines, type TimedCall } from "./deadline.ts";
 
 /** A call of a pipeline whose calls have a deadline. */
 async function callWith(
-  limits: () => Deadline,
+  limits: () => DeadlineLimits,
   run: (call: CallContext) => Promise<Outcome>,
   { client = {}, cancellation = new Cancellation() }: {
     readonly client?: CallClient;
@@ -180,7 +180,7 @@ function reporting(callMs: number) {
 }
 
 function kinds(reports: readonly ProgressReport[]): readonly (string | undefined)[] {
-  return reports.map(({ own }) => own);
+  return reports.map(({ ownReport }) => ownReport);
 }
 
 async function until(holds: () => boolean): Promise<void> {

@@ -8,14 +8,15 @@ import type { ApprovalReply } from "../protocol/answers.ts";
 import type { ApprovalAnswer, Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { isMethodRuleName } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
 import type { AlwaysRules } from "../policy/always_rule.ts";
-import type { AnswerMeaning, Approvals, LastingAnswers } from "../policy/approvals.ts";
+import type { AlwaysOffer, AnswerMeaning, Approvals, LastingAnswers } from "../policy/approvals.ts";
 import { deniedByRule, type Judge } from "../policy/rules.ts";
+import type { PolicySnapshot } from "../policy/snapshot.ts";
 import { digestOf, type Subject } from "../policy/subject.ts";
 import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
 import type { SessionAnswers } from "./session_answers.ts";
@@ -39,7 +40,7 @@ export interface ApprovalEvent {
 /** Finds the answers that a question may offer. `AnswerOffers` implements it. */
 export interface OfferFinder {
   /** Returns the answers with an effect on later calls, besides "Always". */
-  of(call: ResolvedCall): Promise<LastingAnswers>;
+  findAnswers(call: ResolvedCall): Promise<LastingAnswers>;
 }
 
 /** The approvals, and the facts that they bind to. `CallApprovals` implements it. */
@@ -50,9 +51,9 @@ export interface ApprovalHost {
   /** The answers that are valid until a client disconnects. */
   readonly sessions: Pick<SessionAnswers, "covers" | "keep">;
   /** Offers and saves the rules of "Always" and "Never", and those for the tools of a set. */
-  readonly rules: Pick<AlwaysRules, "offered" | "reach" | "add" | "addTools" | "deny">;
+  readonly rules: Pick<AlwaysRules, "offeredRule" | "reachOf" | "add" | "addTools" | "deny">;
   readonly workspace: string;
-  /** Returns the present configuration: the same object until one of its files changes. */
+  /** Returns the configuration, which is the same object until one of its files changes. */
   currentConfig(): object;
   /** Returns the subject of the question about a call. The answer is bound to everything in it. */
   subjectOf(call: ResolvedCall): Promise<Subject>;
@@ -67,13 +68,19 @@ export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
 export type LastingReply = "Session" | "Always" | "Reads" | "All" | "Never";
 
 /**
- * The result of `askUser()`: a question that is still open, or the kind of the user's answer. "Yes"
- * came from the client and "terminal" from `pml approve`; both allow this call. The others also have
- * an effect on later calls.
+ * The result of `askUser()`: an open question, or the kind of the user's answer. "Yes" (from the
+ * client) and "terminal" (from `pml approve`) allow only this call. All other answers also decide
+ * later calls.
  */
 export type AskResult =
   | AskOutcome
   | { readonly kind: "Yes" | "terminal" | LastingReply };
+
+/** Throws the error of a call that its server refuses in any case, before the user is asked. */
+export async function assertNotRefused(call: ResolvedCall): Promise<void> {
+  const refusal = await call.server.whyRefused?.(call);
+  if (refusal !== undefined) throw refusal;
+}
 
 /**
  * Returns the decision of the rules about a call. Denies a tool that is not in the toolset. Ignores
@@ -87,20 +94,42 @@ export function decisionOf(
   toolset: Toolset | undefined,
 ): Verdict {
   const isOfTask = isTaskRequest(id, method);
-  const own = isOfTask ? undefined : args;
+  const judgedArguments = isOfTask ? undefined : args;
   const verdict = (toolset && missingVerdict([toolset], id)) ??
-    (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
-  // The condition was only compared with the arguments, and other members can change the effect.
+    (fixed === undefined
+      ? judge(id, judgedArguments)
+      : judge(id, judgedArguments, fixed.callerArguments));
+  // The rule has a condition for the arguments only, but other members can change the effect.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
   const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
-  if (isUnruled && isNotification === true && via === "server") return OF_SERVER;
-  const mayFollow = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
-  return mayFollow ? OF_TASK : verdict;
+  if (isUnruled && isNotification === true && via === "server") return SERVER_NOTIFICATION_VERDICT;
+  const followsItsCall = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
+  return followsItsCall ? TASK_VERDICT : verdict;
 }
 
 /**
- * Returns whether a request is about a task. A method that MCP does not define has its own rule name,
- * even if it begins with `tasks/`.
+ * Returns the text that represents the decision of the rules in the subject of a question. An answer
+ * is valid only while this text is the same. Rules that decide equally about the call have the same
+ * text.
+ */
+export function boundDecision(
+  { judge, config, loaded }: Pick<PolicySnapshot, "judge" | "config" | "loaded">,
+  { tool: id, arguments: args, members }: Pick<Subject, "tool" | "arguments" | "members">,
+): string {
+  const { kind } = decisionOf(
+    judge,
+    { id, arguments: args, ...withoutUndefined({ members }) },
+    undefined,
+  );
+  // An answer is not valid for another token, because that is another user.
+  const token = config.restrictions?.identity?.token ?? "";
+  const isUntrusted = loaded.file !== undefined && !config.trusted;
+  return [kind, isUntrusted ? "untrusted" : "", token].join(" ");
+}
+
+/**
+ * Returns whether a request is about a task. Methods that MCP does not define are not, even if they
+ * begin with `tasks/`: rules name them `@method(...)`.
  */
 function isTaskRequest(id: ToolId, method = ""): boolean {
   if (!method.startsWith("tasks/")) return false;
@@ -109,21 +138,27 @@ function isTaskRequest(id: ToolId, method = ""): boolean {
   return true;
 }
 
-/** The verdict for notifications of servers to clients that no rule names. */
-const OF_SERVER: Verdict = { kind: "allow", rule: "approved with its server", source: "defaults" };
+/** The verdict for a server's notification to the client if no rule names it. */
+const SERVER_NOTIFICATION_VERDICT: Verdict = {
+  kind: "allow",
+  rule: "approved with its server",
+  source: "defaults",
+};
 
-/** The verdict for later requests about a task. The rules decided about the call that created it. */
-const OF_TASK: Verdict = {
+/**
+ * The verdict for later requests about a task. The rules decided about the call that created it.
+ */
+const TASK_VERDICT: Verdict = {
   kind: "allow",
   rule: "approved with the call of its task",
   source: "defaults",
 };
 
 /**
- * Returns the judge for calls of a draft. It allows calls that no rule of the user matches: a draft
- * has no grants, or asks for each use of a grant itself.
+ * Returns the judge for calls of a draft, which allows calls that no rule of the user matches. This
+ * is safe because a draft either has no grants, or asks the user for each use of a grant.
  */
-export function allowingUnruled(judge: Judge): Judge {
+export function allowUnruled(judge: Judge): Judge {
   return (...args) => {
     const verdict = judge(...args);
     const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
@@ -146,11 +181,11 @@ export async function askUser(
   host: Pick<ApprovalHost, "approvals" | "record">,
   { subjects, rule, reach, lasting, isShared, answer }: {
     readonly subjects: readonly Subject[];
-    /** The answer that the user gave to an earlier question about them. */
+    /** The user's answer to an earlier question about the same calls. */
     readonly answer: ApprovalAnswer | undefined;
     /** The rule that "Always" would add. */
     readonly rule?: string | undefined;
-    /** Where "Always" would write that rule, and where the rule would apply. */
+    /** The file of the rule that "Always" would add, and the calls that the rule would cover. */
     readonly reach?: string | undefined;
     /** The other answers that the question may offer. */
     readonly lasting?: LastingAnswers | undefined;
@@ -161,7 +196,11 @@ export async function askUser(
   const { approvals } = host;
   const record = (event: ApprovalEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => host.record({ event, call, detail })));
-  const meaning = await meaningFor(approvals, { subjects, lasting, answer });
+  const meaning = await meaningFor(approvals, {
+    subjects,
+    lasting: { ...lasting, ...withoutUndefined({ always: rule, reach }) },
+    answer,
+  });
   switch (meaning) {
     case "Never":
       return { kind: meaning };
@@ -172,7 +211,7 @@ export async function askUser(
     case "All":
     case "terminal":
       if (meaning === "Yes" && answer !== undefined && answer.reply !== "Yes") {
-        await record("always_not_kept", { why: WHY_ONCE[answer.reply] ?? WHY_SOON });
+        await record("always_not_kept", { why: NOT_KEPT_REASONS[answer.reply] ?? TOO_SOON });
       }
       await approvals.markRead(
         subjects.filter(({ definitionLines }) => definitionLines !== undefined)
@@ -181,11 +220,8 @@ export async function askUser(
       return { kind: meaning };
     case "No":
     case "cancelled":
-      await record("declined", { reply: meaning });
-      throw declined(
-        calls,
-        meaning === "No" ? "the user answered no" : "the user dismissed the question",
-      );
+      await record("declined", { reply: meaning, ...channelOf(answer) });
+      throw declined(calls, refusalText(meaning, answer));
     case "no-channel":
     case undefined: {
       const question = approvals.open(subjects, {
@@ -201,45 +237,60 @@ export async function askUser(
   }
 }
 
-/** Meanings without an answer of the user to the call. */
-const NO_ANSWERS: readonly (AnswerMeaning | "terminal")[] = [undefined, "no-channel", "cancelled"];
+/** Meanings that are not a decision of the user about the call. */
+const NO_DECISIONS: readonly (AnswerMeaning | "terminal")[] = [
+  undefined,
+  "no-channel",
+  "cancelled",
+];
 
-/** Returns the meaning of an answer. After an answer, the same calls wait for no other one. */
+/**
+ * Returns the meaning of an answer. After a decision, withdraws open questions about the same
+ * calls.
+ */
 async function meaningFor(
   approvals: Approvals,
   { subjects, lasting, answer }: {
     readonly subjects: readonly Subject[];
-    readonly lasting: LastingAnswers | undefined;
+    readonly lasting: LastingAnswers & AlwaysOffer;
     readonly answer: ApprovalAnswer | undefined;
   },
 ): Promise<AnswerMeaning | "terminal"> {
   const meaning = await approvals.meaningOf(answer, digestOf(subjects), lasting);
-  if (!NO_ANSWERS.includes(meaning)) await approvals.withdrawAnswered(subjects);
+  if (!NO_DECISIONS.includes(meaning)) await approvals.withdrawAnswered(subjects);
   return meaning;
 }
 
-const WHY_SOON = "the answer came within 300 ms";
-const WHY_SET = `${WHY_SOON}, or the tools changed since the question`;
-/** Why an answer allows only this call, by the reply. All others: `WHY_SOON`. */
-const WHY_ONCE: Partial<Record<ApprovalReply, string>> = { Reads: WHY_SET, All: WHY_SET };
+const TOO_SOON = "the answer came within 300 ms";
+const TOO_SOON_OR_CHANGED = `${TOO_SOON}, or the tools changed since the question`;
+/** Why an answer was kept for this call only, by the reply; by default `TOO_SOON`. */
+const NOT_KEPT_REASONS: Partial<Record<ApprovalReply, string>> = {
+  Reads: TOO_SOON_OR_CHANGED,
+  All: TOO_SOON_OR_CHANGED,
+  Always: `${TOO_SOON}, or the rules changed since the question`,
+};
 
-/** The events of replies, if they are not those of "Always". */
-const EVENTS: Partial<Record<LastingReply, "never" | "session">> = {
+/** The journal events of replies; by default `always`. */
+const REPLY_EVENTS: Partial<Record<LastingReply, "never" | "session">> = {
   Never: "never",
   Session: "session",
 };
 
 /**
- * Saves an answer before the call runs. If this fails, it records why; the answer then allows only
+ * Saves an answer before the call runs. If saving fails, records why, and the answer allows only
  * this call. Throws APPROVAL_DECLINED for "Never".
  */
 export async function keepAnswer(
   call: ResolvedCall,
-  { reply, sets = [] }: { readonly reply: LastingReply; readonly sets?: readonly ToolSet[] },
+  { reply, sets = [], channel }: {
+    readonly reply: LastingReply;
+    readonly sets?: readonly ToolSet[];
+    readonly channel?: ApprovalAnswer["channel"];
+  },
   host: ApprovalHost,
 ): Promise<void> {
-  const set = sets.find((one) => one.reply === reply);
-  const event = EVENTS[reply] ?? "always";
+  const set = sets.find((candidate) => candidate.reply === reply);
+  const event = REPLY_EVENTS[reply] ?? "always";
   try {
     if (reply === "Never") await host.rules.deny(call);
     else if (reply === "Session") await host.sessions.keep(call);
@@ -249,11 +300,22 @@ export async function keepAnswer(
       await host.approvals.markRead(unreadIn(set));
     }
     const tools = set?.tools.map(({ id }) => id);
-    await host.record({ event, call, ...tools !== undefined && { detail: { tools } } });
+    const detail = { ...tools !== undefined && { tools }, ...channelOf({ channel }) };
+    await host.record({ event, call, ...Object.keys(detail).length > 0 && { detail } });
   } catch (error) {
     await host.record({ event: `${event}_not_kept`, call, detail: { why: messageOf(error) } });
   }
   if (reply === "Never") throw declined([call], "the user answered never");
+}
+
+function refusalText(meaning: "No" | "cancelled", answer: ApprovalAnswer | undefined): string {
+  if (meaning === "cancelled") return "the user dismissed the question";
+  return `the user answered no${answer?.channel === undefined ? "" : " on the page"}`;
+}
+
+/** Returns where the user answered, for the journal; empty if the user answered in the client. */
+function channelOf(answer: Pick<ApprovalAnswer, "channel"> | undefined): JsonObject {
+  return answer?.channel === undefined ? {} : { channel: answer.channel };
 }
 
 function declined(calls: readonly Call[], how: string): PmlError {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Call } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { toolId } from "../core/tool_id.ts";
-import { isAboutAll, isOfOffer, offerVerdict } from "./offer_access.ts";
+import { isAboutAll, isOfferRequest, offerVerdict } from "./offer_access.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
 type Request =
@@ -19,11 +19,11 @@ const by = (kind: Verdict["kind"], rule: string): Verdict => ({
 });
 
 function decided(request: Request, ruled: Verdict, ...tools: readonly Verdict[]): string {
-  const { kind, rule } = offerVerdict(request, { ruled, tools });
+  const { kind, rule } = offerVerdict(request, { ruleVerdict: ruled, pageVerdicts: tools });
   return `${kind} ${rule}`;
 }
 
-Deno.test("offerVerdict() asks for an address that was not offered, whatever allows the others (GX16)", () => {
+Deno.test("offerVerdict() asks for an address that was not offered, even if others are allowed (GX16)", () => {
   assert.equal(decided(READ, FOLLOWS), `allow ${FOLLOWS.rule}`);
   for (const ruled of [FOLLOWS, by("allow", "s:@resources")]) {
     assertGolden("why/an address that is not listed", decided(UNLISTED, ruled));
@@ -56,7 +56,7 @@ Deno.test("isAboutAll() is false for an address that was not offered, and true f
     { id: toolId("s", "@sampling"), method: "sampling/createMessage" },
     { id: toolId("s", "read"), method: "tasks/get" },
   ];
-  assert.deepEqual(others.map(isOfOffer), [false, false, false]);
+  assert.deepEqual(others.map(isOfferRequest), [false, false, false]);
   assert.deepEqual(others.map(isAboutAll), [false, false, false]);
 });
 

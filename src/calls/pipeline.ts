@@ -1,5 +1,6 @@
 /**
- * The one way of every call: capacity, resolve, start record, checks, server, fit, end record.
+ * Runs every call, in these steps: capacity, resolve, start record, checks, server, result
+ * check, end record.
  *
  * @module
  */
@@ -10,10 +11,11 @@ import type { Call, CallTool, Outcome } from "../protocol/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { keepsChanging, MAX_PASSES } from "./restart.ts";
+import { configChangesError, MAX_PASSES } from "./restart.ts";
+import { RunningCalls } from "./running_calls.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";
-import { withoutCompletionQuestion } from "./checks/completion.ts";
+import { withoutCompletionQuestion } from "./checks/unasked.ts";
 import { notDenied } from "./checks/rules.ts";
 import { CallContext, type CallServices } from "./context.ts";
 import type { Deadlines } from "./deadline.ts";
@@ -24,6 +26,7 @@ import {
   withRecordError,
   withUnrecordedNote,
 } from "./record.ts";
+import { turnTime } from "../io/waiting.ts";
 
 /** Finds the server of a call and the decision of the rules. */
 export interface CallResolver {
@@ -31,19 +34,20 @@ export interface CallResolver {
   resolve(call: CallContext): Promise<void> | undefined;
 }
 
-/** A call that its server got. */
+/** A call that PML sent to its server. */
 export interface CallUse {
   readonly call: CallContext;
-  /** The definition of its tool; undefined if it is not for a tool. */
+  /** The definition of the tool; undefined if the call is not for a tool. */
   readonly definition: ToolDefinition | undefined;
-  /** When the server got it and when its answer came, in `performance.now()`. */
+  /** When the server got the call, by `performance.now()`. */
   readonly since: number;
+  /** When the server answered or failed, by `performance.now()`. */
   readonly ended: number;
-  /** Undefined if it failed. */
+  /** Undefined if the call failed. */
   readonly outcome: Outcome | undefined;
 }
 
-/** Takes notes of calls. */
+/** Records facts about calls that PML sent to servers. */
 export interface UseNotes {
   note(use: CallUse): void;
 }
@@ -52,60 +56,64 @@ export interface UseNotes {
 export interface CallRunner {
   /** Passes a call to its server, or a request of a server to the client. */
   run(call: CallContext): Promise<Outcome>;
-  /** Signs the user in after an error that asks for it. Returns whether the call can be repeated. */
+  /**
+   * Signs the user in if the error requires it. Returns whether the call can be repeated.
+   */
   signIn(call: CallContext, error: unknown): Promise<boolean>;
-  /** Returns a result as clients can use it. Throws OUTPUT_INVALID for one that is not valid. */
-  fit(call: CallContext, outcome: Outcome): Outcome;
-  /** Notes a call that its server got, after the answer. */
+  /** Returns a result that clients can use. Throws OUTPUT_INVALID if the result is not valid. */
+  checkResult(call: CallContext, outcome: Outcome): Outcome;
+  /** Records a call that PML sent to its server. Runs after the answer. */
   noteUse?(use: CallUse): void;
 }
 
-/** The collaborators of the pipeline. */
-export interface PipelineOptions {
+/** The collaborators of the pipeline. `CallPath` implements it. */
+export interface PipelineHost extends CallServices {
   readonly capacity: Capacity;
   readonly resolver: CallResolver;
   readonly records: Records;
-  /** The checks, in their order, which is part of the security model. */
-  readonly checks: readonly Check[];
   readonly deadlines: Deadlines;
   readonly runner: CallRunner;
-  readonly services: CallServices;
-  readonly redactor: Pick<Redactor, "cleaned">;
+  readonly redactor: Pick<Redactor, "clean" | "cleanError">;
   /** Returns whether a call may run although its start could not be recorded. */
-  readonly mayRunUnrecorded: (call: CallContext) => Promise<boolean>;
+  mayRunUnrecorded(call: CallContext): Promise<boolean>;
   /** Returns the error that the caller gets. */
-  readonly errorFor: (call: Call, error: unknown) => unknown;
+  errorFor(call: Call, error: unknown): unknown;
 }
 
-/** Runs calls. Nothing else passes calls to servers. */
+/** Runs calls. All calls to servers go through this class. */
 export class CallPipeline {
-  readonly #options: PipelineOptions;
+  /** The calls that run now. */
+  readonly running: RunningCalls = new RunningCalls();
+  readonly #host: PipelineHost;
+  readonly #checks: readonly Check[];
 
-  /** Takes the collaborators. */
-  constructor(options: PipelineOptions) {
-    this.#options = options;
+  /** Takes the checks in their order, which is part of the security model. */
+  constructor(host: PipelineHost, checks: readonly Check[]) {
+    this.#host = host;
+    this.#checks = checks;
   }
 
   /**
-   * Runs a call. Few functions of its way are `async`: each that waits costs more than 500 bytes for
-   * each call.
+   * Runs a call. Few functions below are `async`, because each asynchronous function that waits
+   * costs more than 500 bytes per call.
    */
   readonly call: CallTool = async (request) => {
-    const { capacity, records, services } = this.#options;
+    const { capacity, records } = this.#host;
     const turn = capacity.enter(request);
     if (turn !== undefined) await turn;
-    const call = new CallContext(request, services);
+    const call = new CallContext(request, this.#host);
+    this.running.add(call);
     let recordError: PmlError | undefined;
     try {
-      const resolving = this.#options.resolver.resolve(call);
+      const resolving = this.#host.resolver.resolve(call);
       if (resolving !== undefined) await resolving;
       recordError = await records.start(startOf(call));
       // guard: audit-first
-      if (recordError !== undefined && !await this.#options.mayRunUnrecorded(call)) {
+      if (recordError !== undefined && !await this.#host.mayRunUnrecorded(call)) {
         throw recordError;
       }
       call.isUnrecorded = recordError !== undefined;
-      call.startedAt = performance.now();
+      call.startedAt = turnTime();
       for (let pass = 0; pass < MAX_PASSES; pass++) {
         if (pass > 0) await this.#restart(call);
         const checking = this.#check(call, 0);
@@ -116,66 +124,84 @@ export class CallPipeline {
         }
         const outcome = await this.#run(call);
         if (outcome !== undefined) {
-          return this.#end(call, this.#fit(call, outcome), recordError);
+          return this.#end(call, this.#checkResult(call, outcome), recordError);
         }
         call.answer = call.approval?.() ?? call.answer;
         call.approval = undefined;
       }
-      throw keepsChanging(call);
+      throw configChangesError(call);
     } catch (error) {
-      throw this.#failed(call, error, recordError);
+      throw this.#toCallerError(call, error, recordError);
     } finally {
       call.end();
+      this.running.remove(call);
       capacity.leave(request);
     }
   };
 
   /** Resolves a request without running it. Throws if a rule denies it. */
   async preflight(request: Call): Promise<CallContext> {
-    const call = new CallContext(request, this.#options.services, request.cancellation);
+    const call = new CallContext(request, this.#host, request.cancellation);
     try {
-      await this.#options.resolver.resolve(call);
+      await this.#host.resolver.resolve(call);
       notDenied(call);
       return call;
     } catch (error) {
-      throw this.#options.errorFor(request, error);
+      throw this.#host.errorFor(request, error);
     }
   }
 
   /**
-   * Passes a call that passed the checks to its server. Returns undefined if the checks have to begin
-   * again: the configuration changed, or the user signed in.
+   * Sends a checked call to its server. Returns undefined if the checks must run again, because the
+   * configuration changed or the user signed in.
    */
-  async #run(call: CallContext): Promise<Outcome | undefined> {
-    const { deadlines, runner } = this.#options;
+  #run(call: CallContext): Promise<Outcome | undefined> {
+    const { deadlines, runner } = this.#host;
     try {
       // guard: run-version
       call.assertCurrent();
       call.cancellation.throwIfCancelled();
-      call.running = deadlines.begin(call);
-      const outcome = await call.unlessCancelled(() => runner.run(call));
-      this.#noteAnswer(call, outcome);
-      return outcome;
+      call.deadline = deadlines.begin(call);
+      return call.unlessCancelled(() => runner.run(call)).then(
+        (outcome) => this.#takeAnswer(call, outcome),
+        (error) => this.#handleFailure(call, error),
+      );
     } catch (error) {
-      if (call.hasChanged) return undefined;
-      this.#noteAnswer(call, undefined);
-      const isOver = call.cancellation.isCancelled || !await runner.signIn(call, error);
-      if (isOver) throw error;
-      return undefined;
-    } finally {
-      if (call.running !== undefined) deadlines.end(call.running);
+      return this.#handleFailure(call, error);
     }
   }
 
-  async #restart(call: CallContext): Promise<void> {
-    // A call without a record runs as it was decided in its first pass, or not at all.
-    if (call.isUnrecorded) throw keepsChanging(call);
-    await this.#options.resolver.resolve(call);
+  #takeAnswer(call: CallContext, outcome: Outcome): Outcome {
+    this.#noteAnswer(call, outcome);
+    this.#endDeadline(call);
+    return outcome;
   }
 
-  /** Runs the checks from one on, without a promise as long as they need none. */
+  async #handleFailure(call: CallContext, error: unknown): Promise<undefined> {
+    try {
+      if (call.hasChanged) return;
+      this.#noteAnswer(call, undefined);
+      const isFinal = call.cancellation.isCancelled ||
+        !await this.#host.runner.signIn(call, error);
+      if (isFinal) throw error;
+    } finally {
+      this.#endDeadline(call);
+    }
+  }
+
+  #endDeadline({ deadline }: CallContext): void {
+    if (deadline !== undefined) this.#host.deadlines.end(deadline);
+  }
+
+  async #restart(call: CallContext): Promise<void> {
+    // A call without a start record may use only the decision of its first pass.
+    if (call.isUnrecorded) throw configChangesError(call);
+    await this.#host.resolver.resolve(call);
+  }
+
+  /** Runs the checks from an index on. Returns a promise only if a check does. */
   #check(call: CallContext, from: number): Maybe<CheckResult> {
-    const { checks } = this.#options;
+    const checks = this.#checks;
     for (let index = from; index < checks.length; index++) {
       const result = checks[index]?.(call);
       if (result instanceof Promise) return this.#checkLater(call, index + 1, result);
@@ -184,51 +210,61 @@ export class CallPipeline {
     return undefined;
   }
 
-  /** Waits for the result of a check. A closure in the loop above would cost memory each time. */
+  /**
+   * Waits for the result of a check, and runs the further checks. A closure in the loop of `#check()`
+   * would cost memory for each call.
+   */
   async #checkLater(
     call: CallContext,
     from: number,
     checking: Promise<CheckResult>,
   ): Promise<CheckResult> {
-    // An installation may take minutes, and goes on for others that wait for it.
+    // A check may install a package for minutes. The installation goes on for other calls.
     const result = await call.unlessCancelled(() => checking);
     return result === undefined ? await this.#check(call, from) : result;
   }
 
-  #fit(call: CallContext, outcome: Outcome): Outcome {
-    return call.method === undefined ? this.#options.runner.fit(call, outcome) : outcome;
+  #checkResult(call: CallContext, outcome: Outcome): Outcome {
+    return call.method === undefined ? this.#host.runner.checkResult(call, outcome) : outcome;
   }
 
+  /** Records the end of a call. Returns the outcome that the caller gets. */
   #end(call: CallContext, outcome: Outcome, recordError: PmlError | undefined): Outcome {
-    this.#record(call, outcome);
+    this.#recordEnd(call, outcome);
     return recordError === undefined ? outcome : withUnrecordedNote(outcome, recordError);
   }
 
-  #failed(call: CallContext, error: unknown, recordError: PmlError | undefined): unknown {
-    const { redactor, errorFor } = this.#options;
-    if (call.startedAt > 0) this.#record(call, undefined, error);
+  /** Records the end of a failed call. Returns the error that the caller gets. */
+  #toCallerError(call: CallContext, error: unknown, recordError: PmlError | undefined): unknown {
+    const host = this.#host;
+    if (call.startedAt > 0) this.#recordEnd(call, undefined, error);
     // The error of a server may repeat its secrets.
-    const cleaned = call.running === undefined ? error : redactor.cleaned(error);
+    const cleaned = call.deadline === undefined ? error : host.redactor.cleanError(error);
     const isMarked = call.isUnrecorded && recordError !== undefined;
-    return errorFor(call, isMarked ? withRecordError(asPmlError(cleaned), recordError) : cleaned);
+    return host.errorFor(
+      call,
+      isMarked ? withRecordError(asPmlError(cleaned), recordError) : cleaned,
+    );
   }
 
-  /** Notes that the server of a call answered, or that it failed. */
+  /** Records when the server answered, and its outcome; undefined if the server failed. */
   #noteAnswer(call: CallContext, outcome: Outcome | undefined): void {
-    call.answeredAt = performance.now();
+    call.answeredAt = turnTime();
     call.outcome = outcome;
   }
 
-  /** Writes the end of a call, after its answer: with its outcome, or the error if it has none. */
-  #record(call: CallContext, outcome: Outcome | undefined, error?: unknown): void {
-    const { records } = this.#options;
+  /**
+   * Writes the end record after the answer: with the outcome, or with the error if there is none.
+   */
+  #recordEnd(call: CallContext, outcome: Outcome | undefined, error?: unknown): void {
+    const { records } = this.#host;
     const isOfServer = outcome !== undefined && call.outcome === outcome;
-    const ms = (isOfServer ? call.answeredAt : performance.now()) - call.startedAt;
+    const ms = (isOfServer ? call.answeredAt : turnTime()) - call.startedAt;
     const record = () =>
       outcome === undefined ? endOfError(call, ms, error) : endOfOutcome(call, ms, outcome);
-    if (call.isUnrecorded) records.note(record(), true);
-    records.later(() => {
-      if (!call.isUnrecorded) records.end(record());
+    if (call.isUnrecorded) records.note(record(), true, call);
+    records.runAfterAnswer(() => {
+      if (!call.isUnrecorded) records.end(record(), call);
       this.#reportUse(call);
     });
   }
@@ -236,7 +272,7 @@ export class CallPipeline {
   #reportUse(call: CallContext): void {
     const { sentAt: since, answeredAt: ended, loadedDefinition: definition, outcome } = call;
     if (since > 0) {
-      this.#options.runner.noteUse?.({ call, definition, since, ended, outcome });
+      this.#host.runner.noteUse?.({ call, definition, since, ended, outcome });
     }
   }
 }

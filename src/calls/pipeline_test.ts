@@ -12,7 +12,7 @@ import { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";
 import type { CallContext } from "./context.ts";
 import { Deadlines } from "./deadline.ts";
-import { CallPipeline, type CallRunner } from "./pipeline.ts";
+import { CallPipeline, type CallRunner, type PipelineHost } from "./pipeline.ts";
 
 const ID = "s:t" as ToolId;
 const DEFINITION: ToolDefinition = { name: "t", inputSchema: {} };
@@ -31,23 +31,21 @@ class Stage implements CallRunner {
   readonly #deadlines = new Deadlines(() => ({ callMs: HOUR, capMs: HOUR }));
 
   constructor(limits = { concurrentCalls: 1, queuedCalls: 10 }) {
-    this.pipeline = new CallPipeline({
+    const host: PipelineHost = {
       capacity: new Capacity(() => limits, () => {}),
       resolver: { resolve: (call) => this.#resolve(call) },
       records: this.#records(),
-      checks: [this.#check("first check"), this.#check("second check")],
       deadlines: this.#deadlines,
       runner: this,
-      services: {
-        isCurrent: (version) => version === this.version,
-        loadDefinition: () => this.#step("definition", DEFINITION),
-        withSampling: (_, client) => client,
-        redactor: { clean: (value) => value },
-      },
-      redactor: { cleaned: (error) => error },
+      isCurrent: (version) => version === this.version,
+      loadDefinition: () => this.#step("definition", DEFINITION),
+      withSampling: (_, client) => client,
+      redactor: { clean: (value) => value, cleanError: (error) => error },
       mayRunUnrecorded: () => Promise.resolve(false),
       errorFor: (_, error) => error,
-    });
+    };
+    const checks = [this.#check("first check"), this.#check("second check")];
+    this.pipeline = new CallPipeline(host, checks);
   }
 
   run(call: CallContext): Promise<Outcome> {
@@ -61,8 +59,8 @@ class Stage implements CallRunner {
     return Promise.resolve(false);
   }
 
-  fit(_: CallContext, outcome: Outcome): Outcome {
-    void this.#step("fit", undefined);
+  checkResult(_: CallContext, outcome: Outcome): Outcome {
+    void this.#step("result check", undefined);
     return outcome;
   }
 
@@ -96,14 +94,14 @@ class Stage implements CallRunner {
   }
 
   #records(): Records {
-    const records: Pick<Records, "start" | "end" | "note" | "later"> = {
+    const records: Pick<Records, "start" | "end" | "note" | "runAfterAnswer"> = {
       start: async () => {
         await this.#step("start record", undefined);
         return undefined;
       },
       end: () => void this.steps.push("end record"),
       note: () => void this.steps.push("end record"),
-      later: (work) => work(),
+      runAfterAnswer: (work) => work(),
     };
     return records as Records;
   }
@@ -124,7 +122,7 @@ const STEPS = [
   "definition",
   "second check",
   "server",
-  "fit",
+  "result check",
   "end record",
 ];
 
@@ -145,7 +143,7 @@ for (const seam of ["start record", "first check", "second check", "definition",
     const again = STEPS.filter((step) => step !== "start record").slice(0, -2);
     const isSent = seam === "server";
     const first = STEPS.slice(0, isSent ? 6 : 5);
-    assert.deepEqual(stage.steps, [...first, ...again, "fit", "end record"]);
+    assert.deepEqual(stage.steps, [...first, ...again, "result check", "end record"]);
   });
 }
 
@@ -221,7 +219,7 @@ Deno.test("a check that fails after its call was cancelled is not reported", asy
   await yieldTurn();
 });
 
-Deno.test("a call that is cancelled at its server ends, whatever the server does", async () => {
+Deno.test("a cancelled call ends, even if its server ignores the cancellation", async () => {
   using stage = new Stage();
   const cancellation = new Cancellation();
   stage.outcome = () => new Promise(() => {});

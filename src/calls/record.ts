@@ -9,16 +9,19 @@ import { argumentShape, argumentSize } from "../audit/shape.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, objectOf } from "../core/json.ts";
-
-/** With at most this many arguments, the shape is never too large: `argumentShape()` limits each. */
-const FEW_ARGUMENTS = 3;
-/** The maximum length of the shape of more arguments, in characters of JSON. */
-const LONGEST_SHAPE = 12_000;
+import { objectOf, withoutUndefined } from "../core/json.ts";
 
 /**
- * Adds a text block that says that the call was not recorded. The structured result stays
- * unchanged.
+ * Up to this number of arguments, the shape is never too large, because `argumentShape()` limits the
+ * shape of each argument.
+ */
+const FEW_ARGUMENTS = 3;
+/** The maximum length of the shape of all arguments together, in characters of JSON. */
+const SHAPE_LENGTH_MAX = 12_000;
+
+/**
+ * Adds a text block that reports that the call was not recorded. Does not change the structured
+ * result.
  */
 export function withUnrecordedNote(outcome: Outcome, recordError: PmlError): Outcome {
   if (outcome.kind === "ask") return outcome;
@@ -34,7 +37,7 @@ export function withRecordError(
   recordError: PmlError,
 ) {
   const hints = [...(hint === undefined ? [] : [hint]), textOf(recordError)].join("\n");
-  return new PmlError(code, message, { ...defined({ detail }), hint: hints, cause });
+  return new PmlError(code, message, { ...withoutUndefined({ detail }), hint: hints, cause });
 }
 
 function textOf({ message }: PmlError): string {
@@ -56,32 +59,35 @@ export function startOf(call: RecordedCall): StartRecord {
     actor: call.actor,
     via: call.via,
     tool: call.id,
-    ...(call.run !== undefined && { run: call.run }),
-    ...(request !== undefined && { request }),
-    ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
-    ...(call.answer && { answer: call.answer.reply }),
+    // JSON leaves out undefined members.
+    run: call.run,
+    request,
+    verdict: verdict?.kind,
+    rule: verdict && ruleOf(verdict),
+    source: verdict?.source,
+    answer: call.answer?.reply,
     ...argumentsOf(call.arguments),
   };
 }
 
-/** Returns the shape of arguments, or how large they are if their shape is too large. */
+/** Returns the shape of arguments, or their size in bytes if the shape is too large. */
 function argumentsOf(
   values: Call["arguments"],
 ): Pick<StartRecord, "arguments" | "argumentsOmitted" | "argumentsBytes"> {
   const shape = argumentShape(values);
   const isSmall = Object.keys(objectOf(shape)).length <= FEW_ARGUMENTS ||
-    JSON.stringify(shape).length <= LONGEST_SHAPE;
+    JSON.stringify(shape).length <= SHAPE_LENGTH_MAX;
   if (isSmall) return { arguments: shape };
   const { length: argumentsBytes } = new TextEncoder().encode(JSON.stringify(values));
   return { arguments: null, argumentsOmitted: true, argumentsBytes };
 }
 
-/** Returns the rule without exact arguments: the journal contains no arguments of calls. */
+/** Returns the rule without its exact arguments, because the journal must not contain arguments. */
 function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
 
-/** Returns the record of the end of a call that took `ms` and has an outcome. */
+/** Returns the record of the end of a call that took `ms` milliseconds. */
 export function endOfOutcome(
   { callId }: Pick<Call, "callId">,
   ms: number,
@@ -100,7 +106,7 @@ export function endOfOutcome(
   };
 }
 
-/** Returns the record of a call that failed. Its message is left out: it may quote arguments. */
+/** Returns the record of a call that failed, without the message, which may quote arguments. */
 export function endOfError(
   { callId }: Pick<Call, "callId">,
   ms: number,

@@ -1,6 +1,6 @@
 /**
- * Checks the arguments of modules and of PML's own tools before a call. Other servers check their
- * own arguments, and their results are delivered as they are.
+ * Checks the arguments of modules and of PML's own tools before a call, and the results of modules.
+ * Other servers check their own arguments, and PML returns their results unchanged.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export type ArgumentCall = Pick<Call, "id" | "arguments" | "cancellation">;
 /** The tool of a call. */
 export interface ArgumentTool {
   readonly definition: ToolDefinition;
-  readonly server: Pick<Server, "checksItself" | "wrongArguments">;
+  readonly server: Pick<Server, "checksItself" | "findWrongArguments">;
 }
 
 /** Checks arguments and results. */
@@ -36,14 +36,14 @@ export class Schemas {
    */
   checkArguments(call: ArgumentCall, { definition, server }: ArgumentTool): Maybe<undefined> {
     if (server.checksItself) return undefined;
-    // JSON has no infinite numbers: it would send null.
-    if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);
-    return throwIfWrong(call.id, definition, server.wrongArguments?.(call, definition));
+    // JSON has no infinite numbers: `JSON.stringify` would send null.
+    if (hasInfinity(call.arguments)) throw badArgumentsError(call.id, definition, TOO_LARGE);
+    return throwIfWrong(call.id, definition, server.findWrongArguments?.(call, definition));
   }
 
-  /** Checks arguments against a schema of PML itself. Throws or rejects with BAD_ARGUMENTS. */
+  /** Checks arguments of PML's own tools. Throws or rejects with BAD_ARGUMENTS. */
   checkOwnArguments(definition: ToolDefinition, args: JsonObject, name: string): Maybe<undefined> {
-    return throwIfWrong(name, definition, this.#own.wrong(definition.inputSchema, args));
+    return throwIfWrong(name, definition, this.#own.findProblem(definition.inputSchema, args));
   }
 
   /**
@@ -54,22 +54,22 @@ export class Schemas {
     if (server.checksItself) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
-    // Clients reject a whole result for one invalid member.
-    if (!isResult(result)) throw badResult(id);
+    // Clients reject the whole result if one member is invalid.
+    if (!isValidResult(result)) throw badResultError(id);
     return outcome;
   }
 }
 
 const TOO_LARGE = "there is a number too large for JSON";
 
-function hasInfinity(whole: unknown): boolean {
-  const rest: unknown[] = [whole];
-  while (rest.length > 0) {
-    const value = rest.pop();
+function hasInfinity(args: unknown): boolean {
+  const remaining: unknown[] = [args];
+  while (remaining.length > 0) {
+    const value = remaining.pop();
     const number = numberOf(value);
     if (number !== undefined && !Number.isFinite(number)) return true;
     if (typeof value !== "object" || value === null) continue;
-    for (const inner of Object.values(value)) rest.push(inner);
+    for (const inner of Object.values(value)) remaining.push(inner);
   }
   return false;
 }
@@ -77,26 +77,26 @@ function hasInfinity(whole: unknown): boolean {
 function throwIfWrong(
   name: string,
   definition: ToolDefinition,
-  wrong: Maybe<string | undefined>,
+  problem: Maybe<string | undefined>,
 ): Maybe<undefined> {
-  if (wrong instanceof Promise) return wrong.then((why) => throwIfWrong(name, definition, why));
-  if (wrong !== undefined) throw badArguments(name, definition, wrong);
+  if (problem instanceof Promise) return problem.then((why) => throwIfWrong(name, definition, why));
+  if (problem !== undefined) throw badArgumentsError(name, definition, problem);
   return undefined;
 }
 
-function isResult({ content, isError = false, _meta = {} }: ToolResult): boolean {
+function isValidResult({ content, isError = false, _meta = {} }: ToolResult): boolean {
   return typeof isError === "boolean" && isObject(_meta) && Array.isArray(content) &&
     content.every(isContentBlock);
 }
 
 /** Returns the error for invalid arguments. Its hint shows the model how to call the tool. */
-export function badArguments(name: string, definition: ToolDefinition, why: string): PmlError {
+export function badArgumentsError(name: string, definition: ToolDefinition, why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${why}`, {
     hint: `Call it as ${signatureOf(definition)}`,
   });
 }
 
-function badResult(id: ToolId): PmlError {
+function badResultError(id: ToolId): PmlError {
   return new PmlError(
     "OUTPUT_INVALID",
     `Cannot use the result of "${id}": it is not a valid MCP result`,

@@ -36,7 +36,7 @@ function checked(outcome: Outcome, { checksItself = false } = {}) {
   const { callTool } = newPipeline({
     server: serverDouble("s", {
       checksItself,
-      wrongArguments: (call, { inputSchema }) => own.wrong(inputSchema, call.arguments),
+      findWrongArguments: (call, { inputSchema }) => own.findProblem(inputSchema, call.arguments),
     }),
     definition: () => Promise.resolve(definition),
     checks: [argumentsAreAcceptable(schemas)],
@@ -44,7 +44,7 @@ function checked(outcome: Outcome, { checksItself = false } = {}) {
       ran.push(id);
       return Promise.resolve(outcome);
     },
-    fit: ({ id, server }, outcome) => schemas.checkResult(outcome, id, server),
+    checkResult: ({ id, server }, outcome) => schemas.checkResult(outcome, id, server),
   });
   return { callTool, ran };
 }
@@ -64,7 +64,7 @@ Deno.test("Schemas refuse bad arguments with the place and the reason, and nothi
     await assert.rejects(callTool(call(args)), (error) => {
       assert.ok(error instanceof PmlError && error.code === "BAD_ARGUMENTS");
       assert.match(error.message, message);
-      assert.match(error.hint ?? "", /^Call it as t\(path: string, head\?: number, edits\?: /);
+      assert.match(error.hint ?? "", /^Call it as t\(path, head\?: number, edits\?: /);
       return true;
     });
     assert.deepEqual(ran, []);

@@ -1,5 +1,5 @@
 /**
- * Sends the requests of servers to the client of a call.
+ * Sends requests and notifications of servers to the client of a call.
  *
  * @module
  */
@@ -9,27 +9,27 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 
-/** The method by which a server asks a model. */
+/** The method with which a server asks the client's model. */
 export const SAMPLING_METHOD = "sampling/createMessage";
 
 /** The facts for the approval of a request that sends text of a server to the client's model. */
-const GIVES = [
+const SAMPLING_FACTS = [
   "It sends this text to the model of your client, and gets the answer",
   "The client may count or charge it as a request of yours",
 ];
 
-/** Returns the facts for the approval of a call, besides those of its server. */
+/** Returns the lines of the approval request that are about the request and not about its server. */
 export function requestFacts({ facts, method, via }: Call): readonly string[] {
   if (facts !== undefined) return facts;
-  if (method === SAMPLING_METHOD) return GIVES;
-  return via === "server" && method !== "elicitation/create" ? PASSES : [];
+  if (method === SAMPLING_METHOD) return SAMPLING_FACTS;
+  return via === "server" && method !== "elicitation/create" ? UNKNOWN_METHOD_FACTS : [];
 }
 
 /** The fact for the approval of a request with a method that PML does not know. */
-const PASSES = ["The server sends this request to your client, and gets its answer"];
+const UNKNOWN_METHOD_FACTS = ["The server sends this request to your client, and gets its answer"];
 
 /** Sends a request or notification of a server to the client, and returns its answer unchanged. */
-export async function askedOfClient(call: Call): Promise<Outcome> {
+export async function sendToClient(call: Call): Promise<Outcome> {
   const { id, method, isNotification, arguments: params, cancellation: { signal } } = call;
   const { client: { onAsk, onNotify } } = call;
   const members = call.members?.message;

@@ -14,14 +14,14 @@ import type { Server } from "../servers/server.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
-import type { ServiceParts } from "../servers/server_services.ts";
-import { allowingUnruled, decisionOf } from "./decisions.ts";
-import { isOfOffer, offerVerdict } from "./offer_access.ts";
+import type { ServiceParts } from "../servers/service_parts.ts";
+import { allowUnruled, decisionOf } from "./decisions.ts";
+import { isOfferRequest, offerVerdict } from "./offer_access.ts";
 import type { Judge } from "../policy/rules.ts";
 
-/** The call path of a resolver. */
+/** The part of `CallPath` that the resolver reads. */
 interface DraftPath {
-  /** The module that its author is writing, if there is one. Nothing is granted to it. */
+  /** The module that an author is writing, if there is one. */
   readonly draft: Server | undefined;
 }
 
@@ -50,17 +50,17 @@ export class ServerResolver implements CallResolver {
     const { policy: { now: { version, judge } }, directory } = this.#parts;
     const { server: name, tool } = call.names;
     const { draft } = this.#path;
-    const server = draft?.name === name ? draft : directory.at(name);
-    const own = server === draft ? allowingUnruled(judge) : judge;
-    const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
+    const server = draft?.name === name ? draft : directory.get(name);
+    const callJudge = server === draft ? allowUnruled(judge) : judge;
+    const isBlocked = server.settings !== undefined && server.whyBlocked() !== undefined;
     call.resolve({ server, version, isBlocked });
     const settings = settingsOf(server, isBlocked);
     const hasSettings = call.method === undefined && settingOf(settings, tool) !== undefined;
-    if (hasSettings) return this.#withSettings(call, own);
-    if (isOfOffer(call)) return this.#decideOffer(call, own);
+    if (hasSettings) return this.#withSettings(call, callJudge);
+    if (isOfferRequest(call)) return this.#decideOffer(call, callJudge);
     const loading = this.#loadReader(call);
-    if (loading !== undefined) return this.#decideLater(call, own, loading);
-    call.verdict = decisionOf(own, call, call.toolset);
+    if (loading !== undefined) return this.#decideLater(call, callJudge, loading);
+    call.verdict = decisionOf(callJudge, call, call.toolset);
     return undefined;
   }
 
@@ -73,10 +73,10 @@ export class ServerResolver implements CallResolver {
     const { servers } = this.#parts;
     const { id, server: source } = call;
     try {
-      const given = { id, arguments: call.arguments, fixed: call.fixed };
-      const own = await servers.withSettings(given, source);
-      call.arguments = own.arguments;
-      call.fixed = own.fixed;
+      const request = { id, arguments: call.arguments, fixed: call.fixed };
+      const changed = await servers.withSettings(request, source);
+      call.arguments = changed.arguments;
+      call.fixed = changed.fixed;
     } catch (error) {
       call.settingsError = asPmlError(error);
     }
@@ -85,27 +85,27 @@ export class ServerResolver implements CallResolver {
   }
 
   /**
-   * Loads the module of a call if a rule names the tools of its server that read: their permissions
-   * are unknown before.
+   * Loads the module of a call if a rule names the tools of its server that only read: PML knows
+   * which tools these are only after it has loaded the module.
    */
   #loadReader(
     { names: { server: name, tool }, server, method }: CallContext,
   ): Promise<void> | undefined {
     const hasRule = method === undefined && this.#parts.policy.now.readsRules.has(name);
-    if (!hasRule || server.isReader?.(tool) !== false || server.blocked() !== undefined) {
+    if (!hasRule || server.isReader?.(tool) !== false || server.whyBlocked() !== undefined) {
       return undefined;
     }
-    // A module that cannot be loaded has no tools that read, and the call reports why.
+    // Ignore errors here: the call itself reports why the module cannot be loaded.
     return server.onlyReads(tool).then(() => {}, () => {});
   }
 
   async #decideOffer(call: CallContext, judge: Judge): Promise<void> {
-    const ruled = decisionOf(judge, call, call.toolset);
-    const tools = await this.#pageVerdicts(call, judge);
-    call.verdict = offerVerdict(call, { ruled, tools });
+    const ruleVerdict = decisionOf(judge, call, call.toolset);
+    const pageVerdicts = await this.#pageVerdicts(call, judge);
+    call.verdict = offerVerdict(call, { ruleVerdict, pageVerdicts });
   }
 
-  /** Returns the decisions about the pinned tools that name the address of a request as their page. */
+  /** Returns the decisions about the pinned tools whose page has the address of a request. */
   async #pageVerdicts(call: CallContext, judge: Judge): Promise<readonly Verdict[]> {
     const { arguments: { uri }, toolset, server } = call;
     if (!isPage(uri)) return [];
@@ -127,7 +127,8 @@ export class ServerResolver implements CallResolver {
 }
 
 /**
- * Returns the settings for the tools of a server, as far as the user trusts the file that has them.
+ * Returns the settings for the tools of a server. Ignores them if the user does not trust their
+ * file.
  */
 function settingsOf({ settings }: Server, isBlocked: boolean): Server["settings"] {
   // guard: fixed-untrusted

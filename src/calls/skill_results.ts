@@ -1,5 +1,5 @@
 /**
- * Compares the results of a server about a skill with the entry that was checked.
+ * Compares the results of a server about a skill with the entry of the skill that the checks used.
  *
  * @module
  */
@@ -13,21 +13,21 @@ import {
   listOf,
   objectOf,
   quoted,
-  sorted,
+  sortedJsonText,
   textOf,
 } from "../core/json.ts";
 import { fileOf, skillIn } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 
-/** A request about a skill, with the address that its server has. */
+/** A request about a skill. The address is the one that the server uses. */
 type SkillCall = Pick<Call, "id" | "method" | "arguments">;
 
 /**
- * Returns why a result does not belong to the skill of a definition: another entry, or a file with
- * other bytes. Undefined if it does, and for addresses that belong to no listed skill.
+ * Returns why a result does not match the listed skill: another entry, or other bytes of a file.
+ * Returns undefined if it matches, and for addresses that belong to no listed skill.
  */
-export function mismatchOf(
+export function findMismatch(
   definition: ToolDefinition,
   { method, arguments: { uri } }: SkillCall,
   outcome: Outcome,
@@ -36,7 +36,8 @@ export function mismatchOf(
   if (skill === undefined || outcome.kind !== "result") return undefined;
   const result = outcome.result as unknown as JsonObject; // plain JSON
   if (method === "skills/get") {
-    const isOther = uri === skill.uri && sorted(objectOf(result.skill)) !== sorted(objectOf(skill));
+    const isOther = uri === skill.uri &&
+      sortedJsonText(objectOf(result.skill)) !== sortedJsonText(objectOf(skill));
     return isOther ? "its entry is not the one in the list" : undefined;
   }
   if (method !== "resources/read" || !Array.isArray(skill.resources)) return undefined;
@@ -50,7 +51,10 @@ export function mismatchOf(
 }
 
 /** Returns the error for a result that does not match the list of its server. */
-export function notOfSkill({ id, arguments: { uri } }: SkillCall, problem: string): PmlError {
+export function skillMismatchError(
+  { id, arguments: { uri } }: SkillCall,
+  problem: string,
+): PmlError {
   const { server } = splitToolId(id);
   const what = `Cannot use ${quoted(textOf(uri), 200)} of ${quoted(server)}: ${problem}`;
   return new PmlError("UPSTREAM_PROTOCOL", what, {
@@ -58,7 +62,7 @@ export function notOfSkill({ id, arguments: { uri } }: SkillCall, problem: strin
   });
 }
 
-/** Returns the bytes of a content; undefined if it has none. */
+/** Returns the bytes of a content; undefined if it has no text and no valid base64. */
 function bytesOf(content: Json | undefined): Uint8Array | undefined {
   const { text, blob } = objectOf(content);
   if (typeof text === "string") return new TextEncoder().encode(text);

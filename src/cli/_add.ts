@@ -4,241 +4,357 @@
  * @module
  */
 
+import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined, quoted, visible } from "../core/json.ts";
+import { quoted, visible, withoutUndefined } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { programsOf } from "../servers/kinds.ts";
 import { UnreachedName } from "../servers/unreached_name.ts";
-import { definitionOf } from "./_added_definition.ts";
+import { CREDENTIALS, toDefinition } from "./_added_definition.ts";
 import { addModule, moduleIn } from "./_add_module.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { changeOf } from "./_config_file.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
+import { type FileChange, planChange } from "./_config_file.ts";
 import {
   agreesToRemove,
   DefinitionEdit,
+  findExistingEntry,
+  findReplacedEntry,
   offerSignOut,
-  presentEntry,
   removalOf,
-  replacedEntry,
+  removePins,
   undefinedServer,
+  writeRemovals,
 } from "./_definition_edit.ts";
+import { findWholeUndo } from "./_ended_rules.ts";
 import { usage } from "./_failure.ts";
-import { stateSaid } from "./_find.ts";
-import { startFirst } from "./_first_start.ts";
-import { findTarget, findUndo, isReplacement } from "./_import_file.ts";
-import { keepValues, revert } from "./_import.ts";
-import { saveKey } from "./_key.ts";
+import { stateText } from "./_find.ts";
+import { startNewServer } from "./_first_start.ts";
+import { findTarget, isReplacement } from "./_import_file.ts";
+import { revertEdits } from "./_import.ts";
 import { ruleRemovals } from "./_rules.ts";
+import { askValues, storeValues } from "./_server_keys.ts";
 import { pruneUnused } from "./prune.ts";
-import { agrees, askSecret, needPerson } from "./_terminal.ts";
+import {
+  afterDone,
+  agrees,
+  askSecret,
+  assertTerminal,
+  isTerminal,
+  stopError,
+} from "./_terminal.ts";
+import { commandProcess } from "./command_process.ts";
 import { tell } from "./out.ts";
 
-const OF_NPM = "npm:";
-const HOW = "Say how it starts: pml add NAME -- COMMAND, NAME --url URL, or npm:PACKAGE";
-/** Matches a package or an address, which is not the name of a server. */
-const NAMELESS = /^(?:npm:|@)|:\/\//;
-/** Matches a header without its name, such as `Bearer KEY`. */
-const SCHEME = /^(?:Bearer|Basic)\s+\S/i;
+/** The state of a server whose tools PML does not have yet, in a list that starts no server. */
+const NOT_STARTED = "not started";
+const NPM_PREFIX = "npm:";
+const HOW_TO_ADD =
+  "Name its command, address or package: pml add NAME -- COMMAND, NAME --url URL, or npm:PACKAGE";
+/** Matches a first word that is a package or an address, so the user typed no name. */
+const PACKAGE_OR_ADDRESS = /^(?:npm:|@)|:\/\//;
 
-/** Adds a server: of a command, an address, a module, of npm or of a registry. */
-export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
-  if (typed.undo) return await undoReplacement(at, typed);
-  const { words, url } = typed;
+/** Adds a server by its command, address, module file, npm package or name in a registry. */
+export async function add(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  if (input.undo) return await undoReplacement(context, input);
+  const { words, url } = input;
   if (words.length === 0) {
     throw usage("Cannot add: the server is missing", "Look at `pml add --help`");
   }
-  const module = moduleIn(typed);
-  if (module !== undefined) return await addModule(at, module, typed);
-  const [title = "", ...command] = NAMELESS.test(words[0] ?? "") ? ["", ...words] : words;
-  const [what = "", ...rest] = command;
-  const [sign] = /^@|:\/\//.exec(what) ?? [];
+  const module = moduleIn(input);
+  if (module !== undefined) return await addModule(context, module, input);
+  const [title = "", ...command] = PACKAGE_OR_ADDRESS.test(words[0] ?? "") ? ["", ...words] : words;
+  const [program = "", ...rest] = command;
+  const [sign] = /^@|:\/\//.exec(program) ?? [];
   if (sign !== undefined) {
-    const how = sign === "@" ? `npm:${what}` : `${title || "NAME"} --url ${what}`;
-    throw usage(`Cannot add ${quoted(what)}: it is no name`, `Write \`pml add ${how}\``);
-  }
-  if (what === "" && url === undefined) {
-    if (!typed.replace) return await addOffered(at, typed);
+    const correction = sign === "@" ? `npm:${program}` : `${title || "NAME"} --url ${program}`;
     throw usage(
-      `Cannot replace ${quoted(title)}: the new definition is missing`,
-      `Write it after the name: -- COMMAND, --url URL, npm:PACKAGE or the file of a module`,
+      `Cannot add ${quoted(program)}: it is not a name`,
+      `Write \`pml add ${correction}\``,
     );
   }
-  const isNpm = what.startsWith(OF_NPM);
-  const spec = what.slice(OF_NPM.length);
-  const name = title || nameOf(spec);
+  if (program === "" && url === undefined) return await addNamed(context, input);
+  const isAsking = !input.json && isTerminal();
+  const addition = await toAddition(context, { title, program, rest, command, input, isAsking });
+  const { name, edit, server, facts, workspace, isReplaced } = addition;
+  const { path, diff } = edit.change;
+  const { definition, keys } = server;
+  if (input.json) return { value: { name, path, definition, keys, diff } };
+  assertTerminal(`Cannot add ${quoted(name)}`);
+  const verb = edit.verb === "add" ? "Add" : "Replace";
+  if (!await agrees(`${verb} ${name} and start it?`, context, facts)) return unchanged();
+  // Asks all questions before the first change, so that nothing has changed if the user stops.
+  const names = await askValues(context, "typed", server.pick);
+  const values = await askKeys(context, server);
+  await edit.askRemovals();
+  await edit.write();
+  const allValues = new Map([...server.pick.values, ...values]);
+  const stored = await storeValues(context, allValues, [
+    ...server.pick.replaced,
+    ...names,
+    ...values.keys(),
+  ]);
+  const lines = [
+    ...stored.values(),
+    ...edit.notes,
+    ...isReplaced ? await offerSignOut(context, { name, url }) : [],
+  ];
+  if (lines.length > 0) tell(lines.join("\n"));
+  const revert = () => edit.revert();
+  const [undoText] = edit.notes;
+  return await startNewServer(context, {
+    name,
+    isNpm: addition.isPackage,
+    workspace,
+    revert,
+    undoText,
+  });
+}
+
+/** A server to add. */
+export interface Addition {
+  readonly name: string;
+  readonly edit: DefinitionEdit;
+  readonly server: Awaited<ReturnType<typeof toDefinition>>;
+  /** The change and the facts about the server, for the user. */
+  readonly facts: readonly string[];
+  readonly workspace: boolean;
+  readonly isReplaced: boolean;
+  /** Whether npx starts it. */
+  readonly isPackage: boolean;
+}
+
+/** Returns the edit that adds the typed package, command or address. */
+export async function toAddition(
+  context: CommandContext,
+  { title = "", program: typedProgram = "", rest = [], command = [], input, isAsking = false }: {
+    readonly title?: string;
+    /** The program, or `npm:` and the name of a package. */
+    readonly program?: string;
+    /** The arguments of the package. */
+    readonly rest?: readonly string[];
+    /** The program with its arguments. */
+    readonly command?: readonly string[];
+    readonly input: CommandInput;
+    /** Whether to ask about a typed key if PML has another value of its name. */
+    readonly isAsking?: boolean;
+  },
+): Promise<Addition> {
+  const { url } = input;
+  const isNpm = typedProgram.startsWith(NPM_PREFIX);
+  const spec = typedProgram.slice(NPM_PREFIX.length);
+  const name = title || nameFromPackage(spec);
   const [program, ...args] = isNpm ? ["npx", "-y", spec, ...rest] : command;
   const fields = {
     ...(program !== undefined && { command: program, args }),
-    ...(url !== undefined && { url, headers: headersOf(typed.header) }),
-    ...(typed.env !== undefined && { env: pairsOf(typed.env, "=") }),
+    ...(url !== undefined && { url, headers: parseHeaders(input.header) }),
+    ...(input.env !== undefined && { env: parsePairs(input.env, "=") }),
   };
-  const present = await replacedEntry(at, name, typed);
-  const workspace = present?.workspace ?? typed.workspace === true;
-  const found = await definitionOf(at, { name, fields, workspace, present });
-  const { definition, keys } = found;
-  const edit = await DefinitionEdit.of(at, {
-    ...{ name, workspace, present, section: "mcpServers", entry: definition },
+  const existing = await findReplacedEntry(context, name, input);
+  const workspace = existing?.workspace ?? input.workspace === true;
+  const server = await toDefinition(context, { name, fields, workspace, existing, isAsking });
+  const edit = await DefinitionEdit.of(context, {
+    ...{ name, workspace, existing, section: "mcpServers", entry: server.definition },
   });
-  const { path, diff, shown } = edit.change;
-  if (typed.json) return { value: { name, path, definition, keys, diff } };
-  needPerson(`Cannot add ${quoted(name)}`);
-  const facts = [shown, ...edit.facts, ...found.lines];
-  const does = edit.does === "add" ? "Add" : "Replace";
-  if (!await agrees(`${does} ${name} and start it?`, at, facts)) return unchanged();
-  await edit.askRemovals();
-  await edit.write();
-  const kept = await keepValues(at, found.pick, { source: "as you typed it", replaces: true });
-  const lines = [
-    ...kept.values(),
-    ...await setKeys(at, found),
-    ...edit.notes,
-    ...present === undefined ? [] : await offerSignOut(at, { name, url }),
-  ];
-  if (lines.length > 0) tell(lines.join("\n"));
-  const takeOut = () => edit.takeOut();
-  const isPackage = program === "npx";
-  const [undoing] = edit.notes;
-  return await startFirst(at, { name, isNpm: isPackage, workspace, takeOut, undoing });
+  return {
+    ...{ name, edit, server, workspace },
+    facts: [edit.change.shown, ...edit.facts, ...server.lines],
+    isReplaced: existing !== undefined,
+    isPackage: program === "npx",
+  };
 }
 
-/** Offers to set the keys of a definition that are not set. Returns a line for each that is kept. */
-async function setKeys(
-  at: CommandContext,
-  { keys, pick }: Awaited<ReturnType<typeof definitionOf>>,
-): Promise<readonly string[]> {
-  const lines: string[] = [];
-  for (const { name } of keys.filter((key) => !key.set && !pick.values.has(key.name))) {
-    if (!await agrees(`${name} is not set. Type its value now, for PML to keep?`, at)) continue;
-    const value = await askSecret(`The value of ${name}`, at.signal);
-    if (!value) continue;
-    const { text = "" } = await saveKey(at, name, value);
-    lines.push(text);
-    at.app.keys.find(name);
+/** Adds a server of a registry. The user typed only its name. */
+async function addNamed(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  const { words: [title = ""] } = input;
+  if (commandProcess().args.at(-1) === "--") {
+    throw usage(`Cannot add ${quoted(title)}: there is no command after --`, HOW_TO_ADD);
   }
-  if (lines.length > 0) await at.app.keys.looked();
-  return lines;
+  if (!input.replace) return await addOffered(context, input);
+  throw usage(
+    `Cannot replace ${quoted(title)}: the new definition is missing`,
+    `Write it after the name: -- COMMAND, --url URL, npm:PACKAGE or the file of a module`,
+  );
+}
+
+/** Asks for the keys of a definition that are not set. Returns the values to store. */
+async function askKeys(
+  context: CommandContext,
+  { keys, pick }: Awaited<ReturnType<typeof toDefinition>>,
+): Promise<ReadonlyMap<string, string>> {
+  const values = new Map<string, string>();
+  for (const { name } of keys.filter((key) => !key.set && !pick.values.has(key.name))) {
+    if (!await agrees(`${name} is not set. Store its value in PML now?`, context)) continue;
+    const value = await askSecret(`The value of ${name}`, context.signal);
+    if (value === undefined) throw stopError();
+    if (value !== "") values.set(name, value);
+  }
+  return values;
 }
 
 /** Reverts the last `pml add --replace`. */
-async function undoReplacement(at: CommandContext, { workspace = false }: Typed): Promise<Shown> {
-  const target = await findTarget(at.app, workspace);
-  if (isReplacement(at.app, target.path)) {
-    return await revert(at, [await findUndo(at.app, target)], {
+async function undoReplacement(
+  context: CommandContext,
+  { workspace = false }: CommandInput,
+): Promise<CommandOutput> {
+  const target = await findTarget(context.app, workspace);
+  if (isReplacement(context.app, target.path)) {
+    return await revertEdits(context, [await findWholeUndo(context.app, target)], {
       tried: "Cannot undo the replacement",
     });
   }
   throw usage(
-    `Cannot undo: the last edit of ${target.path} is no \`pml add --replace\``,
+    `Cannot undo: the last edit of ${target.path} is not a \`pml add --replace\``,
     "`--workspace` undoes one in .pml.json; `pml remove` removes a server",
   );
 }
 
-/** Takes up a server that a registry offers. */
-async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
-  const registries = await at.app.registries();
-  const look = () =>
-    registries.unapproved(name, { signal: at.signal, isAllowed: false, isNamed: true });
-  const open = await look().catch((error) => {
+/** Adds a server that a registry offers, after a yes of the user. */
+async function addOffered(
+  context: CommandContext,
+  { words: [name = ""] }: CommandInput,
+): Promise<CommandOutput> {
+  const registries = await context.app.registries();
+  const findUnapproved = () =>
+    registries.findUnapproved(name, { signal: context.signal, isAllowed: false, isNamed: true });
+  const approval = await findUnapproved().catch((error) => {
     if (!(error instanceof UnreachedName)) throw error;
     const { code, message, hint = "", detail } = error;
-    const both = `${hint}. ${HOW}`;
-    throw new PmlError(code, message, { hint: both, cause: error, ...defined({ detail }) });
+    throw new PmlError(code, message, {
+      hint: `${hint}. ${HOW_TO_ADD}`,
+      cause: error,
+      ...withoutUndefined({ detail }),
+    });
   });
-  if (open === undefined && registries.at(name) === undefined) {
+  if (approval === undefined && registries.find(name) === undefined) {
     throw usage(
       `Cannot add ${quoted(name)}: no registry has it`,
-      HOW,
+      HOW_TO_ADD,
     );
   }
-  if (open !== undefined) {
-    needPerson(`Cannot add ${quoted(name)}`, "");
-    if (!await agrees(`Use ${name} in this workspace?`, at, open.facts)) return unchanged();
-    await open.accept();
-    await look();
+  if (approval !== undefined) {
+    assertTerminal(`Cannot add ${quoted(name)}`, "");
+    if (!await agrees(`Use ${name} in this workspace?`, context, approval.facts)) {
+      return unchanged();
+    }
+    await approval.accept();
+    await findUnapproved();
   }
-  const takeOut = async () => await (await at.app.pins()).remove([name]);
-  return await startFirst(at, { name, isNpm: false, workspace: true, takeOut });
+  const revert = async () => await (await context.app.pins()).remove([name]);
+  return await startNewServer(context, { name, isNpm: false, workspace: true, revert });
 }
 
 /** Removes the definition of a server. */
 export async function remove(
-  at: CommandContext,
-  { words: [name = ""], workspace }: Typed,
-): Promise<Shown> {
-  const { app } = at;
-  const { present, names } = await presentEntry(app, name, { workspace, tried: "remove" });
-  if (present === undefined) throw undefinedServer(app, name, names);
-  const settings = removalOf(present);
-  const change = await changeOf(app, { workspace: present.workspace, settings });
-  needPerson(`Cannot remove ${quoted(name)}`, "");
-  if (!await agrees(`Remove ${name}?`, at, [change.shown])) return unchanged();
+  context: CommandContext,
+  { words: [name = ""], workspace, json }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
+  const change = await removalFrom(app, name, workspace);
+  const slug = serverSlug(name);
+  if (json) {
+    const removals = await ruleRemovals(app, slug);
+    const parts = [...new Set(removals.flatMap(({ parts }) => parts))];
+    return { value: { name, path: change.path, diff: change.diff, parts } };
+  }
+  assertTerminal(`Cannot remove ${quoted(name)}`);
+  if (!await agrees(`Remove ${name}?`, context, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
-  const rulesOf = await removeRules(at, serverSlug(name));
+  const done = [`${change.path}: changed`];
+  const ruleFiles = await afterDone(context.signal, done, () => removeRules(context, slug));
+  await removePins(app, slug);
   const pruned = await pruneUnused(app);
   const note = pruned.length === 0
     ? ""
-    : `Removed with it, for nothing names it: ${pruned.join(", ")}`;
+    : `Also removed, because no other server uses it: ${pruned.join(", ")}`;
   return {
-    value: { name, path: change.path, rules: rulesOf, pruned },
-    text: [change.path, ...rulesOf].map((path) => `${path}: changed`).join("\n"),
+    value: { name, path: change.path, rules: ruleFiles, pruned },
+    text: [...new Set([change.path, ...ruleFiles])].map((path) => `${path}: changed`).join("\n"),
     note,
   };
 }
 
-/**
- * Offers to remove the rules and grants of a server that was removed: another server of that name
- * would run by them. Returns the changed files.
- */
-async function removeRules(at: CommandContext, name: string): Promise<readonly string[]> {
-  const removals = await ruleRemovals(at.app, name);
-  if (removals.length === 0 || !await agreesToRemove(at, name, removals)) return [];
-  const changes = await Promise.all(removals.map((one) => changeOf(at.app, one)));
-  for (const { write } of changes) await write();
-  await at.app.policy.reload();
-  return changes.map(({ path }) => path);
+/** Returns the change that removes the definition of a server. Throws if no file defines it. */
+export async function removalFrom(
+  app: App,
+  name: string,
+  workspace?: boolean,
+): Promise<FileChange> {
+  const { existing, names } = await findExistingEntry(app, name, { workspace, tried: "remove" });
+  if (existing === undefined) throw undefinedServer(app, name, names);
+  return await planChange(app, { workspace: existing.workspace, settings: removalOf(existing) });
 }
 
-/** Lists the servers: where each is defined, and whether it may run. Nothing is started. */
-export function listServers({ app }: CommandContext): Promise<Shown> {
+/**
+ * Offers to remove the rules and grants of a removed server, because they would apply to the next
+ * server with its name. Returns the changed files.
+ */
+async function removeRules(context: CommandContext, name: string): Promise<readonly string[]> {
+  const removals = await ruleRemovals(context.app, name);
+  if (removals.length === 0 || !await agreesToRemove(context, name, { removals })) return [];
+  return await writeRemovals(context.app, removals);
+}
+
+/**
+ * Lists the servers, where each is defined, and its state: `ready` if PML has its tools, from this run
+ * or an earlier one. Starts no server.
+ */
+export async function listServers({ app }: CommandContext): Promise<CommandOutput> {
+  await app.servers.lists.prepareCached();
+  await app.servers.noteUnreached();
   const { file, person } = app.loaded();
   const pathOf = (name: string) => {
-    const { definition } = app.directory.at(name);
-    return [file, person].find((each) => each?.servers.some((own) => own === definition))?.path;
+    const { definition } = app.directory.get(name);
+    return [file, person].find((each) => each?.servers.some((server) => server === definition))
+      ?.path;
   };
-  const unheld = programsOf(app.config().servers).filter((one) => one.isUnheld)
+  const unconfined = programsOf(app.config().servers).filter(({ countsAsUnconfined }) =>
+    countsAsUnconfined
+  )
     .map(({ name }) => name);
   const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
     name,
     kind,
     origin,
-    state,
+    state: state === "unknown" ? NOT_STARTED : state,
     why,
-    ...(unheld.includes(name) && { confined: false }),
+    ...(unconfined.includes(name) && { confined: false }),
     path: pathOf(name),
   }));
   const lines = servers.map(({ name, kind, origin, state, path, why, confined }) => {
-    const how = state === "unknown" ? "" : `, ${stateSaid({ state, why })}`;
-    return `${name.padEnd(20)} ${kind.padEnd(7)} ${
-      path === undefined ? origin : visible(path)
-    }${how}${confined === false ? ", unconfined: nothing but Deno bounds its grants" : ""}`;
+    return `${name.padEnd(20)} ${kind.padEnd(7)} ${path === undefined ? origin : visible(path)}, ${
+      stateText({ state, ...withoutUndefined({ why }) })
+    }${confined === false ? ", unconfined: only Deno limits its grants" : ""}`;
   });
-  return Promise.resolve({ value: { servers }, text: lines.join("\n") });
+  const isAnyUnlisted = servers.some(({ state }) => state === NOT_STARTED);
+  return {
+    value: { servers },
+    text: lines.join("\n"),
+    note: isAnyUnlisted ? "`pml tools SERVER` starts a server and lists its tools" : "",
+  };
 }
 
 /** Returns the name of a server for a package: `@scope/server-files@1` is `files`. */
-function nameOf(spec: string): string {
+function nameFromPackage(spec: string): string {
   const bare = spec.replace(/^(@[^/]+\/)?/, "").replace(/@.*$/, "");
   if (bare !== "") {
     return serverSlug(bare.replace(/^(?:mcp-)?server-|-mcp(?:-server)?$|^mcp-/g, ""));
   }
-  throw usage(`Cannot add ${quoted(spec)}: it is no package`, "Write npm:NAME or npm:@SCOPE/NAME");
+  throw usage(
+    `Cannot add ${quoted(spec)}: it is not a package`,
+    "Write npm:NAME or npm:@SCOPE/NAME",
+  );
 }
 
-/** Returns the headers. One that begins with a scheme is that of the authorization. */
-function headersOf(texts: readonly string[] = []): Readonly<Record<string, string>> {
-  const named = texts.map((text) => SCHEME.test(text) ? `Authorization: ${text}` : text);
-  const headers = pairsOf(named, ":");
+/** Parses headers. A text without a name, such as `Bearer KEY`, is the header `Authorization`. */
+function parseHeaders(texts: readonly string[] = []): Readonly<Record<string, string>> {
+  const named = texts.map((text) => CREDENTIALS.test(text) ? `Authorization: ${text}` : text);
+  const headers = parsePairs(named, ":");
   for (const [name, value] of Object.entries(headers)) {
     if (value !== "" && !/^(?:Bearer|Basic)$/i.test(value)) continue;
     throw usage(
@@ -249,12 +365,12 @@ function headersOf(texts: readonly string[] = []): Readonly<Record<string, strin
   return headers;
 }
 
-function pairsOf(said: readonly string[] = [], sign: string): Readonly<Record<string, string>> {
-  return Object.fromEntries(said.map((one) => {
-    const at = one.indexOf(sign);
-    if (at > 0) return [one.slice(0, at).trim(), one.slice(at + 1).trim()];
+function parsePairs(texts: readonly string[] = [], sign: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(texts.map((text) => {
+    const position = text.indexOf(sign);
+    if (position > 0) return [text.slice(0, position).trim(), text.slice(position + 1).trim()];
     throw usage(
-      `Cannot read ${quoted(one.slice(0, 20))}: it has no "${sign}"`,
+      `Cannot read ${quoted(text.slice(0, 20))}: it has no "${sign}"`,
       `Write NAME${sign}VALUE`,
     );
   }));

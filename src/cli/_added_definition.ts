@@ -1,75 +1,94 @@
 /**
- * Makes the definition of a server from typed options: without keys, and with a line for each
- * variable that it needs.
+ * Creates the definition of a server from typed options. The definition contains no keys, and the
+ * user sees a line for each variable that it needs.
  *
  * @module
  */
 
-import type { App } from "../app/app.ts";
-import { shownDefinition } from "../config/client_servers.ts";
-import { serverText } from "../config/shown.ts";
-import { wantedKeys } from "../config/wanted_keys.ts";
-import { variablesIn } from "../core/folder_variables.ts";
-import { quoted, visible } from "../core/json.ts";
+import { shownDefinition, type SkippedServer } from "../config/client_servers.ts";
+import { serverText } from "../config/workspace_lines.ts";
+import { quoted, withoutUndefined } from "../core/json.ts";
 import type { CommandContext } from "./_command_context.ts";
-import type { PresentEntry } from "./_definition_edit.ts";
+import type { ExistingEntry } from "./_definition_edit.ts";
 import { usage } from "./_failure.ts";
 import { importablePick } from "./_import.ts";
 import { findTarget } from "./_import_file.ts";
+import { askOtherValues, literalLines, otherValueLines, replacedLine } from "./_server_keys.ts";
+
+/** Matches the value of the header `Authorization`, such as `Bearer KEY`. */
+export const CREDENTIALS = /^(?:Bearer|Basic)\s+\S/i;
 
 /** A variable that a definition needs. */
 interface NeededKey {
   readonly name: string;
+  /** Whether PML has a value of the variable. */
   readonly set: boolean;
-  /** The source of its value. */
+  /** Where the value comes from, for example the environment or a keyring. */
   readonly from?: string;
+  /** The name that the variable would have if no other value had that name. */
+  readonly otherValueOf?: string;
 }
 
 /** Returns the definition, the state of its variables, and lines about it for the user. */
-export async function definitionOf(
-  { app }: CommandContext,
-  { name, fields, workspace, present }: {
+export async function toDefinition(
+  context: CommandContext,
+  { name, fields, workspace, existing, isAsking }: {
     readonly name: string;
     /** The definition as the user typed it. */
     readonly fields: Readonly<Record<string, unknown>>;
     readonly workspace: boolean;
-    /** The definition that is replaced. */
-    readonly present: PresentEntry | undefined;
+    /** The definition to replace. */
+    readonly existing: ExistingEntry | undefined;
+    /** Whether to ask about a typed key if PML has another value of its name. */
+    readonly isAsking: boolean;
   },
 ) {
+  const { app } = context;
   const path = "the command line";
-  const entry = { client: undefined, path, key: [name], name, said: fields, near: 0 };
-  const target = { ...await findTarget(app, workspace), replaced: present?.title };
-  const pick = await importablePick(app, [{ ...entry, disabled: false }], target);
-  const { taken: [taken], skipped: [skipped], values } = pick;
-  if (taken === undefined || taken.name !== name) {
-    throw refusal(name, skipped?.why, taken?.name);
+  const entry = { client: undefined, path, key: [name], name, fields, rank: 0 };
+  const target = { ...await findTarget(app, workspace), replaced: existing?.title };
+  const picked = await importablePick(app, [{ ...entry, disabled: false }], target);
+  const { taken: [valid], skipped: [skipped] } = picked;
+  if (valid === undefined || valid.name !== name) {
+    throw refusal(name, skipped, valid?.name);
   }
-  // Keys of a keyring or a program count as not set until they are looked up.
-  if (taken.variables.length > 0) await app.keys.looked();
-  const keys = taken.variables.map(({ name }): NeededKey => {
+  const pick = isAsking
+    ? await askOtherValues(context, "typed", picked)
+    : { ...picked, replaced: [] };
+  const { taken: [taken = valid], values, replaced } = pick;
+  const keys = taken.variables.map(({ name, otherValueOf }): NeededKey => {
     const from = app.keys.find(name)?.from;
-    return from === undefined ? { name, set: false } : { name, set: true, from };
+    return { name, set: from !== undefined, ...withoutUndefined({ from, otherValueOf }) };
   });
   const { definition } = taken;
   const lines = [
     serverText(shownDefinition(taken), { isOfUser: true }),
     ...keys.map((key) =>
       values.has(key.name)
-        ? typedLine(app, { ...key, value: values.get(key.name), server: name })
+        ? `The value that you typed is not written: the file names ${key.name} instead`
         : neededLine(key)
     ),
-    ...textLines(app, JSON.stringify(definition), keys),
+    ...taken.variables.flatMap((variable) => otherValueLines(app, variable)),
+    ...replaced.map((name) => replacedLine(app, name)),
+    ...literalLines(app, taken),
   ];
   return { definition, pick, keys, lines };
 }
 
-function refusal(name: string, why = "it cannot be used", valid?: string) {
-  const reason = valid === undefined ? why : `it is not a valid name; a valid one is ${valid}`;
+function refusal(name: string, skipped: SkippedServer | undefined, valid?: string) {
+  const { same, isOther = false, why = "it cannot be used" } = skipped ?? {};
+  const reason = valid !== undefined
+    ? `it is not a valid name; a valid one is ${valid}`
+    : same?.isChanged === true
+    ? `there is a server ${
+      quoted(name)
+    } already: PML imported it with this definition, which was changed later`
+    : why;
   return usage(
     `Cannot add ${quoted(name)}: ${reason}`,
-    /^there is a server /.test(reason)
-      ? "`--replace` replaces it, after it showed the difference"
+    isOther || same !== undefined
+      ? "`--replace` replaces it, after it showed the difference; a second server needs another " +
+        "name: `pml add NAME …`"
       : "Look at `pml add --help`",
   );
 }
@@ -79,30 +98,4 @@ function neededLine({ name, from }: NeededKey): string {
     ? `It needs ${name}, which is not set: \`pml key set ${name}\`, or set it in the ` +
       "environment that starts PML"
     : `It needs ${name}, which is set, in ${from}`;
-}
-
-/** Returns the line about a key that the user typed. */
-function typedLine(
-  app: App,
-  { name, from, value, server }: NeededKey & {
-    readonly value: string | undefined;
-    readonly server: string;
-  },
-): string {
-  const line = `The value that you typed is not written: the file names ${name} instead`;
-  if (from === undefined || app.keys.find(name)?.value === value) return line;
-  const users = wantedKeys(app.config(), app.registryKeys()).find((one) => one.name === name)?.by;
-  const others = (users ?? []).filter((by) => by !== server).map((by) => visible(by)).join(", ");
-  const shared = others === "" ? "" : `; ${others} uses it, too`;
-  return `${line}. ${name} has another value now, in ${from}${shared}`;
-}
-
-/** Returns lines about names with a lower-case letter that are not set: they are text. */
-function textLines(app: App, text: string, keys: readonly NeededKey[]): readonly string[] {
-  const names = variablesIn(text.replace(/\$\{\w+:-/g, "")).filter((one) =>
-    keys.every(({ name }) => name !== one) && app.keys.find(one) === undefined
-  );
-  return [...new Set(names)].map((one) =>
-    `\${${visible(one)}} is sent as it is, because ${visible(one)} is not set`
-  );
 }

@@ -1,71 +1,71 @@
 /**
- * `pml approve --watch`: stays open, and shows each call that begins to wait for the user's approval.
+ * `pml approve --watch`: runs until the user stops it, and shows each call that begins to wait for
+ * approval.
  *
  * @module
  */
 
 import { messageOf, PmlError } from "../core/errors.ts";
-import type { PendingApproval } from "../policy/approvals.ts";
 import { pause } from "../io/waiting.ts";
-import { decide } from "./_approve.ts";
-import type { CommandContext, Shown } from "./_command_context.ts";
+import { callValue, decide } from "./_approve.ts";
+import type { CommandContext, CommandOutput } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { needPerson } from "./_terminal.ts";
+import { WorkspaceApps } from "./_workspace_apps.ts";
+import { assertTerminal } from "./_terminal.ts";
+import { type WaitingCall, waitingEverywhere } from "./_waiting.ts";
 import { print, tell } from "./out.ts";
 
 /** How often the PML home is read, in milliseconds. */
-const LOOK_MS = 500;
+const POLL_MS = 500;
 
 /**
- * Shows the calls that wait, and each one that comes, until the user stops the command: asks about
- * it, or prints it as a line of JSON.
+ * Shows each waiting and each new call until the user stops the command: asks about the call, or
+ * prints it as a line of JSON.
  */
 export async function watchApprovals(
-  at: CommandContext,
+  context: CommandContext,
   { id, isJson }: { readonly id: string; readonly isJson: boolean },
-): Promise<Shown> {
-  const { app, signal } = at;
+): Promise<CommandOutput> {
+  const { app, signal } = context;
   if (id !== "") throw usage("Cannot watch one call", "Leave out the id, or leave out --watch");
-  if (!isJson) needPerson("Cannot approve calls", "; `--json` prints each as a line of JSON");
-  const path = await app.callPath();
+  if (!isJson) assertTerminal("Cannot approve calls", "; `--json` prints each as a line of JSON");
+  await using apps = new WorkspaceApps(app, signal);
   let shown: ReadonlySet<string> = new Set();
   if (!isJson) tell("Calls that wait for your approval are shown here. Ctrl-C ends this");
   while (!signal.aborted) {
-    const waiting = await path.waitingCalls();
-    const fresh = waiting.filter((one) => !shown.has(keyOf(one)));
-    // A call that no longer waits may be asked about again.
-    shown = new Set(waiting.filter((one) => shown.has(keyOf(one))).map(keyOf));
-    const [next] = fresh;
+    const waiting = await waitingEverywhere(apps);
+    const next = waiting.find((call) => !shown.has(keyOf(call)));
+    // A call that no longer waits is forgotten, because it may wait again later.
+    shown = new Set(waiting.filter((call) => shown.has(keyOf(call))).map(keyOf));
     if (next === undefined) {
-      await pause(LOOK_MS, signal);
+      await pause(POLL_MS, signal);
       continue;
     }
     shown = new Set([...shown, keyOf(next)]);
-    if (isJson) printLine(next);
-    else await answer(next, at);
+    if (isJson) print(JSON.stringify(callValue(next)));
+    else await askAbout(next, context, apps);
   }
   return { value: undefined };
 }
 
-/** Asks about a call. One that no longer waits, or that cannot be approved, does not end the command. */
-async function answer(pending: PendingApproval, at: CommandContext): Promise<void> {
-  const { policy } = at.app;
+/** Asks about a call. An error, for example because the call no longer waits, does not end the command. */
+async function askAbout(
+  call: WaitingCall,
+  context: CommandContext,
+  apps: WorkspaceApps,
+): Promise<void> {
+  const { policy } = context.app;
   // The rules may have changed since the command began.
   if (!policy.isCurrent()) await policy.refresh();
   try {
-    await decide(pending, at);
+    await decide(call, context, apps);
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
     tell(messageOf(error));
   }
 }
 
-function printLine({ id, text, asked, expires }: PendingApproval): void {
-  const value = { id, text, asked: new Date(asked), expires: new Date(expires) };
-  print(JSON.stringify(value));
-}
-
 /** Returns the key of a question: the same call may be asked about again later. */
-function keyOf({ id, asked }: PendingApproval): string {
+function keyOf({ pending: { id, asked } }: WaitingCall): string {
   return `${id} ${asked}`;
 }

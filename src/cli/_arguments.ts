@@ -1,6 +1,6 @@
 /**
- * Reads the arguments of a call as a user types them. `key=value` is read by the tool's schema,
- * `key:=JSON` is read as JSON.
+ * Parses the arguments of a call as a user types them: `key=value` by the tool's schema, and
+ * `key:=JSON` as JSON.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
 
-/** Reads the name of a tool. Throws `USAGE` if it is not `SERVER:TOOL`. */
+/** Parses the name of a tool. Throws `USAGE` if the name is not `SERVER:TOOL`. */
 export function parseId(name: string, servers: Pick<App["servers"], "idOf">): ToolId {
   const id = servers.idOf(name);
   if (id !== undefined) return id;
@@ -21,7 +21,7 @@ export function parseId(name: string, servers: Pick<App["servers"], "idOf">): To
   );
 }
 
-/** Returns `base` with the typed pairs added. Throws `USAGE` if an argument is given twice. */
+/** Returns `base` with the typed pairs added. Throws `USAGE` for a repeated or invalid argument. */
 export function parseArguments(
   pairs: readonly string[],
   { base, schema }: { readonly base: JsonObject; readonly schema: JsonObject },
@@ -38,20 +38,20 @@ export function parseArguments(
 }
 
 /**
- * Removes arguments that are typed as one JSON object from the words, and returns them; `{}` by
- * default.
+ * Returns the JSON text of the arguments if the user typed them as one object, and removes it from
+ * `pairs`. Otherwise returns the text "{}".
  */
 export function takeObject(pairs: string[]): string {
   return pairs.length === 1 && pairs[0]?.startsWith("{") && pairs.pop() || "{}";
 }
 
 /**
- * Reads arguments that are typed as one JSON object. Throws `USAGE` if they are something else. `from`
- * names the text.
+ * Parses arguments that are one JSON object. Throws `USAGE` if the text is something else. `from` is
+ * how the error names the text.
  */
 export function parseObject(text: string, from = quoted(text)): JsonObject {
   const value = parseJson(text);
-  if (isObject(value)) return value as JsonObject; // JSON.parse gave it, so it is JSON
+  if (isObject(value)) return value as JsonObject; // it was parsed from JSON
   throw usage(
     `Cannot read the arguments ${from}: they are not a JSON object`,
     `Write them like '{"path": "README.md"}'`,
@@ -59,7 +59,7 @@ export function parseObject(text: string, from = quoted(text)): JsonObject {
 }
 
 function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
-  const [, name, raw, text] = /^([^=]*?[^=:])(:?)=(.*)$/s.exec(pair) ?? [];
+  const [, name, colon, text] = /^([^=]*?[^=:])(:?)=(.*)$/s.exec(pair) ?? [];
   if (name === undefined || text === undefined) {
     throw usage(
       `Cannot read the argument ${quoted(pair)}: it is not key=value`,
@@ -67,13 +67,13 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
     );
   }
   const { properties } = schema;
-  const own = isObject(properties) ? properties[name] : undefined;
-  if (raw === "" && takesText(own, schema)) return [name, text];
+  const property = isObject(properties) ? properties[name] : undefined;
+  if (colon === "" && takesText(property, schema)) return [name, text];
   const value = parseJson(text);
   if (value !== undefined) return [name, value];
   throw usage(
     `Cannot read the argument ${quoted(name)}: ${quoted(text)} is ${
-      raw === "" ? wrongKind(own) : "not valid JSON"
+      colon === "" ? wrongKind(property) : "not valid JSON"
     }`,
     "`pml tools SERVER:TOOL` shows its type",
   );
@@ -89,12 +89,12 @@ function wrongKind(schema: unknown): string {
   return types.includes("object") ? "not an object in JSON" : "not valid JSON";
 }
 
-/** Returns whether a schema accepts a string. If so, the typed text is used as it is. */
+/** Returns whether a schema accepts a string. The typed text is then the value, and is not parsed. */
 function takesText(schema: unknown, root?: JsonObject): boolean {
   if (!isObject(schema)) return true;
   const { $ref, type, anyOf, oneOf } = schema;
-  // A reference to a reference is not followed, because references may form a circle.
-  if (typeof $ref === "string") return takesText(pointed($ref, root));
+  // Follows no reference in the target of a reference, because references may form a circle.
+  if (typeof $ref === "string") return takesText(resolvePointer($ref, root));
   if (type !== undefined) return [type].flat().includes("string");
   const values = "const" in schema ? [schema.const] : schema.enum;
   if (Array.isArray(values)) return values.some((value) => typeof value === "string");
@@ -102,8 +102,11 @@ function takesText(schema: unknown, root?: JsonObject): boolean {
   return !Array.isArray(choices) || choices.some((choice) => takesText(choice, root));
 }
 
-function pointed(ref: string, root: unknown): unknown {
-  return ref.split("/").slice(1).reduce((at, step) => isObject(at) ? at[step] : undefined, root);
+function resolvePointer(ref: string, root: unknown): unknown {
+  return ref.split("/").slice(1).reduce(
+    (value, key) => isObject(value) ? value[key] : undefined,
+    root,
+  );
 }
 
 function parseJson(text: string): Json | undefined {
@@ -114,8 +117,13 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Reads how many are to be shown. */
-export function limitOf(text: string, most: number): number {
+/** Parses `--tail`: how many earlier lines or records to show before the new ones; 0 is allowed. */
+export function parseTail(text: string, most: number): number {
+  return text === "0" ? 0 : parseCount(text, most);
+}
+
+/** Parses a limit. Throws `USAGE` if it is not a number from 1 to `most`. */
+export function parseCount(text: string, most: number): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= most) return limit;
   throw usage(

@@ -59,7 +59,7 @@ Deno.test("parseArguments() reads a value by the type that the schema wants", ()
   }
 });
 
-Deno.test("parseArguments() refuses words that are no pairs, invalid JSON, and repeated keys", () => {
+Deno.test("parseArguments() refuses arguments without =, invalid JSON, and repeated keys", () => {
   const wrong = [
     "text",
     "=x",

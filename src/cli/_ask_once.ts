@@ -1,6 +1,6 @@
 /**
- * `pml init --ask-once`: has clients run PML's tools without their own question, so that PML alone
- * asks. It writes only the user's own files.
+ * `pml init --ask-once`: configures clients to run PML's tools without a question, so that only PML
+ * asks. Writes only files of this user, never a file that a team shares.
  *
  * @module
  */
@@ -14,37 +14,38 @@ import {
   parseClientJson,
   permissionFiles,
 } from "../config/clients.ts";
-import { messageOf, PmlError } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import { isObject, type JsonObject, memberOf, objectOf, textsOf } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { type ClientEdit, NAME, presentEntry, withListed, withMembers } from "./_client_file.ts";
+import { type ClientEdit, NAME, readPmlEntry, withListText, withMembers } from "./_client_file.ts";
 import { allowingMembers, type ClientEntryValue } from "./_client_form.ts";
 import {
   type ClientSetup,
+  editText,
   placeOf,
+  readClientTarget,
   type SetupContext,
   type SetupStep,
-  targetOf,
 } from "./_client_setup.ts";
 import { editFile, type TargetFile } from "./_import_file.ts";
-import { askReply } from "./_terminal.ts";
+import { agrees } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** The permission rule of Claude Code for every tool of PML's entry. */
-const RULE = `mcp__${NAME}`;
-/** The clients of this table that cannot show PML's questions. */
-const ASKS_NOTHING: readonly ClientName[] = ["gemini", "qwen"];
-/** The clients that ignore the user's own entry in a project that has one of the same name. */
-const HIDES_OWN: readonly ClientName[] = ["gemini", "qwen"];
-/** A tool that no rule names. */
-const UNNAMED = "a-tool-that-no-rule-names";
+const CLAUDE_RULE = `mcp__${NAME}`;
+/** The clients that `--ask-once` can configure but that cannot show PML's questions. */
+const WITHOUT_QUESTIONS: readonly ClientName[] = ["gemini", "qwen"];
+/** The clients that ignore the user's own entry in a project that has an entry of the same name. */
+const PROJECT_HIDES_OWN: readonly ClientName[] = ["gemini", "qwen"];
+/** The name of a tool that no rule names, to read the decision of the rules about such tools. */
+const UNNAMED_TOOL = "a-tool-that-no-rule-names";
 /** The server that an allow rule `*` never covers. */
-const UNCOVERED = "shell";
+const NEVER_COVERED = "shell";
 
-/** The edit by which a client allows PML's tools. */
+/** The edit of a client's file that allows PML's tools. */
 interface Allowance {
   readonly target: TargetFile;
-  /** The edit; undefined if the client allows them already. */
+  /** The edit; undefined if the client allows the tools already. */
   readonly edit: ClientEdit | undefined;
 }
 
@@ -55,101 +56,96 @@ interface Refusal {
 }
 
 /**
- * Has a client allow PML's tools, after showing the change and asking where required. Returns
- * undefined if there is nothing to report.
+ * Allows PML's tools in the file of a client, after it showed the change and asked where required.
+ * Returns undefined if there is nothing to report.
  */
 export async function allowTools(
   setup: ClientSetup,
-  at: SetupContext,
+  context: SetupContext,
   { isWanted, isOffered }: {
-    /** Whether the user named `--ask-once`: the step then has the reason if nothing changes. */
+    /** Whether the user typed `--ask-once`. The step then states the reason if nothing changes. */
     readonly isWanted: boolean;
-    /** Whether the user is asked if they did not name it: in the run that connects the client. */
+    /** Whether to offer it to a user who did not type `--ask-once`; true if this run connects the client. */
     readonly isOffered: boolean;
   },
 ): Promise<SetupStep | undefined> {
   const { client } = setup;
-  const allowance = await allowanceOf(at.app, setup);
+  const allowance = await tryAllowance(context.app, setup);
   if (isWanted && "why" in allowance) {
     return { path: allowance.path, changed: false, message: `left as it is: ${allowance.why}` };
   }
-  const mayAsk = at.ask && !at.dry;
+  const mayAsk = context.mayAsk && !context.isDryRun;
   if ("why" in allowance || !isWanted && !(mayAsk && isOffered)) return undefined;
   const { target: { path }, edit } = allowance;
   if (edit === undefined) {
     if (!isWanted) return undefined;
     return { path, changed: false, message: `${client} allows PML's tools already` };
   }
-  const lines = edit.added.map((line) => `  + ${line}`).join("\n");
-  if (at.dry) return { path, changed: false, message: `would get these lines\n${lines}` };
+  const change = editText(edit);
+  if (context.isDryRun) return { path, changed: false, message: `would get ${change}` };
   if (mayAsk) {
-    tell(`\n${meaningOf(setup)}\n${path} gets these lines:\n${lines}`);
-    if (!await isAgreed(client, at)) {
+    tell(`\n${offerText(setup)}\n${path} gets ${change}`);
+    if (!await agrees(`Let ${client} run PML's tools unasked?`, context)) {
       const answer = `left as it is: ${client} asks before each call of PML`;
       return { path, changed: false, message: answer };
     }
   }
   await Deno.mkdir(dirname(path), { recursive: true });
-  await editFile(at.app, allowance.target, { text: edit.text, mode: 0o600 });
-  return { path, changed: true, message: doneText(setup, allowance.target) };
+  await editFile(context.app, allowance.target, { text: edit.text, mode: 0o600 });
+  return { path, changed: true, message: allowedText(setup, allowance.target) };
 }
 
-async function isAgreed(client: ClientName, { signal }: SetupContext): Promise<boolean> {
-  const reply = await askReply(`Let ${client} run PML's tools unasked?`, { signal });
-  if (reply !== "cancelled") return reply === "Yes";
-  throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
-    hint: "`pml init --undo` reverts its changes",
-  });
-}
-
-function doneText({ client, isOwn }: ClientSetup, { found }: TargetFile): string {
-  const where = ASKS_NOTHING.includes(client) ? ", on a terminal with `pml approve`" : "";
+function allowedText({ client, isOwn }: ClientSetup, { found }: TargetFile): string {
+  const where = WITHOUT_QUESTIONS.includes(client) ? ", on a terminal with `pml approve`" : "";
   const keepOut = found === undefined && !isOwn
     ? "; the file is yours alone, so keep it out of the repository"
     : "";
   return `${client} allows PML's tools, so only PML asks${where}${keepOut}`;
 }
 
-/** Returns the meaning of the offer, for the user. */
-function meaningOf({ client, isOwn }: ClientSetup): string {
-  const terminal = ASKS_NOTHING.includes(client)
+/** Explains the offer to the user. */
+function offerText({ client, isOwn }: ClientSetup): string {
+  const terminal = WITHOUT_QUESTIONS.includes(client)
     ? ` ${client} cannot show PML's questions: you answer them on a terminal, with \`pml approve\`.`
     : "";
-  const name = isOwn && !HIDES_OWN.includes(client)
+  const name = isOwn && !PROJECT_HIDES_OWN.includes(client)
     ? ` This applies to the name "${NAME}" in each of your projects.`
     : "";
-  return `${client} asks before each call of PML, too, and its "always" covers every tool behind ` +
-    `PML. If it allows PML's tools, PML alone asks, by your rules.${terminal}${name}`;
+  return `${client} asks before each call of PML, too. Its answer "always" covers every tool behind ` +
+    `PML. It can run PML's tools without asking: then only PML asks, by your rules.${terminal}${name}`;
 }
 
-/** Whether a client asks before each call of PML, too. */
+/** Whether a client itself asks before each call of a PML tool. */
 export interface AskState {
-  /** Whether it runs PML's tools unasked. */
+  /** Whether the client runs PML's tools without a question. */
   readonly isAllowed: boolean;
-  /** The command that changes this; undefined if PML cannot, or does not. */
+  /** The command that allows PML's tools; undefined if they are allowed or PML cannot allow them. */
   readonly command: string | undefined;
 }
 
 /** Returns whether a client asks, and how the user can change that. */
-export async function askState(
+export async function readAskState(
   setup: ClientSetup,
   { app }: Pick<SetupContext, "app">,
 ): Promise<AskState> {
-  const allowance = await allowanceOf(app, setup);
+  const allowance = await tryAllowance(app, setup);
   if ("why" in allowance) return { isAllowed: false, command: undefined };
   if (allowance.edit === undefined) return { isAllowed: true, command: undefined };
   const { client, isOwn } = setup;
-  const own = ` --client ${client} --user`;
-  // Without `--client`, `pml init` connects Claude Code in a project.
-  return { isAllowed: false, command: `pml init${isOwn ? own : ""} --ask-once` };
+  const options = ` --client ${client} --user`;
+  // Without `--client`, `pml init` connects Claude Code, for the project only.
+  return { isAllowed: false, command: `pml init${isOwn ? options : ""} --ask-once` };
 }
 
-async function allowanceOf(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
-  // The client is connected already, so a file that cannot be edited is no failure.
-  return await lookAt(app, setup).catch((error) => ({ path: setup.path, why: messageOf(error) }));
+async function tryAllowance(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+  // The client is connected already, so `pml init` succeeds even if this file cannot be edited.
+  return await findAllowance(app, setup).catch((error) => ({
+    path: setup.path,
+    why: messageOf(error),
+  }));
 }
 
-async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+async function findAllowance(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
   const { client, path, isOwn } = setup;
   // guard: ask-once-rules
   if (allowsEverything(app)) {
@@ -160,97 +156,101 @@ async function lookAt(app: App, setup: ClientSetup): Promise<Allowance | Refusal
   if (members === undefined && client !== "claude-code") {
     return { path, why: `PML cannot set this for ${client}; see docs/clients.md` };
   }
-  const { target, text } = await afterSetup(setup);
+  const { target, text } = await readAfterSetup(setup);
   const isOther = setup.edit?.other !== undefined;
-  const present = isOther ? undefined : await presentEntry(text, path, setup.form.at);
+  const existing = isOther ? undefined : await readPmlEntry(text, path, setup.form.at);
   // guard: ask-once-entry
-  if (present === undefined || !isOwn && !isOnlyPml(present, setup)) {
+  if (existing === undefined || !isOwn && !isOnlyPml(existing, setup)) {
     return { path, why: `its entry "${NAME}" has more than PML writes` };
   }
-  if (members === undefined) return await ruleIn(app, setup);
+  if (members === undefined) return await ruleEdit(app, setup);
   // guard: ask-once-personal
   if (!isOwn) return { path, why: sharedReason(client) };
-  return await membersIn(setup, { target, text, present: objectOf(present), members });
+  return await membersEdit(setup, { target, text, existing: objectOf(existing), members });
 }
 
-/** Returns whether the rules ask about no tool that no rule names, and allow some. */
+/** Returns whether the rules allow the tools of a server that no rule names, and ask about none. */
 function allowsEverything({ directory, policy }: App): boolean {
-  const servers = directory.all().filter(({ name }) => name !== UNCOVERED);
-  const kinds = servers.map(({ name }) => policy.now.judge(toolId(name, UNNAMED)).kind);
+  const servers = directory.all().filter(({ name }) => name !== NEVER_COVERED);
+  const kinds = servers.map(({ name }) => policy.now.judge(toolId(name, UNNAMED_TOOL)).kind);
   return kinds.includes("allow") && !kinds.includes("ask");
 }
 
 /** Returns why PML does not write a permission into an entry that a team shares. */
 function sharedReason(client: ClientName): string {
-  return HIDES_OWN.includes(client)
+  return PROJECT_HIDES_OWN.includes(client)
     ? "a team shares it, and it hides an entry of your own; see docs/clients.md"
     : `a team shares it; \`pml init --client ${client} --user --ask-once\` writes your own file`;
 }
 
-/** Returns the file of a client, and its text as it is after the setup. */
-async function afterSetup(
+/** Returns the file of a client, and its text after the setup. */
+async function readAfterSetup(
   { file, found, edit }: ClientSetup,
 ): Promise<{ readonly target: TargetFile; readonly text: string }> {
-  const target = await targetOf(file);
-  // A dry run does not write the edit.
+  const target = await readClientTarget(file);
+  // A dry run has not written the edit, so its text is used.
   const isWritten = target.found?.text !== found?.text;
   return { target, text: (isWritten ? undefined : edit?.text) ?? target.found?.text ?? "" };
 }
 
 /**
- * Returns whether an entry of a shared file starts PML as PML itself writes it: an `env` or another
- * path could start another program under this name.
+ * Returns whether an entry of a shared file equals the entry of PML: with an `env` or another path
+ * it could start another program under this name.
  */
-function isOnlyPml(present: unknown, { form: { entry } }: ClientSetup): boolean {
-  if (!isObject(present)) return false;
+function isOnlyPml(existing: unknown, { form: { entry } }: ClientSetup): boolean {
+  if (!isObject(existing)) return false;
   const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
-  return Object.entries(present).every(([key, value]) =>
+  return Object.entries(existing).every(([key, value]) =>
     isDeepStrictEqual(value, memberOf(entry, key)) || key === "env" && isEmpty(value)
   );
 }
 
 /** Returns the edit that adds the rule to the personal settings of Claude Code. */
-async function ruleIn(app: App, { client, isOwn }: ClientSetup): Promise<Allowance | Refusal> {
+async function ruleEdit(app: App, { client, isOwn }: ClientSetup): Promise<Allowance | Refusal> {
   const files = permissionFiles(client, placeOf(app));
   const file = files.find(({ inside }) => (inside === undefined) === isOwn) ?? files[0];
   if (file === undefined) return { path: "", why: "it has no such file" };
-  const target = await targetOf(file);
+  const target = await readClientTarget(file);
   const { path, found } = target;
   const text = found?.text ?? "{}\n";
   for (const each of files) {
     const { permissions } = objectOf(await settingsIn(each));
     const { allow, ask, deny } = objectOf(permissions);
-    const stops = [...textsOf(ask), ...textsOf(deny)].find((rule) => rule.startsWith(RULE));
-    if (stops !== undefined) return { path: each.path, why: `its own rules name ${stops}` };
-    if (textsOf(allow).some((rule) => rule === RULE || rule === `${RULE}__*`)) {
+    const stoppingRule = [...textsOf(ask), ...textsOf(deny)].find((rule) =>
+      rule.startsWith(CLAUDE_RULE)
+    );
+    if (stoppingRule !== undefined) {
+      return { path: each.path, why: `its own rules name ${stoppingRule}` };
+    }
+    if (textsOf(allow).some((rule) => rule === CLAUDE_RULE || rule === `${CLAUDE_RULE}__*`)) {
       return { target, edit: undefined };
     }
   }
   return {
     target,
-    edit: await withListed(text, path, { at: ["permissions", "allow"], listed: RULE }),
+    edit: await withListText(text, path, { at: ["permissions", "allow"], listed: CLAUDE_RULE }),
   };
 }
 
 async function settingsIn(file: ClientFile): Promise<unknown> {
-  const { path, found } = await targetOf(file);
+  const { path, found } = await readClientTarget(file);
   return found && await parseClientJson(found.text.replace(/^\uFEFF/, ""), path);
 }
 
 /** Returns the edit that adds the members to PML's entry in the user's own file. */
-async function membersIn(
+async function membersEdit(
   { path, form }: ClientSetup,
-  { target, text, present, members }: {
+  { target, text, existing, members }: {
     readonly target: TargetFile;
     readonly text: string;
-    readonly present: JsonObject;
+    readonly existing: JsonObject;
     readonly members: ClientEntryValue;
   },
 ): Promise<Allowance | Refusal> {
   const all = Object.entries(members);
-  const [other] = all.find(([key, value]) => ![undefined, value].includes(present[key])) ?? [];
+  const [other] = all.find(([key, value]) => ![undefined, value].includes(existing[key])) ?? [];
   if (other !== undefined) return { path, why: `its entry "${NAME}" sets ${other}` };
-  const missing = all.filter(([key]) => present[key] === undefined);
+  const missing = all.filter(([key]) => existing[key] === undefined);
   if (missing.length === 0) return { target, edit: undefined };
   const edit = await withMembers(text, path, { at: form.at, members: Object.fromEntries(missing) });
   return { target, edit };

@@ -14,16 +14,18 @@ import { objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { passOn } from "../transport/attach/window.ts";
 import { commandProcess } from "./command_process.ts";
-import { connected, hashed, LineExchange, socketOf } from "../transport/attach/window_socket.ts";
+import { connectToSocket, LineExchange } from "../transport/attach/private_socket.ts";
+import { hashVariable, keyOf, socketPathOf } from "../transport/attach/window_socket.ts";
 
-/** How a window ended; undefined if there was none. */
+/** How the attached connection ended; undefined if no PML accepted it. */
 type AttachResult = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;
 
 /**
- * Passes everything on to a running PML until the client closes its end or the signal comes. Returns
- * undefined if there is none, and pipes if it has ended before its client.
+ * Passes all messages to a running PML until the client disconnects or the signal aborts. Returns
+ * undefined if no running PML accepts this process. The result contains pipes if that PML ended
+ * before the client.
  */
-export async function attached(
+export async function tryAttach(
   environment: Environment,
   signal: AbortSignal,
 ): Promise<AttachResult> {
@@ -31,11 +33,12 @@ export async function attached(
   const { home, workspace } = environment;
   const folders = workspace === undefined ? [cwd, ...foldersAbove(cwd)] : [resolve(cwd, workspace)];
   for (const folder of folders) {
-    const socket = await connected(socketOf(home, folder));
+    const path = socketPathOf(home, folder);
+    const socket = await connectToSocket(path);
     if (socket === undefined) continue;
-    const inputBytes = await agreed(socket, { environment, cwd });
+    const inputBytes = await requestAttach(socket, { environment, cwd, key: keyOf(path) ?? "" });
     if (inputBytes !== undefined) {
-      return { pipes: await passOn({ socket, inputBytes, signal, pipes: commandProcess().pipes }) };
+      return { pipes: await passOn({ socket, inputBytes }, signal, commandProcess().pipes) };
     }
     socket.destroy();
   }
@@ -43,22 +46,26 @@ export async function attached(
 }
 
 /**
- * Proves that this process has the user, version, folder and variables that the server requires.
- * Returns the maximum size of a message; undefined if the server does not accept the process.
+ * Proves to the running PML that this process has the same user, version, folder and variables.
+ * Returns the maximum size of a message in bytes; undefined if that PML does not accept the process.
  */
-async function agreed(
+async function requestAttach(
   socket: Duplex,
-  { environment, cwd }: { readonly environment: Environment; readonly cwd: string },
+  { environment, cwd, key }: {
+    readonly environment: Environment;
+    readonly cwd: string;
+    readonly key: string;
+  },
 ): Promise<number | undefined> {
   const { get } = environment;
   const own = ownNames(commandProcess().variables);
   const exchange = new LineExchange(socket);
-  exchange.say({ version: VERSION, cwd });
+  exchange.send({ version: VERSION, cwd, key });
   const { nonce, names = [] } = objectOf(await exchange.next());
   if (typeof nonce !== "string" || !Array.isArray(names)) return undefined;
   const all = [...names.map(String), ...own];
-  const values = Object.fromEntries(all.map((name) => [name, hashed(nonce, get(name))]));
-  exchange.say({ own, values });
+  const values = Object.fromEntries(all.map((name) => [name, hashVariable(nonce, get(name))]));
+  exchange.send({ own, values });
   const { inputBytes } = objectOf(await exchange.next());
   exchange.end();
   return typeof inputBytes === "number" ? inputBytes : undefined;

@@ -1,5 +1,6 @@
 /**
- * `pml audit`: shows the journal, follows it, and checks that no record of it was changed.
+ * `pml audit`: shows the journal, also new records as they are written, and checks that no record was
+ * changed.
  *
  * @module
  */
@@ -12,110 +13,164 @@ import { dropOldest } from "../core/memo.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName, type ToolId } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
-import { type CommandContext, inContext, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  inContext,
+} from "./_command_context.ts";
 import { unknownWords, usage } from "./_failure.ts";
-import { limitOf } from "./_arguments.ts";
+import { parseCount, parseTail } from "./_arguments.ts";
 import { print, tell } from "./out.ts";
 
 const KINDS = ["start", "end", "event"];
+/** The outcomes that `--failed` shows. */
 const FAILURES: readonly unknown[] = ["failed", "tool error"];
 const LIMIT_MAX = 100_000;
-const FOLLOW_MS = 200;
+/** How often `--follow` reads the journal, in milliseconds. */
+const POLL_MS = 200;
+/** Matches a checkpoint: a time and a hash. */
 const CHECKPOINT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/[0-9a-f]{64}$/;
-/** The maximum number of running calls whose starts are remembered for their lines. */
+/** The maximum number of running calls whose starts are kept in memory. */
 const RUNNING_MAX = 10_000;
-/** Records of the last second may still be on their way to a file. */
+/**
+ * How far a checkpoint lies in the past, in milliseconds: later records may not be in the files yet.
+ */
 const SETTLED_MS = 1_000;
+/** The milliseconds of each unit of `--since`. */
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
 
 /** The start of a call. */
 interface CallStart {
-  /** The time of the start record; empty if its file was removed. */
+  /** The time of the start record; empty if the file of this record was removed. */
   readonly at: string;
-  /** Empty where there is none. */
+  /** The tool; empty if the record names none. */
   readonly tool: ToolId | "";
   readonly verdict: string;
+  /** The identity that made the call; empty for the user's own clients. */
+  readonly identity: string;
 }
 
-/** A line to show: a record, and the start of the call that it belongs to. */
+/** A row to show: a record, and the start of its call. */
 interface Row {
   readonly at: string;
+  /** The line of the record in its file. */
   readonly text: string;
   readonly record: JsonObject;
   readonly start: CallStart;
+  /** The folder of the process; undefined for files of earlier versions. */
+  readonly workspace: string | undefined;
 }
 
-const NO_START: CallStart = { at: "", tool: "", verdict: "" };
+const NO_CALLS =
+  "The journal contains no matching call. `pml audit --kind event` shows other records";
+const NO_RECORDS = "The journal contains no matching record";
+const NO_START: CallStart = { at: "", tool: "", verdict: "", identity: "" };
 
 /** Shows the journal, or checks it. */
-export function audit(typed: Typed): Promise<number> {
-  const { words: [what, ...more], json = false } = typed;
+export function audit(input: CommandInput): Promise<number> {
+  const { words: [what, ...more], json = false } = input;
   const isCheck = what === "verify" && more.length === 0;
-  const command = async (at: CommandContext): Promise<Shown> => {
-    if (isCheck) return await verify(at, typed.checkpoint);
-    if (typed.checkpoint !== undefined) {
+  const command = async (context: CommandContext): Promise<CommandOutput> => {
+    if (isCheck) return await verify(context, input.checkpoint);
+    if (input.checkpoint !== undefined) {
       throw usage("--checkpoint belongs to audit verify", "Run pml audit verify --checkpoint TEXT");
     }
-    if (what === undefined) return await showJournal(at, typed);
-    throw unknownWords("audit", { ...typed, known: ["verify"] });
+    if (what === undefined) return await showJournal(context, input);
+    throw unknownWords("audit", { ...input, known: ["verify"] });
   };
-  // Records are printed as they come, each as one line of JSON.
-  return inContext(command, { broken: true })({ ...typed, json: isCheck && json });
+  // With `--json`, `showJournal()` itself prints each record as one line of JSON.
+  return inContext(command, { runsWhenBroken: true })({ ...input, json: isCheck && json });
 }
 
-async function showJournal({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
-  const isWanted = filterOf(typed);
-  const limit = limitOf(typed.limit ?? "50", LIMIT_MAX);
-  // Without a kind, the two records of a call are one line.
-  const isByCall = typed.kind === undefined && typed.json !== true;
-  const show = (row: Row) =>
-    print(typed.json ? row.text : isByCall ? callLine(row) : recordLine(row));
+async function showJournal({ app, signal }: CommandContext, input: CommandInput) {
+  const isWanted = parseFilter(input);
+  const limit = parseLimit(input);
+  // Without a kind, one line shows both records of a call.
+  const isByCall = input.kind === undefined && input.json !== true;
+  const { workspace: here } = app.config();
+  // Also shows calls of files that name no workspace, because they may be of this one.
+  const isShown = ({ workspace = here }: Row) => input.all === true || workspace === here;
+  const otherWorkspaces = new Set<string>();
+  const show = (row: Row) => {
+    if (input.json) return print(jsonLine(row));
+    const line = isByCall ? callLine(row) : recordLine(row);
+    print(input.all ? `${line}  ${visible(row.workspace ?? "", 400)}`.trimEnd() : line);
+  };
   using reader = new JournalReader(app.config().home);
   const running = new Map<string, Row>();
-  let broken = 0;
-  const read = async (take: (row: Row) => void) => {
-    for await (const { text, record } of reader.read()) {
-      const row = record && rowOf(record, { text, running });
-      if (row === undefined) broken += 1;
-      else if (isWanted(row) && (!isByCall || row.record.kind === "end")) {
-        take(isByCall ? { ...row, at: row.start.at || row.at } : row);
-      }
+  const workspaces = new Map<string, string>();
+  let badCount = 0;
+  const emit = (row: Row, onRow: (row: Row) => void) => {
+    if (!isWanted(row)) return;
+    if (isShown(row)) onRow(row);
+    else otherWorkspaces.add(row.workspace ?? "");
+  };
+  const read = async (onRow: (row: Row) => void) => {
+    for await (const { path, text, record } of reader.read()) {
+      if (record !== undefined) noteWorkspace(record, { path, workspaces });
+      const row = record && rowOf(record, { text, running, workspace: workspaces.get(path) });
+      if (row === undefined) badCount += 1;
+      else if (!isByCall) emit(row, onRow);
+      else if (row.record.kind === "end") emit({ ...row, at: row.start.at || row.at }, onRow);
       if (signal.aborted) return;
     }
-    if (broken > 0) tell(`warning: lines that hold no record: ${broken}; see \`pml audit verify\``);
-    broken = 0;
+    warnBadLines(badCount);
+    badCount = 0;
   };
-  let last: Row[] = [];
+  let rows: Row[] = [];
   await read((row) => {
-    if (last.push(row) > 2 * limit + 1_000) last = newest(last, limit);
+    // Keeps the memory small: a journal may have millions of records.
+    if (rows.push(row) > 2 * limit + 1_000) rows = newest(rows, limit);
   });
-  if (isByCall) last.push(...[...running.values()].filter(isWanted));
-  const records = newest(last, limit);
+  if (isByCall) { for (const row of running.values()) emit(row, (shown) => rows.push(shown)); }
+  const records = newest(rows, limit);
   for (const row of records) show(row);
-  while (typed.follow && !signal.aborted) {
-    await pause(FOLLOW_MS, signal);
+  while (input.follow && !signal.aborted) {
+    await pause(POLL_MS, signal);
     await read(show);
   }
-  if (records.length === 0 && !typed.follow) {
-    tell(
-      isByCall
-        ? "The journal contains no such call. `pml audit --kind event` shows other records"
-        : "The journal contains no such record",
-    );
+  if (records.length === 0 && !input.follow) tell(isByCall ? NO_CALLS : NO_RECORDS);
+  if (otherWorkspaces.size > 0 && !input.follow) {
+    const count = counted(otherWorkspaces.size, "other workspace");
+    tell(`Not shown: ${count}. \`pml audit --all\` shows all`);
   }
   return { value: null, text: "" };
 }
 
-function newest(rows: Row[], limit: number): Row[] {
-  return rows.sort((a, b) => a.at < b.at ? -1 : a.at > b.at ? 1 : 0).slice(-limit);
+/** Warns about lines of the journal that contain no valid record. */
+function warnBadLines(count: number): void {
+  if (count > 0) tell(`warning: lines without a record: ${count}; see \`pml audit verify\``);
 }
 
-/** Returns the row of a record, and notes which calls are running. */
+/** Returns the maximum number of earlier rows. By default, `--follow` shows only new rows. */
+function parseLimit({ follow, since, limit }: CommandInput): number {
+  const isOnlyNew = follow === true && since === undefined;
+  return (follow ? parseTail : parseCount)(limit ?? (isOnlyNew ? "0" : "50"), LIMIT_MAX);
+}
+
+/** Sorts rows by time, and returns the last ones. */
+function newest(rows: Row[], limit: number): Row[] {
+  return rows.sort((a, b) => a.at < b.at ? -1 : a.at > b.at ? 1 : 0)
+    .slice(Math.max(0, rows.length - limit));
+}
+
+/** Stores the workspace of a file if the record is its first one, which names the workspace. */
+function noteWorkspace(
+  { event, about }: JsonObject,
+  { path, workspaces }: { readonly path: string; readonly workspaces: Map<string, string> },
+): void {
+  if (event !== "journal opened" || !isObject(about)) return;
+  if (typeof about.workspace === "string") workspaces.set(path, about.workspace);
+}
+
+/** Returns the row of a record; undefined if it is not valid. Updates the map of running calls. */
 function rowOf(
   record: JsonObject,
-  { text, running }: {
+  { text, running, workspace }: {
     readonly text: string;
     readonly running: Map<string, Row>;
+    readonly workspace?: string | undefined;
   },
 ): Row | undefined {
   const { at, kind, callId } = record;
@@ -123,58 +178,71 @@ function rowOf(
   const id = String(callId);
   if (kind === "start") {
     const tool = String(record.tool ?? "") as ToolId;
-    const row = { at, text, record, start: { at, tool, verdict: String(record.verdict ?? "") } };
+    const { actor = "local", verdict = "" } = record;
+    const identity = actor === "local" ? "" : String(actor);
+    const start = { at, tool, verdict: String(verdict), identity };
+    const row = { at, text, record, start, workspace };
     running.set(id, row);
     return row;
   }
   const { start = NO_START } = running.get(id) ?? {};
   if (kind === "end") running.delete(id);
-  return { at, text, record, start };
+  return { at, text, record, start, workspace };
 }
 
-/** Returns a function that takes the records of this process and shows a line for each call. */
+/** Returns the line of the record in its file, with the workspace added as its last member. */
+function jsonLine({ text, workspace }: Row): string {
+  if (workspace === undefined) return text;
+  return `${text.slice(0, text.lastIndexOf("}"))},"workspace":${JSON.stringify(workspace)}}`;
+}
+
+/** Returns a function that receives the records of this process, and shows a line for each call. */
 export function callLines(show: (line: string) => void): (record: JournalRecord) => void {
   const running = new Map<string, Row>();
   return (record) => {
     const at = new Date().toISOString();
     const row = rowOf({ at, ...record }, { text: "", running });
-    // A call whose start cannot be written has no end.
+    // A call without an end record, because its start could not be written, would stay here forever.
     dropOldest(running, RUNNING_MAX);
     if (row?.record.kind === "end") show(callLine({ ...row, at: row.start.at || at }));
   };
 }
 
-/** Returns the line of a call: when it started, its tool, verdict, outcome and time. */
+/** Returns the line of a call: its start, tool, verdict, outcome, duration and identity. */
 function callLine({ at, record, start }: Row): string {
-  const { tool, verdict } = start;
+  const { tool, verdict, identity } = start;
   const end = record.kind === "end" ? endText(record) : ["running, or PML was killed"];
-  const parts = [tool.padEnd(32), verdict.padEnd(5), ...end];
+  const parts = [tool.padEnd(32), verdict.padEnd(5), ...end, ...byIdentity(identity)];
   return visible(`${at}  ${parts.join("  ")}`.trimEnd(), 600);
 }
 
+function byIdentity(name: string): readonly string[] {
+  return name === "" ? [] : [`by ${name}`];
+}
+
 function endText({ outcome, code, ms }: JsonObject): readonly string[] {
-  const end = [outcome, code].filter((one) => one !== undefined).join(" ");
+  const end = [outcome, code].filter((part) => part !== undefined).join(" ");
   return [end, typeof ms === "number" ? `${Math.round(ms)} ms` : ""];
 }
 
-function recordLine({ at, record, start: { tool, verdict } }: Row): string {
+function recordLine({ at, record, start: { tool, verdict, identity } }: Row): string {
   const { kind, event, about } = record;
   const start = `${at}  ${String(kind).padEnd(5)}`;
   if (kind === "event") {
-    const more = about === undefined ? "" : `  ${JSON.stringify(about)}`;
-    return visible(`${start}  ${event}${more}`, 600);
+    const details = about === undefined ? "" : `  ${JSON.stringify(about)}`;
+    return visible(`${start}  ${event}${details}`, 600);
   }
-  const parts = [tool.padEnd(32), verdict.padEnd(5), ...endText(record)];
+  const parts = [tool.padEnd(32), verdict.padEnd(5), ...endText(record), ...byIdentity(identity)];
   return visible(`${start}  ${parts.join("  ")}`.trimEnd(), 600);
 }
 
-/** Returns whether a record is wanted, by the options. Throws if one of them makes no sense. */
-function filterOf({ tool, server, kind, since, failed }: Typed): (row: Row) => boolean {
+/** Returns a function that checks rows against the options. Throws if an option is not valid. */
+function parseFilter({ tool, server, kind, since, failed }: CommandInput): (row: Row) => boolean {
   if (kind !== undefined && !KINDS.includes(kind)) {
     throw usage(`Unknown kind ${quoted(kind)}`, `Use one of ${KINDS.join(", ")}`);
   }
-  const pattern = tool === undefined ? undefined : patternOf(tool);
-  const from = since === undefined ? "" : timeOf(since);
+  const pattern = tool === undefined ? undefined : parseToolPattern(tool);
+  const from = since === undefined ? "" : parseTime(since);
   return (row) =>
     row.at >= from &&
     (kind === undefined || row.record.kind === kind) &&
@@ -187,7 +255,7 @@ function isAbout({ record: { about } }: Row, server: string): boolean {
   return isObject(about) && about.server === server;
 }
 
-function patternOf(text: string): Pattern {
+function parseToolPattern(text: string): Pattern {
   const pattern = parsePattern(isServerName(text) ? `${text}:*` : text);
   if (pattern.kind === "any" || pattern.kind === "server" || pattern.kind === "exact") {
     return pattern;
@@ -199,11 +267,11 @@ function patternOf(text: string): Pattern {
   );
 }
 
-function timeOf(since: string): string {
+function parseTime(since: string): string {
   const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(since) ?? [];
   const ago = Number(count) * (UNITS.get(unit) ?? NaN);
   const time = count === undefined ? Date.parse(since) : Date.now() - ago;
-  // A bare number would be read as a year.
+  // `Date.parse()` reads a number without a unit as a year.
   const isTime = Number.isFinite(time) && time >= 0 && !/^\d{1,3}$/.test(since);
   if (isTime) return new Date(time).toISOString();
   throw usage(
@@ -212,7 +280,10 @@ function timeOf(since: string): string {
   );
 }
 
-async function verify({ app }: CommandContext, argument: string | undefined): Promise<Shown> {
+async function verify(
+  { app }: CommandContext,
+  argument: string | undefined,
+): Promise<CommandOutput> {
   const [, since] = argument === undefined ? [] : CHECKPOINT.exec(argument) ?? [];
   if (argument !== undefined && since === undefined) {
     throw usage(

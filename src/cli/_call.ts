@@ -1,83 +1,126 @@
 /**
- * `pml call`: runs one tool, through the same gates as every other call.
+ * `pml call`: runs one tool, with the same checks as every other call.
  *
  * @module
  */
 
-import type { ApprovalAnswer, Call, CallClient, Question, ToolResult } from "../protocol/call.ts";
+import {
+  type ApprovalAnswer,
+  type Call,
+  type CallClient,
+  type Question,
+  textResult,
+  type ToolResult,
+} from "../protocol/call.ts";
+import { outputOf } from "../protocol/output.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { numberText } from "../core/exact_number.ts";
-import { defined, type JsonObject, quoted, visible } from "../core/json.ts";
+import { type Json, type JsonObject, quoted, visible, withoutUndefined } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { yesLabel } from "./_approval_answers.ts";
 import { decide } from "./_approve.ts";
-import { mustBeNew, resultText, saveResult } from "./_result.ts";
+import { assertNew, resultText, saveResult } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
+import { WorkspaceApps } from "./_workspace_apps.ts";
 import { askUntrusted } from "./_trust.ts";
 import { plainText, tell, tellProgress } from "./out.ts";
 
+/** The minimum time between two reports of progress, in milliseconds. */
 const PROGRESS_MS = 250;
-const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
+/** The codes of errors that show that PML tried to reach the server. */
+const CONNECTION_ERRORS: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
 const ANSWERED_NO = "you answered no";
 
 /** The tool and the arguments of a call. */
 type RequestedCall = Pick<Call, "id" | "arguments">;
 
-/** Calls a tool and shows its result. The result of a failed tool goes to stderr. */
+/** Calls a tool and shows its result. Prints the result of a failed tool to stderr. */
 export async function call(
-  at: CommandContext,
-  { words: [name = "", ...pairs], args = takeObject(pairs), save }: Typed,
-): Promise<Shown> {
-  if (save !== undefined) mustBeNew(save);
-  const id = parseId(name, at.app.servers);
+  context: CommandContext,
+  { words: [name = "", ...pairs], args = takeObject(pairs), select, save }: CommandInput,
+): Promise<CommandOutput> {
+  if (save !== undefined) assertNew(save);
+  const { app, signal } = context;
+  const selector = select === undefined ? undefined : (await app.workflow()).largeResults;
+  // Checks the expression first, so that the tool does not run if it cannot be parsed.
+  if (select !== undefined) await selector?.assertSelects(select, signal).catch(refuseSelect);
+  const id = parseId(name, context.app.servers);
   const base = args === "-" ? parseObject(await readAll(), "on stdin") : parseObject(args);
-  const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
-  const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
+  const schema = pairs.length === 0 ? {} : await requestSchema(id, context);
+  const value = await callWithAnswers(
+    { id, arguments: parseArguments(pairs, { base, schema }) },
+    context,
+  );
   if (value.isError === true) return { value, text: "", note: resultText(value), code: 1 };
-  if (save === undefined) return { value, text: resultText(value), paint: plainText };
-  const { text, note, files } = await saveResult(value, save);
+  const part = select && await selector?.select(outputOf(value), { select, signal })
+    .catch(refuseSelect);
+  const result = part === undefined ? value : toResult(part);
+  if (save === undefined) {
+    return { value: part ?? value, text: resultText(result), paint: plainText };
+  }
+  const { text, note, files } = await saveResult(result, save);
   return { value: { files }, text, paint: plainText, note };
 }
 
-/** Returns the input schema of a tool. A server must be trusted before it is asked for one. */
-async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<JsonObject> {
+/** Throws the error of a selection as `USAGE`, because its hint is about `--select`, not the tool. */
+function refuseSelect(error: unknown): never {
+  const { message, hint = "Select another part" } = asPmlError(error);
+  throw usage(message, hint);
+}
+
+/** Returns the selected part of a result as a result. */
+function toResult(part: Json): ToolResult {
+  return typeof part === "string" ? textResult(part) : { content: [], structuredContent: part };
+}
+
+/** Returns the input schema of a tool. Asks the user to trust the server first, because it may start. */
+async function requestSchema(id: ToolId, context: CommandContext): Promise<JsonObject> {
+  const { app } = context;
   if (isTerminal() && app.policy.now.judge(id).kind !== "deny") {
-    const open = await app.policy.unapproved(splitToolId(id).server);
-    if (open !== undefined && !await askUntrusted(open, signal)) {
-      throw declined(id, "you did not trust its server");
+    const unapproved = await app.policy.findUnapproved(splitToolId(id).server);
+    if (unapproved !== undefined && await askUntrusted(context, unapproved) === undefined) {
+      throw declinedError(id, "you did not trust its server");
     }
   }
   try {
     return (await app.servers.definition(id)).inputSchema;
   } catch (error) {
-    // A failed attempt is not repeated. The call itself, which passes the same checks, reports any
-    // other reason.
-    if (TRIED.includes(asPmlError(error).code)) throw error;
+    // The call would only repeat a failed connection. It reports all other errors itself.
+    if (CONNECTION_ERRORS.includes(asPmlError(error).code)) throw error;
     return {};
   }
 }
 
-/** Calls a tool, and calls it again with each answer of the user, until there is a result. */
-export async function answered(call: RequestedCall, at: CommandContext): Promise<ToolResult> {
+/**
+ * Calls a tool, and calls it again with each answer of the user, until it returns a result. If it is
+ * a tool of a draft, a yes about its code is not once: the question names how long it is valid.
+ */
+export async function callWithAnswers(
+  call: RequestedCall,
+  context: CommandContext,
+  { isDraft = false }: { readonly isDraft?: boolean } = {},
+): Promise<ToolResult> {
   let answer: ApprovalAnswer | undefined;
   let reply: ApprovalAnswer["reply"] | undefined;
   const onQuestion = async (question: Question) => {
-    const latest = await ask(question, { ...at, id: call.id });
+    const latest = await ask(question, { ...context, id: call.id, isDraft });
     reply = latest?.reply;
     return latest;
   };
   const isTyped = isTerminal();
   const client: CallClient = isTyped
-    ? { onProgress: progressTeller(), onQuestion, ...await formsOf(at) }
+    ? { onProgress: progressReporter(), onQuestion, ...await loadForms(context) }
     : { onQuestion };
-  using cancellation = Cancellation.of(at.signal);
+  using cancellation = Cancellation.of(context.signal);
   for (;;) {
-    const outcome = await (await at.app.callPath()).callTool({
+    const outcome = await (await context.app.callPath()).callTool({
       ...call,
-      ...defined({ answer }),
+      ...withoutUndefined({ answer }),
       via: "cli",
       actor: "local",
       isTyped,
@@ -85,72 +128,78 @@ export async function answered(call: RequestedCall, at: CommandContext): Promise
       client,
       callId: crypto.randomUUID(),
     }).catch((error) => {
-      // This error is written for models: it says "the user".
+      // The text of this error is for models: it names "the user". Here the user reads it.
       const isDeclined = asPmlError(error).code === "APPROVAL_DECLINED";
-      throw isDeclined ? refusalOf(call.id, reply) ?? error : error;
+      throw isDeclined ? errorForReply(call.id, reply) ?? error : error;
     });
     if (outcome.kind === "result") return outcome.result;
-    // The approvals ignore a "No" that comes very fast. Here the user typed it, so it counts.
-    const refusal = refusalOf(call.id, reply);
+    // The approvals ignore a very fast "No", as a client may send it without a user. Here a user typed.
+    const refusal = errorForReply(call.id, reply);
     if (refusal !== undefined) throw refusal;
     answer = await onQuestion(outcome.question);
   }
 }
 
-/** Returns how a server asks the user while it works. */
-async function formsOf(at: CommandContext) {
+/** Returns the functions with which a server can ask the user during a call. */
+async function loadForms(context: CommandContext) {
   const { terminalForms } = await import("./_form.ts");
-  return await terminalForms(at);
+  return await terminalForms(context);
 }
 
-/** Returns a function that shows the progress of a call, a few times a second at most. */
-function progressTeller(): NonNullable<CallClient["onProgress"]> {
+/** Returns a function that shows the progress of a call, at most every `PROGRESS_MS`. */
+function progressReporter(): NonNullable<CallClient["onProgress"]> {
   let lastReport = 0;
   return ({ progress, total, message }) => {
     if (Date.now() - lastReport < PROGRESS_MS) return;
     lastReport = Date.now();
-    const count = [progress, total].flatMap((one) => numberText(one) ?? []).join(" of ");
+    const count = [progress, total].flatMap((value) => numberText(value) ?? []).join(" of ");
     tellProgress(`… ${visible(message ?? count)}`);
   };
 }
 
 /**
- * Asks the user a question. Without a terminal it throws and leaves the question for `pml
- * approve`. A question that is too long for a client is asked as `pml approve` asks it.
+ * Asks the user a question. Without a terminal, stores the question for `pml approve` and throws. A
+ * question that is too long for a client is asked as `pml approve` does.
  */
 async function ask(
   question: Question,
-  { id, ...at }: CommandContext & { readonly id: ToolId },
+  { id, isDraft, ...context }: CommandContext & { readonly id: ToolId; readonly isDraft: boolean },
 ): Promise<ApprovalAnswer | undefined> {
-  if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
+  if (!isTerminal()) throw await (await context.app.callPath()).storeQuestion(question);
   const { handle, text, answers, terminalOnly, otherwise } = question;
   if (!terminalOnly) {
     tell(`${text}\n`);
     return {
       handle,
-      // A yes to a question about a server lasts.
       reply: await askReply("May it run?", {
         answers,
-        once: otherwise === undefined,
-        signal: at.signal,
+        yes: isDraft && otherwise !== undefined ? "yes" : yesLabel(otherwise),
+        signal: context.signal,
       }),
     };
   }
-  const waiting = await (await at.app.callPath()).approvals.leave(handle, otherwise);
-  if (waiting === undefined) throw declined(id, "its approval request no longer exists");
-  const decision = await decide(waiting, at);
+  const waiting = await (await context.app.callPath()).approvals.saveForTerminal(handle, otherwise);
+  if (waiting === undefined) throw declinedError(id, "its approval request no longer exists");
+  await using apps = new WorkspaceApps(context.app, context.signal);
+  const decision = await decide({ pending: waiting }, context, apps);
   if (decision === "approved") return undefined;
-  throw declined(id, decision === "refused" ? ANSWERED_NO : "its approval request has no answer");
+  throw declinedError(
+    id,
+    decision === "refused" ? ANSWERED_NO : "its approval request has no answer",
+  );
 }
 
 /** Returns the error for a reply that refuses a call; undefined for other replies. */
-function refusalOf(id: ToolId, reply: ApprovalAnswer["reply"] | undefined): PmlError | undefined {
-  if (reply === "No") return declined(id, ANSWERED_NO);
-  if (reply === "Never") return declined(id, "you answered never");
-  return reply === "cancelled" ? declined(id, "you dismissed the question") : undefined;
+function errorForReply(
+  id: ToolId,
+  reply: ApprovalAnswer["reply"] | undefined,
+): PmlError | undefined {
+  if (reply === "No") return declinedError(id, ANSWERED_NO);
+  if (reply === "Never") return declinedError(id, "you answered never");
+  return reply === "cancelled" ? declinedError(id, "you dismissed the question") : undefined;
 }
 
-function declined(id: ToolId, why: string): PmlError {
+function declinedError(id: ToolId, why: string): PmlError {
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: ${why}`, {
     hint: "Nothing was run",
   });

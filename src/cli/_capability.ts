@@ -5,34 +5,51 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertValid, exportForm, hidden, nameOwner, unhidden } from "../app/app_capabilities.ts";
+import {
+  assertValid,
+  escapeInvisible,
+  exportForm,
+  findNameOwner,
+  hiddenWarning,
+} from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
+import { isObject, type Json, quoted, visible, withoutUndefined } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
+import { capabilityJudge } from "../policy/capability_rules.ts";
 import { parseArguments } from "./_arguments.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
+import { EFFECTS } from "./_call_effect.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
 import { subcommandOf, usage } from "./_failure.ts";
-import { agrees, needPerson } from "./_terminal.ts";
+import { agrees, assertTerminal } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 
 type OpenCapabilities = Awaited<ReturnType<App["capabilities"]>>;
 type Prepared = ReturnType<OpenCapabilities["saving"]["prepare"]>;
-/** The context of a subcommand: the open capabilities, and its words. */
-interface At extends CommandContext, OpenCapabilities {
-  readonly typed: Typed;
-  /** The first word: a name or a file. A name that is none is not found. */
+/** The context of a subcommand: the open capabilities, and the typed words. */
+interface CapabilityContext extends CommandContext, OpenCapabilities {
+  readonly input: CommandInput;
+  /** The first word: a name or a file. It is not checked: an invalid name is reported as not found. */
   readonly first: ToolId;
   readonly second: string | undefined;
 }
-type Work = (at: At) => Shown | Promise<Shown>;
+type Subcommand = (context: CapabilityContext) => CommandOutput | Promise<CommandOutput>;
+/** The maximum size of a file of code, a plan or a capability, in bytes. */
 const FILE_MAX = 4_000_000;
 
 /** Runs `pml capability`. */
-export async function capability(at: CommandContext, typed: Typed): Promise<Shown> {
-  const words = typed.words.length === 0 ? ["list"] : typed.words;
-  const work = subcommandOf<Work>("capability", words, {
+export async function capability(
+  context: CommandContext,
+  input: CommandInput,
+): Promise<CommandOutput> {
+  const words = input.words.length === 0 ? ["list"] : input.words;
+  const run = subcommandOf<Subcommand>("capability", words, {
     list: [list, 0],
     show: [show, 1],
     save: [save, 1],
@@ -43,19 +60,22 @@ export async function capability(at: CommandContext, typed: Typed): Promise<Show
       1,
     ],
     import: [
-      (at) => agreed(at, at.saving.parse(parsed(textOf(at.first), at.first), at.second)),
+      (context) => {
+        const { saving, first, second } = context;
+        return confirmSave(context, saving.parse(parseFile(readFile(first), first), second));
+      },
       1,
       2,
     ],
   });
   const [, first = "", second] = words;
-  const open = await at.app.capabilities();
-  return await work({ ...at, ...open, typed, first: first as ToolId, second });
+  const openCapabilities = await context.app.capabilities();
+  return await run({ ...context, ...openCapabilities, input, first: first as ToolId, second });
 }
 
-async function list(at: At): Promise<Shown> {
-  const ids = [...at.capabilities.store.approved().keys()];
-  const all = await Promise.all(ids.map((id) => factsOf(at, id)));
+async function list(context: CapabilityContext): Promise<CommandOutput> {
+  const ids = [...context.capabilities.store.readApproved().keys()];
+  const all = await Promise.all(ids.map((id) => describeCapability(context, id)));
   const texts = all.map(({ name, kind, calls, runs, problem }) => {
     const description = problem ?? `calls ${calls?.join(", ") || "no tool"}`;
     return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(description, 500)}`;
@@ -67,51 +87,56 @@ async function list(at: At): Promise<Shown> {
 }
 
 /** A capability in a list. */
-interface Told {
+interface ListedCapability {
   readonly name: ToolId;
   readonly hash: string | undefined;
   readonly kind?: string;
   readonly description?: string;
   readonly calls?: readonly string[];
   readonly runs?: string;
-  /** Why it does not run as it is, or asks. */
+  /** Why the capability does not run, or asks first. */
   readonly problem?: string;
 }
 
-async function factsOf({ app, capabilities }: At, id: ToolId): Promise<Told> {
-  const hash = capabilities.store.approved().get(id);
+async function describeCapability(
+  { app, capabilities }: CapabilityContext,
+  id: ToolId,
+): Promise<ListedCapability> {
+  const hash = capabilities.store.readApproved().get(id);
   try {
     const { kind, description, toolsUsed } = capabilities.store.load(id);
     const { server } = splitToolId(id);
-    const owner = nameOwner(app, server);
-    const problem = owner === undefined ? await capabilities.remark(id) : hidden(server, owner);
+    const owner = findNameOwner(app, server);
+    const problem = owner === undefined
+      ? await capabilities.staleNote(id)
+      : hiddenWarning(server, owner);
     const runs = { allow: "runs", ask: "asks", deny: "denied" }[app.policy.now.judge(id).kind];
     const calls = Object.keys(toolsUsed);
-    return { name: id, hash, kind, calls, runs, ...defined({ description, problem }) };
+    return { name: id, hash, kind, calls, runs, ...withoutUndefined({ description, problem }) };
   } catch (error) {
     const { code, message } = asPmlError(error);
     return { name: id, hash, problem: `${code}: ${message}` };
   }
 }
 
-async function show(at: At): Promise<Shown> {
-  const { capabilities, saving, first: id } = at;
+async function show(context: CapabilityContext): Promise<CommandOutput> {
+  const { capabilities, saving, first: id } = context;
   const whole = capabilities.store.load(id);
   const { stale, facts } = await saving.describe(whole);
-  const { calls: _, ...about } = await factsOf(at, id);
+  const { calls: _, ...about } = await describeCapability(context, id);
   const { kind, text, parameters, toolsUsed } = whole;
   const content = { [kind]: kind === "plan" ? parseExact(text) : text };
   return {
     value: { ...about, ...content, parameters, tools_used: toolsUsed, stale },
     text: [
       `${id} [${kind}, ${about.runs}]`,
-      ...[about.problem ?? [], facts].flat().map(unhidden),
+      ...[about.problem ?? [], facts].flat().map(escapeInvisible),
     ].join("\n"),
   };
 }
 
-async function save(at: At): Promise<Shown> {
-  const { saving, first: name, typed: { code, plan, parameter = [], description } } = at;
+async function save(context: CapabilityContext): Promise<CommandOutput> {
+  const { saving, first: name, input: { code, plan, parameter = [], description } } = context;
   if ((code === undefined) === (plan === undefined)) {
     throw usage(
       "Cannot save: wanted a name, and --code FILE or --plan FILE",
@@ -121,78 +146,84 @@ async function save(at: At): Promise<Shown> {
   const file = code ?? plan ?? "";
   const kind = code === undefined ? "plan" : "code";
   const parameters = parseArguments(parameter, { base: {}, schema: {} });
-  const text = textOf(file);
-  if (kind === "plan") parsed(text, file);
-  const saveAs = { name, parameters, ...defined({ description }) };
-  return await agreed(at, saving.prepare(saveAs, { kind, text }));
+  const text = readFile(file);
+  if (kind === "plan") parseFile(text, file);
+  const saveAs = { name, parameters, ...withoutUndefined({ description }) };
+  return await confirmSave(context, saving.prepare(saveAs, { kind, text }));
 }
 
-/** Shows all of a capability, and saves it if the user types the word. */
-async function agreed(at: At, prepared: Prepared): Promise<Shown> {
-  await assertValid(at.app, prepared.capability);
-  const review = await at.saving.review(prepared);
+/** Shows a whole capability, and saves it if the user agrees. */
+async function confirmSave(context: CapabilityContext, prepared: Prepared): Promise<CommandOutput> {
+  await assertValid(context.app, prepared.capability);
+  const review = await context.saving.review(prepared);
   const { id, hash, facts } = review;
   const value = { name: id, hash, facts };
-  if (at.typed.json) return { value };
-  return await agreedTo(at, "save", {
-    ...{ value, facts: facts.map(unhidden), work: () => at.saving.accept(review) },
+  if (context.input.json) return { value };
+  return await confirm(context, "save", {
+    ...{ value, facts: facts.map(escapeInvisible), run: () => context.saving.accept(review) },
     done: `Saved: call it as ${id}`,
   });
 }
 
-async function rename(at: At): Promise<Shown> {
-  const { app, capabilities: { store }, saving, first: from, second = "" } = at;
-  const to = saving.mayBe(second);
-  const over = store.approved().get(from);
+async function rename(context: CapabilityContext): Promise<CommandOutput> {
+  const { app, capabilities, saving, first: from, second = "" } = context;
+  const { store } = capabilities;
+  const to = saving.parseName(second);
+  const shownHash = store.readApproved().get(from);
   const { kind } = store.load(from);
-  return await agreedTo(at, "rename", {
+  const { judge } = app.policy.now;
+  // Without a rule for the new name, the rules for the tools that the capability calls decide.
+  const toolsOf = (id: ToolId) => id === to ? capabilities.toolsOf(from) : undefined;
+  const judgeRenamed = capabilityJudge({ toolsOf }, judge, judge);
+  return await confirm(context, "rename", {
     value: { from, to },
     facts: [
-      `"${to}" is then this ${kind}. No rule for "${from}" applies to it; by its new name`,
-      `the rules say: ${app.policy.now.judge(to).kind}`,
+      `"${to}" is then this ${kind}. No rule for "${from}" applies to it`,
+      `Effect of a call by its new name: ${EFFECTS[judgeRenamed(to).kind]}`,
     ],
-    work: () => store.rename(from, { to, over }),
+    run: () => store.rename(from, { to, shownHash }),
     done: `Renamed: call it as ${to}`,
   });
 }
 
-async function remove(at: At): Promise<Shown> {
-  const { capabilities: { store }, first: id, typed: { yes } } = at;
-  // A capability whose file is broken can be deleted, so it is not loaded.
+async function remove(context: CapabilityContext): Promise<CommandOutput> {
+  const { capabilities: { store }, first: id, input: { yes } } = context;
+  // Does not load the capability, so that one with a broken file can be deleted.
   store.assertApproved(id);
-  const over = store.approved().get(id);
-  const work = () => store.rename(id, { over });
-  const request = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
-  return await agreedTo(at, "delete", { ...request, isAgreed: yes });
+  const shownHash = store.readApproved().get(id);
+  const run = () => store.rename(id, { shownHash });
+  const action = { value: { deleted: id }, facts: [`"${id}"`], run, done: `Deleted: ${id}` };
+  return await confirm(context, "delete", { ...action, isAgreed: yes });
 }
 
-/** An action that the user confirms by typing a word. */
+/** An action that the user confirms on the terminal. */
 interface ConfirmedAction {
   readonly value: unknown;
   readonly facts: readonly string[];
-  readonly work: () => Promise<void>;
+  readonly run: () => Promise<void>;
+  /** The text that reports the finished action. */
   readonly done: string;
   /** Whether the user has agreed already. */
   readonly isAgreed?: boolean | undefined;
 }
 
-/** Runs an action if the user confirms it at the terminal. */
-async function agreedTo(
-  { signal, first }: At,
-  word: string,
-  { value, facts, work, done, isAgreed = false }: ConfirmedAction,
-): Promise<Shown> {
+/** Runs an action if the user confirms it on the terminal. `verb` names the action. */
+async function confirm(
+  { signal, first }: CapabilityContext,
+  verb: string,
+  { value, facts, run, done, isAgreed = false }: ConfirmedAction,
+): Promise<CommandOutput> {
   if (!isAgreed) {
     // guard: capability-person
-    needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
-    const question = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
+    assertTerminal(`Cannot ${verb} ${quoted(first, 400)}`, "");
+    const question = `${verb.charAt(0).toUpperCase()}${verb.slice(1)} exactly this?`;
     if (!await agrees(question, { signal }, facts)) return unchanged(value);
   }
-  await work();
+  await run();
   return { value, text: done };
 }
 
-function textOf(file: string): string {
+function readFile(file: string): string {
   try {
     return readRegularText(typedPath(file), { most: FILE_MAX, links: true });
   } catch (error) {
@@ -200,15 +231,15 @@ function textOf(file: string): string {
   }
 }
 
-function parsed(text: string, file: string): Record<string, Json> {
+function parseFile(text: string, file: string): Record<string, Json> {
   let value: unknown;
   try {
     value = parseExact(text);
   } catch {
     // Reported below.
   }
-  if (isObject(value)) return value as Record<string, Json>; // it came from JSON
-  throw new PmlError("BAD_ARGUMENTS", `Cannot use ${quoted(file, 400)}: it is no JSON object`, {
-    hint: "Give a plan, or what `pml capability export` wrote",
+  if (isObject(value)) return value as Record<string, Json>; // it was parsed from JSON
+  throw new PmlError("BAD_ARGUMENTS", `Cannot use ${quoted(file, 400)}: it is not a JSON object`, {
+    hint: "Give the file of a plan, or a file that `pml capability export` wrote",
   });
 }

@@ -6,22 +6,18 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { Node } from "jsonc-parser";
 import { parseClientJson, parseClientYaml, parseToml } from "../config/clients.ts";
+import { JsonText } from "../config/json_text.ts";
 import { withoutCmd } from "../config/windows_command.ts";
 import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
-import { fileNotChanged, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, withEntry, withListItem, type YamlSetting } from "../config/yaml_text.ts";
-
-type Jsonc = typeof import("jsonc-parser");
-
-const COMMENT = /\/\/.*|\/\*[^]*?\*\//g;
+import { differingParts, fileNotChanged, uneditable } from "./_files.ts";
+import { toJson, withEntry, withListItem, type YamlSetting } from "../config/yaml_text.ts";
 
 /** The name of PML's entry in the file of a client. */
 export const NAME = "pml";
-/** The keys of an entry that name its command or address. */
-const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
+/** The keys of an entry that name the command or address of the server. */
+const START_KEYS = ["command", "args", "url", "serverUrl", "httpUrl"];
 
 /** The position of a value in a file. */
 interface FilePosition extends YamlSetting {
@@ -36,68 +32,72 @@ export interface ClientEdit {
    * The lines to show to the user: those that the edit adds, or the whole entry if it replaces one.
    */
   readonly added: readonly string[];
-  /**
-   * The present entry with the name `pml`, as JSON, if it is not one of PML. The text is unchanged.
-   */
-  readonly other?: string | undefined;
+  /** The lines of the entry of PML that the edit replaces; empty if it replaces none. */
+  readonly removed: readonly string[];
+  /** The entry of another server with the name `pml`. If set, the text is unchanged. */
+  readonly other?: unknown;
 }
 
 /**
  * Returns the edit that adds PML to the text of a client's file; undefined if the text contains PML
- * already. If another server has the name `pml`, the edit changes nothing. Throws if the text cannot
- * be edited; the error names `path`.
+ * already. If another server has the name `pml`, the edit changes nothing. Throws an error that names
+ * `path` if the text cannot be edited.
  */
 export async function editClientText(
   text: string,
   path: string,
-  { at, entry: wanted, instead, input, keeps = [] }: ClientForm,
+  { at, entry: wanted, replaceableEntries, input, keptKeys = [] }: ClientForm,
 ): Promise<ClientEdit | undefined> {
   if (/\.ya?ml$/.test(path)) return await editYaml(text, path, { at, entry: wanted });
   const isToml = path.endsWith(".toml");
-  const whole = await parsed(text, path);
-  const present = entryIn(whole, at, path);
-  if (isPml(present, wanted)) return undefined;
-  const own = Object.entries(objectOf(present)).filter(([key]) => keeps.includes(key));
-  const permission = Object.fromEntries(own);
+  const whole = await parseFile(text, path);
+  const existing = entryIn(whole, at, path);
+  if (isPml(existing, wanted)) return undefined;
+  const keptEntries = Object.entries(objectOf(existing)).filter(([key]) => keptKeys.includes(key));
+  const permission = Object.fromEntries(keptEntries);
   const entry = { ...wanted, ...permission };
-  const replaced = instead.map((one) => plain({ ...one, ...permission }));
-  const before = isObject(present) &&
-      replaced.some((one) => isDeepStrictEqual(plain(present), one))
-    ? present
+  const replaceable = replaceableEntries.map((form) => toJson({ ...form, ...permission }));
+  const replacedEntry = isObject(existing) &&
+      replaceable.some((form) => isDeepStrictEqual(toJson(existing), form))
+    ? existing
     : undefined;
-  if (present !== undefined && before === undefined) {
-    return { text, added: [], other: JSON.stringify(present) };
+  if (existing !== undefined && replacedEntry === undefined) {
+    return { text, added: [], removed: [], other: existing };
   }
   const withInputs = input === undefined ? text : await withInput(text, { path, whole, input });
   const target = { path, at: [...at, NAME], entry } as const;
   const after = isToml
-    ? await withTable(text, { ...target, before })
+    ? await withTable(text, { ...target, replacedEntry })
     : await withValue(withInputs, target);
-  // If the edit replaces an entry, the user sees each line of the new one.
-  const withoutEntry = isToml || before === undefined
-    ? withInputs
+  if (replacedEntry === undefined) {
+    return { text: after, added: addedLines(text, after), removed: [] };
+  }
+  // If the edit replaces an entry, the user sees each line of the old and of the new entry.
+  const withoutEntry = isToml
+    ? text.replace(await tableText(text, { at: target.at, entry: replacedEntry }), "")
     : await withValue(withInputs, { ...target, entry: undefined });
   return {
     text: after,
     added: [...addedLines(text, withInputs), ...addedLines(withoutEntry, after)],
+    removed: addedLines(withoutEntry, withInputs),
   };
 }
 
 /**
- * Returns PML's entry in the text of a client's file with an object of servers; undefined if there
- * is none.
+ * Returns PML's entry in the text of a client's file, whose servers are an object; undefined if the
+ * file has no such entry.
  */
-export async function presentEntry(
+export async function readPmlEntry(
   text: string,
   path: string,
   at: ClientForm["at"],
 ): Promise<unknown> {
-  return entryIn(await parsed(text, path), at, path);
+  return entryIn(await parseFile(text, path), at, path);
 }
 
-/** Returns the value of a client's file. Throws if it has no object. */
-async function parsed(text: string, path: string): Promise<unknown> {
-  return await (path.endsWith(".toml") ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
+/** Parses a client's file. Throws if it does not contain an object. */
+async function parseFile(text: string, path: string): Promise<unknown> {
+  return await (path.endsWith(".toml") ? parseToml : parseJson)(text.replace(/^\uFEFF/, ""), path);
 }
 
 function entryIn(whole: unknown, at: ClientForm["at"], path: string): unknown {
@@ -110,8 +110,8 @@ function entryIn(whole: unknown, at: ClientForm["at"], path: string): unknown {
 }
 
 /**
- * Returns the edit that adds members to PML's entry. Throws if the text cannot be edited without
- * another change.
+ * Returns the edit that adds members to PML's entry. Throws if such an edit would change another value
+ * of the file.
  */
 export async function withMembers(
   text: string,
@@ -127,23 +127,23 @@ export async function withMembers(
       after = await withValue(after, { path, at: [...place, key], entry });
     }
   }
-  return { text: after, added: addedLines(text, after) };
+  return { text: after, added: addedLines(text, after), removed: [] };
 }
 
 /**
- * Returns the edit that adds a text to a list of a JSON file, which is made if there is none. Throws
- * if another value is there.
+ * Returns the edit that adds a text to a list of a JSON file. Creates the list if it is missing.
+ * Throws if the value at this path is not a list.
  */
-export async function withListed(
+export async function withListText(
   text: string,
   path: string,
-  { at, listed }: Pick<FilePosition, "at"> & { readonly listed: string },
+  { at, listed: item }: Pick<FilePosition, "at"> & { readonly listed: string },
 ): Promise<ClientEdit> {
-  const whole = await read(text.replace(/^\uFEFF/, ""), path);
-  const present = at.reduce<unknown>((value, name) => objectOf(value)[name], whole) ?? [];
-  if (!Array.isArray(present)) throw fileNotChanged(path, `"${at.join(".")}" is not a list`);
-  const after = await withValue(text, { path, at, entry: [...present, listed] });
-  return { text: after, added: addedLines(text, after) };
+  const whole = await parseJson(text.replace(/^\uFEFF/, ""), path);
+  const existing = at.reduce<unknown>((value, name) => objectOf(value)[name], whole) ?? [];
+  if (!Array.isArray(existing)) throw fileNotChanged(path, `"${at.join(".")}" is not a list`);
+  const after = await withValue(text, { path, at, entry: [...existing, item] });
+  return { text: after, added: addedLines(text, after), removed: [] };
 }
 
 /** Returns a TOML text with members at the end of a table that exists. */
@@ -152,23 +152,23 @@ async function withTableMembers(
   { path, at, entry }: FilePosition,
 ): Promise<string> {
   const { stringify } = await import("smol-toml");
-  const now = await parseToml(text, path);
-  const present = at.reduce<unknown>((value, name) => objectOf(value)[name], now);
-  const members = { ...objectOf(present), ...objectOf(entry) };
-  const result = withEntry(now, { at, entry: members });
+  const whole = await parseToml(text, path);
+  const existing = at.reduce<unknown>((value, name) => objectOf(value)[name], whole);
+  const members = { ...objectOf(existing), ...objectOf(entry) };
+  const expected = withEntry(whole, { at, entry: members });
   const lines = text.split("\n");
   const header = `[${at.join(".")}]`;
   const begin = lines.findIndex((line) => line.replace(/#.*/, "").trim() === header);
   const next = lines.findIndex((line, index) => index > begin && /^\s*\[/.test(line));
   const table = lines.slice(begin + 1, next < 0 ? undefined : next);
-  // A comment before the next table belongs to that.
+  // A comment directly before the next table belongs to the next table.
   const used = table.findLastIndex((line) => !/^\s*(?:#.*)?\r?$/.test(line)) + 1;
   const end = text.includes("\r\n") ? "\r" : "";
   const added = stringify(entry).trimEnd().split("\n").map((line) => line + end);
   lines.splice(begin + 1 + used, 0, ...added);
   const after = lines.join("\n");
-  const read = await parseToml(after, path).catch(() => undefined);
-  if (begin >= 0 && isDeepStrictEqual(read, plain(result))) return after;
+  const parsed = await parseToml(after, path).catch(() => undefined);
+  if (begin >= 0 && isDeepStrictEqual(parsed, toJson(expected))) return after;
   throw uneditable(path);
 }
 
@@ -180,16 +180,16 @@ async function editYaml(
 ): Promise<ClientEdit | undefined> {
   const list = objectOf(await parseClientYaml(text, path))[section] ?? [];
   if (!Array.isArray(list)) throw fileNotChanged(path, `"${section}" is not a list`);
-  const present = list.find((server) => objectOf(server).name === NAME);
-  if (isPml(present, entry)) return undefined;
-  if (present !== undefined) return { text, added: [], other: JSON.stringify(present) };
+  const existing = list.find((server) => objectOf(server).name === NAME);
+  if (isPml(existing, entry)) return undefined;
+  if (existing !== undefined) return { text, added: [], removed: [], other: existing };
   const after = await withListItem(text, { path, section, item: entry });
-  return { text: after, added: addedLines(text, after) };
+  return { text: after, added: addedLines(text, after), removed: [] };
 }
 
 /**
- * Returns the text with an input of VS Code, which asks the user for the token. The text does not
- * change if it has an input with this id.
+ * Returns the text with an input: VS Code then asks the user for the token. The text does not change
+ * if it has an input with this id.
  */
 async function withInput(
   text: string,
@@ -206,36 +206,68 @@ async function withInput(
 }
 
 /**
- * Returns a TOML text with a table for `entry`: in place of the table `before`, or else at the end.
+ * Returns a TOML text with a table for `entry`: in place of the table of `replacedEntry`, or else at
+ * the end.
  */
 async function withTable(
   text: string,
-  { path, at, entry, before }: FilePosition & { readonly before: ClientEntryValue | undefined },
+  { path, at, entry, replacedEntry }: FilePosition & {
+    readonly replacedEntry: ClientEntryValue | undefined;
+  },
 ): Promise<string> {
-  const { stringify } = await import("smol-toml");
   const expected = withEntry(await parseToml(text, path), { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
-  const tableOf = (value: unknown) =>
-    `[${at.join(".")}]\n${stringify(value)}`.trimEnd().replaceAll("\n", end) + end;
+  const table = await tableText(text, { at, entry });
   const gap = text === "" ? "" : text.endsWith("\n") ? end : end + end;
-  const after = before === undefined
-    ? text + gap + tableOf(entry)
-    : text.replace(tableOf(before), () => tableOf(entry));
+  const after = replacedEntry === undefined
+    ? text + gap + table
+    : text.replace(await tableText(text, { at, entry: replacedEntry }), () => table);
   // TOML allows no `[table]` below a table that is written inline, as `{ … }`.
-  const now = await parseToml(after, path).catch(() => undefined);
-  if (isDeepStrictEqual(now, plain(expected))) return after;
+  const parsed = await parseToml(after, path).catch(() => undefined);
+  if (isDeepStrictEqual(parsed, toJson(expected))) return after;
   throw uneditable(path);
 }
 
-/** Returns the lines that an edit adds to a text, without empty lines. */
-function addedLines(before: string, after: string): readonly string[] {
-  const [, own] = unlike(before, after);
-  return own.split(/\r?\n/).filter((line) => line.trim() !== "");
+/** Returns an entry as a TOML table with the line ends of a text. */
+async function tableText(text: string, { at, entry }: YamlSetting): Promise<string> {
+  const { stringify } = await import("smol-toml");
+  const end = text.includes("\r\n") ? "\r\n" : "\n";
+  return `[${at.join(".")}]\n${stringify(entry)}`.trimEnd().replaceAll("\n", end) + end;
 }
 
 /**
- * Returns the text with one value set at a path of keys, or removed if `entry` is undefined. Throws
- * if the text cannot be edited.
+ * Returns the lines that an edit adds to a text, without empty lines. They are whole lines, unless the
+ * edit adds a part of a line. White space does not count, because an edit may give a line break to
+ * an object that was on one line.
+ */
+function addedLines(before: string, after: string): readonly string[] {
+  const offsets = [...after.matchAll(/\S/g)].map(({ index }) => index);
+  const signs = after.replaceAll(/\s/g, "");
+  const [gone, added, first] = differingParts(before.replaceAll(/\s/g, ""), signs);
+  let [start, end] = [first, first + added.length];
+  const beginOf = (sign: number) => {
+    const offset = offsets[sign] ?? after.length;
+    const line = after.lastIndexOf("\n", offset - 1) + 1;
+    return after.slice(line, offset).trim() === "" ? line : undefined;
+  };
+  if (added.startsWith(",")) start++;
+  else if (gone === "") {
+    // The next entry can begin with the same characters as the added one.
+    let moved = 0;
+    while (
+      moved < first && beginOf(start - moved) === undefined &&
+      signs[start - moved - 1] === signs[end - moved - 1]
+    ) moved++;
+    if (beginOf(start - moved) !== undefined) [start, end] = [start - moved, end - moved];
+  }
+  if (end <= start) return [];
+  const text = after.slice(beginOf(start) ?? offsets[start], (offsets[end - 1] ?? 0) + 1);
+  return text.split(/\r?\n/).filter((line) => line.trim() !== "");
+}
+
+/**
+ * Returns the text with one value set at a path of keys, or removed if `entry` is undefined. With
+ * `adds`, the members of `entry` are added to an object there. Throws if the text cannot be edited.
  */
 export async function withValue(
   text: string,
@@ -244,11 +276,15 @@ export async function withValue(
   const jsonc = await import("jsonc-parser");
   const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const before = text.slice(bom.length);
-  const now = await read(before, path);
-  const whole = adds ? { ...objectOf(now[at[0]]), ...objectOf(entry) } : entry;
-  const expected = withEntry(now, { at, entry: whole });
-  const after = withJsonValue(before, { at, entry, adds, jsonc });
-  if (isDeepStrictEqual(await read(after, path), plain(expected))) return bom + after;
+  const parsed = await parseJson(before, path);
+  const whole = adds ? { ...objectOf(parsed[at[0]]), ...objectOf(entry) } : entry;
+  const expected = withEntry(parsed, { at, entry: whole });
+  const edited = new JsonText(before, jsonc);
+  if (entry === undefined) edited.remove([...at]);
+  else if (adds && edited.find([...at]) !== undefined) edited.addMembers(at, objectOf(entry));
+  else edited.set(at, entry);
+  const after = edited.text;
+  if (isDeepStrictEqual(await parseJson(after, path), toJson(expected))) return bom + after;
   throw uneditable(path);
 }
 
@@ -256,16 +292,18 @@ export async function withValue(
  * Returns whether an entry starts PML or connects to it. Other fields of the entry, such as `env`,
  * may differ, and the command may be an absolute path.
  */
-function isPml(present: unknown, entry: ClientEntryValue): boolean {
-  if (!isObject(present)) return false;
-  const { type, command, args } = present;
-  // npx runs PML without an installation.
+function isPml(existing: unknown, entry: ClientEntryValue): boolean {
+  if (!isObject(existing)) return false;
+  const { type, command, args } = existing;
+  // This command runs PML without an installation.
   const plain = withoutCmd({ command: textOf(command), args: textsOf(args) });
   if (isDeepStrictEqual(plain, { command: "npx", args: ["-y", "@casys/pml", "stdio"] })) {
     return true;
   }
   return [undefined, entry.type].includes(type) &&
-    LEADING.every((key) => isDeepStrictEqual(withoutPath(present[key]), withoutPath(entry[key])));
+    START_KEYS.every((key) =>
+      isDeepStrictEqual(withoutPath(existing[key]), withoutPath(entry[key]))
+    );
 }
 
 /** The path of `pml` on any system. */
@@ -277,135 +315,8 @@ function withoutPath(value: unknown): unknown {
   return typeof value === "string" && PML_PATH.test(value) ? "pml" : value;
 }
 
-/**
- * Returns a JSON text with one value set, added or removed at a path of keys. Keeps the comments and
- * the format of the rest. Adds missing objects of the path.
- */
-function withJsonValue(
-  text: string,
-  { at, entry, adds, jsonc }: {
-    readonly at: readonly string[];
-    readonly entry: unknown;
-    readonly adds: boolean;
-    readonly jsonc: Jsonc;
-  },
-): string {
-  const present = nodeIn(text, at, jsonc);
-  if (entry === undefined) {
-    return present ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
-  }
-  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
-  if (present !== undefined && adds) {
-    return withLast(text, present, { added: membersText(entry, indent), indent });
-  }
-  const list = present?.type === "array" && Array.isArray(entry) ? entry : undefined;
-  const withList = list && withListElements(text, { at, list, indent, jsonc });
-  if (withList !== undefined) return withList;
-  if (present !== undefined) {
-    const { offset, length } = present;
-    const isLong = text.slice(offset, offset + length).includes("\n");
-    const lineStart = isLong ? lineStartBefore(text, offset) : undefined;
-    const value = inLines(JSON.stringify(entry, null, indent), lineStart);
-    return text.slice(0, offset) + value + text.slice(offset + length);
-  }
-  let depth = at.length;
-  let holder: Node | undefined;
-  while (depth > 0 && !holder) holder = nodeIn(text, at.slice(0, --depth), jsonc);
-  const [name = "", ...below] = at.slice(depth);
-  const value = below.reduceRight((inner, key) => ({ [key]: inner }), entry);
-  const added = membersText({ [name]: value }, indent);
-  return holder ? withLast(text, holder, { added, indent }) : text;
-}
-
-/** Returns the text of an object's members, without its braces. */
-function membersText(object: unknown, indent: string): string {
-  return Object.entries(Object(object))
-    .map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value, null, indent)}`)
-    .join(",\n");
-}
-
-function nodeIn(
-  text: string,
-  at: readonly string[],
-  { parseTree, findNodeAtLocation }: Jsonc,
-): Node | undefined {
-  const root = parseTree(text);
-  return root && findNodeAtLocation(root, [...at]);
-}
-
-/** Returns the line break and the indentation of the line that contains an offset, if any. */
-function lineStartBefore(text: string, offset: number): string | undefined {
-  return /\r?\n[ \t]*(?=[^\n]*$)/.exec(text.slice(0, offset))?.[0];
-}
-
-/** Returns JSON with `lineStart` before each further line; in one line if that is undefined. */
-function inLines(json: string, lineStart: string | undefined): string {
-  return json.replaceAll(
-    /\n\s*/g,
-    (space) => lineStart === undefined ? " " : lineStart + space.slice(1),
-  );
-}
-
-/**
- * Returns the text with a list changed to `list`: removes elements, and adds new ones at the end.
- * Elements that are in both lists keep their comments. Returns undefined if these two steps cannot
- * make `list`.
- */
-function withListElements(
-  text: string,
-  { at, list, indent, jsonc }: {
-    readonly at: readonly string[];
-    readonly list: readonly unknown[];
-    readonly indent: string;
-    readonly jsonc: Jsonc;
-  },
-): string | undefined {
-  const { modify, applyEdits, getNodeValue } = jsonc;
-  const jsonOf = (value: unknown) => JSON.stringify(value, null, indent);
-  const elements = nodeIn(text, at, jsonc)?.children ?? [];
-  const before = elements.map((element) => jsonOf(getNodeValue(element)));
-  const texts = list.map(jsonOf);
-  if (!isAdded(before, texts)) return undefined;
-  let after = text;
-  for (const [index, element] of [...before.entries()].reverse()) {
-    if (texts.includes(element)) continue;
-    after = applyEdits(after, modify(after, [...at, index], undefined, {}));
-  }
-  for (const added of texts.filter((each) => !before.includes(each))) {
-    const holder = nodeIn(after, at, jsonc);
-    if (holder !== undefined) after = withLast(after, holder, { added, indent });
-  }
-  return after;
-}
-
-/**
- * Returns the text with an element added at the end of a list, or members at the end of an object:
- * after the last element and the comment that follows it.
- */
-function withLast(
-  text: string,
-  { type, children = [], offset, length }: Node,
-  { added, indent }: { readonly added: string; readonly indent: string },
-): string {
-  const last = children.at(-1);
-  const end = last === undefined ? offset + 1 : last.offset + last.length;
-  const rest = text.slice(end, offset + length - 1);
-  const commentEnd = end + rest.trimEnd().length;
-  const isEmpty = last === undefined && type === "object";
-  const outer = lineStartBefore(text, last?.offset ?? offset) ??
-    (text.includes("\r\n") ? "\r\n" : "\n");
-  if (!isEmpty && !rest.includes("\n")) {
-    return text.slice(0, end) + (last ? ", " : "") + inLines(added, undefined) + text.slice(end);
-  }
-  const lineStart = isEmpty ? outer + indent : outer;
-  const comma = isEmpty || rest.replaceAll(COMMENT, "").includes(",") ? "" : ",";
-  return text.slice(0, end) + comma + text.slice(end, commentEnd) + lineStart +
-    inLines(added, lineStart) +
-    (isEmpty ? outer + text.slice(end + rest.length) : text.slice(commentEnd));
-}
-
-async function read(text: string, path: string): Promise<Record<string, unknown>> {
-  const value = plain(await parseClientJson(text, path));
+async function parseJson(text: string, path: string): Promise<Record<string, unknown>> {
+  const value = toJson(await parseClientJson(text, path));
   if (isObject(value)) return value;
   throw fileNotChanged(path, "it is not a JSON object");
 }

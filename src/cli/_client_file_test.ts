@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
 import type { ClientName } from "../config/clients.ts";
-import { listOf } from "../core/json.ts";
-import { editClientText as edit, withListed, withMembers, withValue } from "./_client_file.ts";
-import { formOf } from "./_client_form.ts";
+import { listOf, objectOf } from "../core/json.ts";
+import { editClientText as edit, withListText, withMembers, withValue } from "./_client_file.ts";
+import { createForm } from "./_client_form.ts";
 
-const FORM = formOf("claude-code", { http: false, command: "pml" });
+const FORM = createForm("claude-code", { http: false, command: "pml" });
 const ENTRY = FORM.entry;
+/** Options of an entry for stdio, which replaces the one for HTTP. */
+const REPLACED = { http: false, command: "pml" };
 
 function editClientText(text: string, path: string, form = FORM): ReturnType<typeof edit> {
   return edit(text, path, form);
@@ -70,7 +72,7 @@ Deno.test("editClientText() reports another server with the name pml, and does n
   const text = '{"mcpServers": {"pml": {"command": "./evil"}, "b": {}}}';
   const edit = await editClientText(text, ".mcp.json");
   assert.ok(edit !== undefined);
-  assert.deepEqual(edit, { text, added: [], other: '{"command":"./evil"}' });
+  assert.deepEqual(edit, { text, added: [], removed: [], other: { command: "./evil" } });
 });
 
 Deno.test("editClientText() takes its own entry in any order for its own", async () => {
@@ -96,10 +98,10 @@ Deno.test("editClientText() replaces entries that start PML, and no others", asy
   for (const other of others) assert.ok(await edit(other) !== undefined, JSON.stringify(other));
 });
 
-Deno.test("formOf() starts pml.cmd on Windows as each client can", () => {
+Deno.test("createForm() starts pml.cmd on Windows as each client can", () => {
   const script = "C:\\Users\\Me\\AppData\\Roaming\\npm\\pml.cmd";
   const starts = (client: ClientName, command: string) => {
-    const { entry } = formOf(client, { http: false, command, os: "windows" });
+    const { entry } = createForm(client, { http: false, command, os: "windows" });
     return [entry.command, ...listOf(entry.args)].flat();
   };
   for (const client of ["claude-code", "claude-desktop", "zed", "windsurf", "continue"] as const) {
@@ -123,7 +125,11 @@ Deno.test("formOf() starts pml.cmd on Windows as each client can", () => {
 });
 
 Deno.test("editClientText() takes its own entry of Windows for its own, in any folder", async () => {
-  const form = formOf("claude-code", { http: false, command: "C:\\a b\\pml.cmd", os: "windows" });
+  const form = createForm("claude-code", {
+    http: false,
+    command: "C:\\a b\\pml.cmd",
+    os: "windows",
+  });
   const args = (path: string) => ["/c", path, "stdio"];
   const entry = (command: string, args: readonly string[]) =>
     JSON.stringify({ mcpServers: { pml: { type: "stdio", command, args } } });
@@ -133,9 +139,9 @@ Deno.test("editClientText() takes its own entry of Windows for its own, in any f
   assert.equal(await edit(ofNpm, "f.json", form), undefined);
   // Claude Code cannot start the script without `cmd`.
   const other = await edit(entry("pml", ["stdio"]), "f.json", form);
-  assert.match(other?.other ?? "", /"command":"pml"/);
+  assert.equal(objectOf(other?.other).command, "pml");
   const evil = await edit(entry("cmd", args("D:\\tools\\pml2.cmd")), "f.json", form);
-  assert.match(evil?.other ?? "", /pml2/);
+  assert.match(JSON.stringify(evil?.other), /pml2/);
 });
 
 Deno.test("editClientText() reports errors with their line", async () => {
@@ -213,7 +219,7 @@ Deno.test("editClientText() leaves a comment behind the server that it is about"
 });
 
 Deno.test("editClientText() adds one input for the token to VS Code's inputs", async () => {
-  const form = formOf("vscode", { http: true, command: "pml" });
+  const form = createForm("vscode", { http: true, command: "pml" });
   const ask =
     '{ "type": "promptString", "id": "pml-token", "description": "PML_TOKEN", "password": true }';
   const other = '{"id": "gh", "type": "promptString"}';
@@ -239,16 +245,42 @@ Deno.test("editClientText() adds one input for the token to VS Code's inputs", a
 
 Deno.test("editClientText() distinguishes entries of other addresses from its own", async () => {
   for (const client of ["claude-code", "cursor", "gemini", "opencode", "windsurf"] as const) {
-    const form = formOf(client, { http: true, command: "pml" });
+    const form = createForm(client, { http: true, command: "pml" });
     const [section] = form.at;
     const own = JSON.stringify(form.entry);
     const edit = (pml: string) => editClientText(`{"${section}": {"pml": ${pml}}}`, "x.json", form);
     assert.equal(await edit(own), undefined, client);
     const other = await edit(own.replace("3003", "3004"));
-    assert.ok(other?.other?.includes("3004"), client);
-    const replaced = await edit(JSON.stringify(form.instead[0]));
+    assert.ok(JSON.stringify(other?.other).includes("3004"), client);
+    const replaced = await edit(JSON.stringify(form.replaceableEntries[0]));
     assert.equal(replaced?.other, undefined, client);
     assert.deepEqual(JSON.parse(replaced?.text ?? "")[section].pml, form.entry);
+    assert.deepEqual(
+      replaced?.removed,
+      [`"pml": ${JSON.stringify(form.replaceableEntries[0])}`],
+      client,
+    );
+  }
+});
+
+Deno.test("editClientText() returns each line of the entry that it replaces, in JSON and TOML", async () => {
+  const texts = { codex: "# mine\n[other]\na = 1\n", "claude-code": '{\n  "a": 1\n}\n' } as const;
+  for (const [client, file] of [["codex", "x.toml"], ["claude-code", "x.json"]] as const) {
+    const stdio = createForm(client, { http: false, command: "pml" });
+    const first = await edit(texts[client], file, stdio);
+    assert.deepEqual(first?.removed, []);
+    const http = createForm(client, { text: first?.text, http: true, command: "pml" });
+    const second = await edit(first?.text ?? "", file, http);
+    assert.ok(second !== undefined);
+    assert.ok(second.removed.some((line) => line.includes("stdio")), client);
+    assert.ok(second.removed.every((line) => first?.text.includes(line)), client);
+    assert.ok(second.added.some((line) => line.includes("127.0.0.1")), client);
+    const back = await edit(
+      second.text,
+      file,
+      createForm(client, { ...REPLACED, text: second.text }),
+    );
+    assert.deepEqual([back?.removed, back?.added], [second.added, second.removed], client);
   }
 });
 
@@ -290,7 +322,7 @@ Deno.test("withMembers() adds members at the end of a TOML table, or refuses", a
 
 Deno.test("withListed() adds a text to a list that is there or missing, and keeps the rest", async () => {
   const add = (text: string) =>
-    withListed(text, "x.json", { at: ["permissions", "allow"], listed: "a" });
+    withListText(text, "x.json", { at: ["permissions", "allow"], listed: "a" });
   const texts: readonly (readonly [before: string, list: readonly string[]])[] = [
     ["{}", ["a"]],
     ['{"permissions": {}}', ["a"]],

@@ -1,5 +1,6 @@
 /**
- * The entry for the file of each client, as its documentation describes it. No entry contains a key.
+ * PML's entry for the file of each client, as the client's documentation describes it. No entry
+ * contains a key.
  *
  * @module
  */
@@ -8,58 +9,60 @@ import { type ClientName, tableOf } from "../config/clients.ts";
 import { type ProgramStart, throughCmd } from "../config/windows_command.ts";
 import { SERVE_PORT } from "./_port.ts";
 
-/** An entry of a server, as a client has it. */
+/** An entry of a server in the file of a client. */
 export type ClientEntryValue = Readonly<Record<string, unknown>>;
 
+/** The maximum number of addresses in a client's file that are compared with PML's own. */
+const PORTS_MAX = 100;
+
 /** The text that a client's file begins with when PML writes it. */
-const BLANK: Partial<Record<ClientName, string>> = {
+const NEW_FILES: Partial<Record<ClientName, string>> = {
   codex: "",
   continue: "name: Local\nversion: 1.0.0\nschema: v1\n",
 };
 
-/** Returns the text of a file of a client without any server. */
-export function blankOf(client: ClientName): string {
-  return BLANK[client] ?? "{}\n";
+/** Returns the text of a new file of a client, without servers. */
+export function newFileText(client: ClientName): string {
+  return NEW_FILES[client] ?? "{}\n";
 }
 
-/** The entry for a client's file, and its place. */
+/** The entry for a client's file, and where the file contains it. */
 export interface ClientForm {
   /** The keys of the object that contains the servers. */
   readonly at: readonly [section: string, ...names: string[]];
   /** The entry of PML. */
   readonly entry: ClientEntryValue;
-  /** The other entries that PML writes, which this one replaces. */
-  readonly instead: readonly ClientEntryValue[];
+  /** Other entries that PML may have written, for example for another port. `entry` replaces them. */
+  readonly replaceableEntries: readonly ClientEntryValue[];
   /** The question with which the client asks the user for the token. */
   readonly input?: ClientEntryValue | undefined;
-  /** The keys of an entry that stay if the entry is replaced. */
-  readonly keeps?: readonly string[];
+  /** The keys whose values stay if the entry is replaced. */
+  readonly keptKeys?: readonly string[];
 }
 
-/**
- * The members of an entry by which a client runs every tool of the server without its own question.
- */
-const ALLOWING: Partial<Record<ClientName, ClientEntryValue>> = {
-  // Codex otherwise runs one call of a server after another. PML has its own order where one matters.
+/** The members of an entry that let a client run all tools of the server without a question. */
+const ALLOWING_MEMBERS: Partial<Record<ClientName, ClientEntryValue>> = {
+  // By default, Codex runs the calls of a server one after another. PML itself orders calls that need it.
   codex: { default_tools_approval_mode: "approve", supports_parallel_tool_calls: true },
   gemini: { trust: true },
   qwen: { trust: true },
 };
 
-/** Returns the members of an entry by which a client allows every tool of PML, if it has some. */
+/** Returns the members that let a client run all tools of PML unasked; undefined if it has none. */
 export function allowingMembers(client: ClientName): ClientEntryValue | undefined {
-  return ALLOWING[client];
+  return ALLOWING_MEMBERS[client];
 }
 
 const type = "http";
-const IN_EDITOR = "${env:PML_TOKEN}";
+const EDITOR_TOKEN = "${env:PML_TOKEN}";
+/** The input with which VS Code asks the user for the token. */
 const INPUT = { type: "promptString", id: "pml-token", description: "PML_TOKEN", password: true };
 
 /**
- * The entries for `pml serve`. They name the variable of the token, and never hold the token: a
- * client that takes no variable there has none.
+ * The entries for `pml serve`. They name the variable of the token, and never contain the token. A
+ * client whose file cannot name a variable is missing here.
  */
-const HTTP: Partial<Record<ClientName, (url: string) => ClientEntryValue>> = {
+const HTTP_ENTRIES: Partial<Record<ClientName, (url: string) => ClientEntryValue>> = {
   "claude-code": (url) => ({
     type,
     url,
@@ -67,7 +70,7 @@ const HTTP: Partial<Record<ClientName, (url: string) => ClientEntryValue>> = {
     alwaysLoad: true,
   }),
   codex: (url) => ({ url, bearer_token_env_var: "PML_TOKEN" }),
-  cursor: (url) => ({ url, headers: bearer(IN_EDITOR) }),
+  cursor: (url) => ({ url, headers: bearer(EDITOR_TOKEN) }),
   gemini: (url) => ({ httpUrl: url, headers: bearer("$PML_TOKEN") }),
   opencode: (url) => ({
     type: "remote",
@@ -77,7 +80,7 @@ const HTTP: Partial<Record<ClientName, (url: string) => ClientEntryValue>> = {
     enabled: true,
   }),
   vscode: (url) => ({ type, url, headers: bearer("${input:pml-token}") }),
-  windsurf: (url) => ({ serverUrl: url, headers: bearer(IN_EDITOR) }),
+  windsurf: (url) => ({ serverUrl: url, headers: bearer(EDITOR_TOKEN) }),
 };
 
 function bearer(token: string): object {
@@ -85,12 +88,12 @@ function bearer(token: string): object {
 }
 
 /** Returns whether a client can use `pml serve` without the token in its file. */
-export function takesHttp(client: ClientName): boolean {
-  return HTTP[client] !== undefined;
+export function canUseHttp(client: ClientName): boolean {
+  return HTTP_ENTRIES[client] !== undefined;
 }
 
-/** Returns the entry for the file of a client, whose present text is `text`. */
-export function formOf(
+/** Returns the entry for the file of a client. `text` is the present text of the file. */
+export function createForm(
   client: ClientName,
   { text = "", http, port = SERVE_PORT, command, isOwn = false, os = Deno.build.os }: {
     readonly text?: string | undefined;
@@ -104,48 +107,57 @@ export function formOf(
     readonly os?: typeof Deno.build.os;
   },
 ): ClientForm {
-  // A later form of opencode's file has one level more.
+  // Newer versions of opencode's file have one more level.
   const isDeep = client === "opencode" && /"mcp"\s*:\s*\{\s*"servers"\s*:/.test(text);
   const at = [tableOf(client), ...isDeep ? ["servers"] : []] as const;
-  // Without it the first turn of `codex exec` has no tool of PML. In a file that a project shares, it
-  // would stop Codex for everybody without PML.
+  // Without `required`, the first turn of `codex exec` has no tool of PML. In a file that a project
+  // shares, it would stop Codex for every user without PML.
   const more = client === "codex" && isOwn ? { required: true } : {};
-  const stdio = { ...stdioEntry(client, startOf(client, { command, os })), ...more };
-  const over = (at: number) => {
-    const entry = HTTP[client]?.(`http://127.0.0.1:${at}/mcp`);
+  const stdio = { ...stdioEntry(client, createStart(client, { command, os })), ...more };
+  const httpEntryAt = (port: number) => {
+    const entry = HTTP_ENTRIES[client]?.(`http://127.0.0.1:${port}/mcp`);
     return entry && { ...entry, ...more };
   };
-  const [wanted, usual] = [over(port), over(SERVE_PORT)];
-  const keeps = Object.keys(allowingMembers(client) ?? {});
-  const others = usual === undefined ? [] : [usual];
-  if (!http || wanted === undefined) return { at, entry: stdio, instead: others, keeps };
+  const httpEntry = httpEntryAt(port);
+  const keptKeys = Object.keys(allowingMembers(client) ?? {});
+  const ports = new Set([SERVE_PORT, ...portsIn(text)]);
+  const others = [...ports].map(httpEntryAt).filter((entry) => entry !== undefined);
+  if (!http || httpEntry === undefined) {
+    return { at, entry: stdio, replaceableEntries: others, keptKeys };
+  }
   const input = client === "vscode" ? INPUT : undefined;
-  return { at, entry: wanted, instead: [stdio, ...others], input, keeps };
+  return { at, entry: httpEntry, replaceableEntries: [stdio, ...others], input, keptKeys };
 }
 
-/** The clients that look for `pml.cmd` when they start `pml` on Windows, and start such a file. */
-const FINDS_SCRIPTS: ReadonlySet<ClientName> = new Set(
+/** Returns the ports of all addresses in a client's file that look like those of `pml serve`. */
+function portsIn(text: string): readonly number[] {
+  const addresses = text.matchAll(/\bhttp:\/\/127\.0\.0\.1:(\d{1,5})\/mcp"/g);
+  return [...addresses].slice(0, PORTS_MAX).map(([, port]) => Number(port));
+}
+
+/** The clients that can start `pml.cmd` by the command `pml` on Windows. */
+const STARTS_SCRIPTS: ReadonlySet<ClientName> = new Set(
   ["codex", "cursor", "gemini", "opencode", "qwen", "vscode"],
 );
 
-/** Returns the command of PML as a client can start it. */
-function startOf(
+/** Returns a command that starts PML and that this client can run. */
+function createStart(
   client: ClientName,
   { command, os }: { readonly command: string; readonly os: typeof Deno.build.os },
 ): ProgramStart {
   const start = { command, args: ["stdio"] };
-  const isStarted = os !== "windows" || FINDS_SCRIPTS.has(client) || /\.exe$/i.test(command);
-  return isStarted ? start : throughCmd(start);
+  const canStart = os !== "windows" || STARTS_SCRIPTS.has(client) || /\.exe$/i.test(command);
+  return canStart ? start : throughCmd(start);
 }
 
 function stdioEntry(client: ClientName, { command, args }: ProgramStart): ClientEntryValue {
   switch (client) {
     case "claude-code":
-      // Without it a first turn in the usual mode of deferred tools has no tool of PML.
+      // By default, Claude Code loads tools later, so without `alwaysLoad` the first turn has none of PML.
       return { type: "stdio", command, args, alwaysLoad: true };
     case "cline":
-      // In seconds. Without it Cline ends a server that does not answer within 3 s, and a call after
-      // 60 s. PML's own deadline of a call (`limits.call_ms`) is a minute shorter.
+      // In seconds. By default, Cline ends a server that does not answer within 3 s, and a call after
+      // 60 s. This is a minute longer than PML's own deadline of a call (`limits.call_ms`).
       return { command, args, timeout: 660 };
     case "copilot":
       return { type: "local", command, args, tools: ["*"] };

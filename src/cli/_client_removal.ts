@@ -6,7 +6,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { parseToml } from "../config/clients.ts";
-import { plain, withEntry, withoutListItems } from "../config/yaml_text.ts";
+import { toJson, withEntry, withoutListItems } from "../config/yaml_text.ts";
 import { withValue } from "./_client_file.ts";
 import { uneditable } from "./_files.ts";
 
@@ -14,8 +14,8 @@ import { uneditable } from "./_files.ts";
 export type ServerKey = readonly string[];
 
 /**
- * Returns the text without these servers. Throws if it cannot be edited without another change;
- * `path` is for the error.
+ * Returns the text without these servers. Throws an error that names `path` if the edit would change
+ * another value.
  */
 export async function withoutServers(
   text: string,
@@ -41,30 +41,31 @@ export async function withoutServers(
 /** Returns a TOML text without a table and the tables in it. */
 async function withoutTable(text: string, path: string, key: ServerKey): Promise<string> {
   const expected = withEntry(await parseToml(text, path), { at: key, entry: undefined });
-  const names = key.map((name) => `(?:${escaped(name)}|"${escaped(name)}"|'${escaped(name)}')`);
-  const own = new RegExp(`^\\s*\\[{1,2}\\s*${names.join("\\s*\\.\\s*")}\\s*[.\\]]`);
-  let isOwn = false;
+  const names = key.map(escapeName).map((name) => `(?:${name}|"${name}"|'${name}')`);
+  const header = new RegExp(`^\\s*\\[{1,2}\\s*${names.join("\\s*\\.\\s*")}\\s*[.\\]]`);
+  let isInTable = false;
   const lines = text.split(/(?<=\n)/).filter((line) => {
-    if (/^\s*\[/.test(line)) isOwn = own.test(line);
-    return !isOwn;
+    if (/^\s*\[/.test(line)) isInTable = header.test(line);
+    return !isInTable;
   });
   const after = lines.join("");
   const now = await parseToml(after, path).catch(() => undefined);
-  // The last table of a section takes the section with it.
-  const isSame = isDeepStrictEqual(withoutEmpty(now), withoutEmpty(plain(expected)));
+  // Ignores empty objects, because removing the last table of a section also removes the section.
+  const isSame = isDeepStrictEqual(withoutEmptyObjects(now), withoutEmptyObjects(toJson(expected)));
   if (isSame) return after;
   throw uneditable(path);
 }
 
-function withoutEmpty(value: unknown): unknown {
+function withoutEmptyObjects(value: unknown): unknown {
   return JSON.parse(
-    JSON.stringify(value ?? {}, (_, one) => {
-      const isEmpty = typeof one === "object" && one !== null && Object.keys(one).length === 0;
-      return isEmpty ? undefined : one;
+    JSON.stringify(value ?? {}, (_, member) => {
+      const isEmpty = typeof member === "object" && member !== null &&
+        Object.keys(member).length === 0;
+      return isEmpty ? undefined : member;
     }) ?? "{}",
   );
 }
 
-function escaped(text: string): string {
+function escapeName(text: string): string {
   return text.replace(/[^\w-]/g, "\\$&");
 }

@@ -11,7 +11,7 @@ import { parse as parseToml } from "smol-toml";
 import { clientFiles, type ClientName, readClientFile } from "../config/clients.ts";
 import { Scratch } from "../config/_scratch_test.ts";
 import { editClientText } from "./_client_file.ts";
-import { formOf, takesHttp } from "./_client_form.ts";
+import { canUseHttp, createForm } from "./_client_form.ts";
 
 const SHAPES: readonly (readonly [client: ClientName, text: string, servers: readonly string[]])[] =
   [
@@ -86,11 +86,11 @@ Deno.test("PML goes into files as people commit them, and nothing of theirs is a
     scratch.write(path.slice(scratch.root.length), text);
     const read = (await readClientFile(file, place)).map(({ name }) => name);
     assert.deepEqual(read, servers, text);
-    const kinds = takesHttp(client) ? [false, true, false] : [false];
+    const kinds = canUseHttp(client) ? [false, true, false] : [false];
     let now = text;
     const texts = [];
     for (const http of kinds) {
-      const form = formOf(client, { http, text: now, command: "pml" });
+      const form = createForm(client, { http, text: now, command: "pml" });
       const edit = await editClientText(now, path, form);
       assert.ok(edit !== undefined && edit.other === undefined, `${client}: ${now}`);
       const [before, after] = [text, edit.text].map((one) => valueIn(one, path));
@@ -101,7 +101,9 @@ Deno.test("PML goes into files as people commit them, and nothing of theirs is a
       assert.equal(await editClientText(edit.text, path, form), undefined, edit.text);
       texts.push(now = edit.text);
     }
-    if (client !== "vscode") assert.equal(texts.at(-1), texts[0]);
+    // The longer entry adds line breaks to an object on one line.
+    const [first, last] = [texts[0], texts.at(-1)].map((one) => one?.replaceAll(/\s/g, ""));
+    if (client !== "vscode") assert.equal(last, first);
   }
 });
 
@@ -126,8 +128,15 @@ function without(file: Record<string, unknown> | undefined, at: readonly string[
   return copy;
 }
 
-/** Asserts that a line is unchanged, except for commas and for the brackets around the entry. */
+/**
+ * Asserts that a line is unchanged, except for commas, for line breaks in an object that was on one
+ * line, and for the brackets around the entry.
+ */
 function assertKept(line: string, text: string): void {
-  const [, own = ""] = /^(.*?)(?:\{\s*\})?[\s}\]]*$/.exec(line.replaceAll(",", "")) ?? [];
-  assert.ok(text.replaceAll(",", "").includes(own), `${JSON.stringify(line)} is not in ${text}`);
+  const [, own = ""] = /^(.*?)(?:\{\})?[}\]]*$/.exec(bare(line)) ?? [];
+  assert.ok(bare(text).includes(own), `${JSON.stringify(line)} is not in ${text}`);
+}
+
+function bare(text: string): string {
+  return text.replaceAll(/[\s,]/g, "");
 }

@@ -1,6 +1,6 @@
 /**
- * The next step of each client after `pml init`: the confirmations of its user, and the options of a
- * run without a terminal.
+ * The next step for each client after `pml init`: the confirmations that the client wants from its
+ * user, and the options for a run without a terminal.
  *
  * @module
  */
@@ -9,16 +9,17 @@ import type { ClientName } from "../config/clients.ts";
 
 const CODEX_RUN = 'codex exec -c mcp_servers.pml.default_tools_approval_mode=approve "…"';
 
-/** A client, and whether its file is the user's own. */
-interface Connected {
+/** A connected client. */
+interface ConnectedClient {
   readonly client: ClientName;
+  /** Whether the edited file is the user's own, and not part of a project. */
   readonly isOwn: boolean;
-  /** Whether it runs PML's tools unasked. */
+  /** Whether the client runs PML's tools without a question. */
   readonly isAllowed: boolean;
 }
 
-/** Returns the next step of a client, in one line. `root` is the folder to start it in. */
-export function nextStep({ client, isOwn, isAllowed }: Connected, root: string): string {
+/** Returns the next step for a client, in one line. `root` is the folder to start the client in. */
+export function nextStep({ client, isOwn, isAllowed }: ConnectedClient, root: string): string {
   switch (client) {
     case "claude-code": {
       const run = `claude -p "…"${isAllowed ? "" : " --allowedTools mcp__pml"}`;

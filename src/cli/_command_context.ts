@@ -1,5 +1,5 @@
 /**
- * Opens PML for one command, shows the result of the command, and closes PML in any case.
+ * Opens PML for one command, shows the result of the command, and closes PML, also after an error.
  *
  * @module
  */
@@ -7,34 +7,45 @@
 import type { App } from "../app/app.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
-import { unlessAborted } from "../io/waiting.ts";
-import { misnamed } from "./_failure.ts";
+import { asPmlError } from "../core/errors.ts";
+import { settlesWithin, unlessAborted } from "../io/waiting.ts";
+import { report, unknownNameError } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { isTerminal } from "./_terminal.ts";
 import { endInput } from "./_terminal_input.ts";
-import { unmetRules } from "./_unmet_rules.ts";
 import { paintFailure } from "./_paint.ts";
 import { commandProcess, logWriter } from "./command_process.ts";
-import { fitted, type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
+import {
+  fitToTerminal,
+  type Paint,
+  print,
+  printJson,
+  tell,
+  tellProgress,
+  writeLog,
+} from "./out.ts";
 
 /**
- * Logs only warnings and errors on a terminal, unless the user asks for more: commands report their
- * steps there themselves.
+ * Returns the environment with the log level `warn` on a terminal, because commands report their steps
+ * there themselves. A level that the user set stays.
  */
 function quietOnTerminal(environment: Environment): Environment {
-  const isTold = environment.get("PML_LOG_LEVEL") !== undefined;
-  return isTold || !isTerminal() ? environment : { ...environment, logLevel: "warn" };
+  const isLevelSet = environment.get("PML_LOG_LEVEL") !== undefined;
+  return isLevelSet || !isTerminal() ? environment : { ...environment, logLevel: "warn" };
 }
 
-/** How often a terminal shows the servers that a command waits for, in milliseconds. */
+/** How long PML waits for a question to end after the user stops the command, in milliseconds. */
+const STOP_MS = 200;
+/** How often a terminal shows the servers for which a command waits, in milliseconds. */
 const TICK_MS = 1_000;
 
 /** The words after the command's name, and the options. */
-export interface Typed {
+export interface CommandInput {
   readonly words: readonly string[];
   readonly json?: boolean;
   readonly yes?: boolean;
   readonly args?: string;
+  readonly select?: string;
   readonly save?: string;
   readonly server?: string;
   readonly limit?: string;
@@ -55,10 +66,15 @@ export interface Typed {
   readonly wizard?: boolean;
   readonly host?: string;
   readonly port?: string;
-  /** The file of the TLS key of `pml serve`; whether `pml init` keeps a key. */
+  /** For `pml serve`, the file of the TLS key; for `pml init`, whether it asks for a key of the cloud. */
   readonly key?: string | boolean;
   readonly cert?: string;
   readonly tokenEnv?: string;
+  /** Whether `pml serve` serves `/metrics`. */
+  readonly metrics?: boolean;
+  readonly metricsTokenEnv?: string;
+  /** Whether `pml metrics` prints the text of Prometheus. */
+  readonly prometheus?: boolean;
   readonly allowOrigin?: readonly string[];
   readonly allowHost?: readonly string[];
   readonly behindProxy?: boolean;
@@ -73,6 +89,7 @@ export interface Typed {
   readonly parameter?: readonly string[];
   readonly description?: string;
   readonly browser?: boolean;
+  readonly open?: boolean;
   readonly scope?: string;
   readonly all?: boolean;
   readonly tool?: string;
@@ -81,6 +98,7 @@ export interface Typed {
   readonly failed?: boolean;
   readonly checkpoint?: string;
   readonly follow?: boolean;
+  readonly tail?: string;
   readonly list?: boolean;
   readonly revoke?: boolean;
   readonly offlineReady?: boolean;
@@ -94,12 +112,12 @@ export interface CommandContext {
 }
 
 /** The output of a command. */
-export interface Shown {
-  /** Printed with `--json`, and to stdout if there is no `text`; undefined if all was shown. */
+export interface CommandOutput {
+  /** Printed as JSON with `--json`, or if there is no `text`; undefined if the command itself printed all. */
   readonly value: unknown;
   /** Printed to stdout without `--json`. */
   readonly text?: string;
-  /** Adds colours and signs to the text on a terminal; by default its lines are broken there. */
+  /** Formats the text for a terminal; by default long lines are wrapped. */
   readonly paint?: Paint;
   /** Printed to stderr without `--json`. */
   readonly note?: string;
@@ -108,46 +126,71 @@ export interface Shown {
 }
 
 /** Returns the output of a command that the user did not confirm. */
-export function unchanged(value: unknown = {}): Shown {
+export function unchanged(value: unknown = {}): CommandOutput {
   return { value, text: "Nothing was changed", code: 1 };
 }
 
 /**
- * Returns a function that runs a command with PML open and returns the exit code. A signal that ended
- * the command has its own exit code.
+ * Returns a function that opens PML, runs a command and returns the exit code. If a signal ended the
+ * command, the exit code is the one of the signal.
  */
 export function inContext(
-  command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
-  { broken = false, tellsTrust = false, marksWorkspace = false }: {
+  command: (context: CommandContext, input: CommandInput) => Promise<CommandOutput>,
+  {
+    runsWhenBroken = false,
+    reportsIgnoredVariables = false,
+    reportsTrust = false,
+    marksWorkspace = false,
+  }: {
     /** Whether the command also runs with a broken configuration. */
-    readonly broken?: boolean;
+    readonly runsWhenBroken?: boolean;
+    /**
+     * Whether the command itself reports ignored variables of the environment, or must not report
+     * them. For commands that run with a broken configuration.
+     */
+    readonly reportsIgnoredVariables?: boolean;
     /** Whether the command itself reports untrusted files. */
-    readonly tellsTrust?: boolean;
+    readonly reportsTrust?: boolean;
     /** Whether the command makes the current folder a workspace. */
     readonly marksWorkspace?: boolean;
   } = {},
-): (typed: Typed) => Promise<number> {
-  return async (typed) => {
+): (input: CommandInput) => Promise<number> {
+  return async (input) => {
     using signals = new Signals();
     const { cwd, variables } = commandProcess();
     const { openApp } = await import("../app/app.ts");
     const environment = quietOnTerminal(readEnvironment(variables, cwd));
     const write = logWriter() ?? writeLog;
     await using app = await openApp({ cwd, environment, write });
+    let work: Promise<CommandOutput> | undefined;
     try {
-      if (!broken) checkConfig(app, { tellsTrust, marksWorkspace });
+      if (!runsWhenBroken) checkConfig(app, { reportsTrust, marksWorkspace });
+      else if (!reportsIgnoredVariables) warnIgnored(app);
       // A signal ends the command at once. The app then ends the processes that it started.
       const { signal } = signals;
-      const result = await unlessAborted(command({ app, signal }, typed), signal);
-      show(result, typed);
+      work = command({ app, signal }, input);
+      const result = await unlessAborted(work, signal);
+      show(result, input);
       return signals.exitCode ?? result.code ?? 0;
     } catch (error) {
       if (signals.exitCode === undefined) throw error;
+      if (work !== undefined) await reportStop(work);
       return signals.exitCode;
     } finally {
       endInput();
     }
   };
+}
+
+/**
+ * Reports that the user stopped a command at a question. A question ends at the signal. This does not
+ * wait for a command that is doing something else.
+ */
+async function reportStop(work: Promise<CommandOutput>): Promise<void> {
+  const stopping = work.then(() => undefined, asPmlError);
+  if (!await settlesWithin(stopping, STOP_MS)) return;
+  const error = await stopping;
+  if (error?.code === "CANCELLED") report(error, commandProcess().args);
 }
 
 /** Records an action of the user in the journal. */
@@ -160,43 +203,51 @@ export async function recordAction(
 }
 
 /**
- * Asks servers for their tools: all of them, or the one that is named. For a named server it waits
- * until the server answers, also while it is being installed, and throws if it fails.
+ * Like `askForTools`, but throws if a named server is unknown or fails.
+ *
+ * A named server: waits until it answers, also during its installation; only a short time if its last
+ * start, some minutes ago, took too long.
+ *
+ * All servers: `waitsForAll` waits for all of them. This is the default on a terminal, where a user
+ * sees the installation. Without it, the note of the command names the command that waits.
  */
 export async function prepare(
   { app, signal }: CommandContext,
   server: string | undefined,
-  { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
+  { waitsForAll = isTerminal() }: { readonly waitsForAll?: boolean | undefined } = {},
 ): Promise<void> {
-  // A user sees the installation and waits for it; a script gets the command that waits.
-  if (server === undefined) {
-    return await askForTools({ app, signal }, { isWhole: isWhole || isTerminal() });
-  }
+  if (server === undefined) return await askForTools({ app, signal }, { waitsForAll });
   const { servers } = app;
   const states = servers.states();
   const state = states.find(({ name }) => name === server);
   if (state === undefined) {
     const names = states.map(({ name }) => name);
-    throw misnamed("find the server", server, {
+    throw unknownNameError("find the server", server, {
       why: `it is not among ${names.join(", ")}`,
       known: names,
       otherwise: "See all with `pml tools`",
     });
   }
   if (state.state === "blocked") return;
+  const late = await app.directory.get(server).lateStartError?.();
+  if (late !== undefined) {
+    await askForTools({ app, signal }, { only: server });
+    if (servers.states().find(({ name }) => name === server)?.state !== "ready") throw late;
+  }
   await withProgress(app, [server], () => unlessAborted(servers.lists.load(server), signal));
 }
 
 /**
- * Asks servers for their tools, all or one. It never throws if a server fails: the server's state has
- * the reason.
+ * Requests the tools of all servers, or of one. Does not throw if a server fails: the state of the
+ * server contains the reason.
  */
 export async function askForTools(
   { app, signal }: Pick<CommandContext, "app" | "signal">,
-  options: { readonly only?: string; readonly isWhole?: boolean },
+  options: { readonly only?: string; readonly waitsForAll?: boolean },
 ): Promise<void> {
-  // When the command ends, it no longer waits for installations.
-  const names = app.servers.states().filter(({ state }) => state === "unknown")
+  const { only } = options;
+  const names = app.servers.states()
+    .filter(({ name, state }) => state === "unknown" && (only === undefined || name === only))
     .map(({ name }) => name);
   await withProgress(app, names, async () => {
     await unlessAborted(app.servers.lists.prepare("tools", options), signal);
@@ -204,8 +255,8 @@ export async function askForTools(
 }
 
 /**
- * Shows on a terminal how the starts of servers come along while something waits for them: their
- * messages, and from the second second on the servers that it waits for.
+ * Shows on a terminal the progress of starting servers during `work`: their messages, and after each
+ * second without a message the names of the servers that are still starting.
  */
 async function withProgress(
   app: App,
@@ -221,52 +272,76 @@ async function withProgress(
     quietSince = performance.now();
     tellProgress(message);
   };
-  using _ticks = every(TICK_MS, () => {
+  using _ticks = runEvery(TICK_MS, () => {
     const now = performance.now();
     const waiting = app.servers.states()
       .filter(({ name, state }) => state === "unknown" && names.includes(name))
       .map(({ name }) => name);
     if (waiting.length === 0 || now - quietSince < TICK_MS) return;
-    tellProgress(`starting ${waiting.join(", ")} … ${Math.round((now - since) / 1_000)} s`);
+    tellProgress(waitLine(`starting ${waiting.join(", ")}`, since));
   });
+  // `work` runs inside of one progress listener for each server.
   await names.reduce(
-    (next, name) => () => starts.during(name, { onProgress, work: next }),
+    (next, name) => () => starts.runWithProgress(name, { onProgress, work: next }),
     work,
   )();
 }
 
-/** Acts again and again until it is disposed. */
-function every(ms: number, act: () => void): Disposable {
-  const timer = setInterval(act, ms);
+/**
+ * Shows the activity of a command on a terminal, each second during `work`, such as
+ * "asking the registries … 2 s".
+ */
+export async function withWaitLine<T>(activity: string, work: () => Promise<T>): Promise<T> {
+  if (!isTerminal()) return await work();
+  const since = performance.now();
+  using _ticks = runEvery(TICK_MS, () => tellProgress(waitLine(activity, since)));
+  return await work();
+}
+
+function waitLine(activity: string, since: number): string {
+  return `${activity} … ${Math.round((performance.now() - since) / 1_000)} s`;
+}
+
+/** Runs a function every `ms` milliseconds until the result is disposed. */
+function runEvery(ms: number, run: () => void): Disposable {
+  const timer = setInterval(run, ms);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-function show({ value, text, paint = fitted, note = "" }: Shown, { json }: Typed): void {
+function show(
+  { value, text, paint = fitToTerminal, note = "" }: CommandOutput,
+  { json }: CommandInput,
+): void {
   if (value === undefined) return;
   if (json || text === undefined) return printJson(value);
   if (text !== "") print(text, paint);
   if (note !== "") tell(note);
 }
 
+/** Shows a line for each ignored variable, for example `HOME` if it names the workspace. */
+export function warnIgnored(app: App): void {
+  for (const warning of app.loaded().environment.warnings) {
+    tell(`warning: ${warning}`, { paint: paintFailure });
+  }
+}
+
 /** Throws if the configuration is broken, and shows its warnings. */
 function checkConfig(
   app: App,
-  { tellsTrust, marksWorkspace }: {
-    readonly tellsTrust: boolean;
+  { reportsTrust, marksWorkspace }: {
+    readonly reportsTrust: boolean;
     readonly marksWorkspace: boolean;
   },
 ): void {
   const { problem, warnings, ignored } = app.config();
   if (problem !== undefined) throw problem;
+  // A command that marks the folder as a workspace makes the warning that it is not marked wrong.
   const { found, warning: unmarked } = app.loaded().workspace;
   const shown = marksWorkspace && found === "cwd"
     ? warnings.filter((warning) => warning !== unmarked)
     : warnings;
   for (const warning of shown) tell(`warning: ${warning}`, { paint: paintFailure });
-  for (const { said, isNear } of unmetRules(app)) {
-    if (isNear) tell(`warning: ${said}`, { paint: paintFailure });
-  }
-  if (ignored.length === 0 || tellsTrust) return;
+  if (ignored.length === 0 || reportsTrust) return;
   const label = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
   tell(`${label}: ${ignored.join("; ")}`, { paint: paintFailure });
 }

@@ -10,14 +10,15 @@ export interface CommandRow {
   readonly usage: string;
   /** The parent command, if this is a subcommand. */
   readonly under?: string;
+  /** The effect of the command, as a sentence without a subject. */
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
   /** Whether the options are for another program. */
   readonly passesOn?: true;
-  /** Only the name if there are none. */
+  /** Examples of command lines; by default only the name. */
   readonly examples?: readonly string[];
-  /** The first words that it takes, if these are fixed. */
+  /** The valid first words after the name, if the command has a fixed set. */
   readonly words?: readonly string[];
-  /** The page of `docs/` about it. */
+  /** The page of `docs/` about the command. */
   readonly page?: string;
 }

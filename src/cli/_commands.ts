@@ -8,14 +8,14 @@ import { SETUP_COMMANDS } from "./_setup_commands.ts";
 import { IN_WORKSPACE, JSON_OPTION, SERVER_COMMANDS } from "./_server_commands.ts";
 import type { CommandRow } from "./_command_row.ts";
 
-/** The help of the command of each list of rules. */
+/** The effect of the command of each list of rules. */
 const RULE_DOES = {
   allow: "let tools run without a question",
   ask: "make tools ask you before each call",
   deny: "never let tools run",
 };
 
-/** The commands, by the titles of their groups. */
+/** The commands by the titles of their groups, which the help shows. */
 export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Tools:": [
     {
@@ -24,11 +24,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: {
         ...JSON_OPTION,
         "--args <json>": "all arguments as a JSON object; - reads it from stdin",
+        "--select <part>": "show this part of the result: a JSON pointer or a JMESPath expression",
         "--save <file>": "save images, audio and files, or else the text, into a new file",
       },
       examples: [
         "pml call filesystem:read_file path=README.md",
         "pml call filesystem:write_file --args - < arguments.json",
+        "pml call filesystem:read_file path=config.json --select hosts[0].name",
       ],
     },
     {
@@ -118,7 +120,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: `${list} <rule>`,
       does: `${RULE_DOES[list]}: a server, server:tool, server:@reads, or server:tool(name=glob)`,
       options: {
-        "--json": "only show it, as JSON",
+        "--json": "change nothing, and print JSON",
         "--remove": `remove this ${list} rule`,
         "--workspace": IN_WORKSPACE,
         "--no-workspace": "write into your config.yaml in any case",
@@ -136,7 +138,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       does: "list or remove rules, decide about all tools of servers, or end an answer for a " +
         "session: list, remove, table, end",
       options: {
-        "--json": "only show it, as JSON",
+        "--json": "change nothing, and print JSON",
         "--workspace": "remove it from the workspace's .pml.json",
         "--no-workspace": "remove it from your config.yaml",
       },
@@ -151,7 +153,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "trust [file]",
       does: "show the content of the workspace file, and trust it",
       options: {
-        "--json": "only show it, as JSON",
+        "--json": "change nothing, and print JSON",
         "--list": "list the files that you trust",
         "--revoke": "no longer trust this file, or the one named",
       },
@@ -161,10 +163,22 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
       options: {
-        "--json": "only show it, as JSON",
+        "--json": "change nothing, and print JSON",
         "--watch": "stay open, and show each new call",
       },
       examples: ["pml approve", "pml approve --watch"],
+    },
+    {
+      usage: "pause",
+      does: "refuse every new call in this workspace, until pml resume",
+      options: JSON_OPTION,
+      examples: ["pml pause"],
+    },
+    {
+      usage: "resume",
+      does: "accept calls in this workspace again",
+      options: { "--json": "only show whether it is paused, as JSON" },
+      examples: ["pml resume"],
     },
     {
       usage: "install [server]",

@@ -5,13 +5,13 @@
  */
 
 import { READS_RULE_NAME } from "../core/pattern.ts";
-import { kindNamed } from "../servers/kinds.ts";
+import { findKind } from "../servers/kinds.ts";
 import type { CommandRow } from "./_command_row.ts";
-import { inContext, type Typed } from "./_command_context.ts";
+import { type CommandInput, inContext } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { print } from "./out.ts";
 
-/** The scripts. Each asks PML for the words that fit; PML starts no server for that. */
+/** The scripts by shell. Each runs `pml completions words`, which starts no server. */
 const SCRIPTS = new Map([
   [
     "bash",
@@ -41,14 +41,17 @@ complete -c pml -a '(__pml_words)'`,
   ],
 ]);
 
-/** Prints the script for a shell; for "words", the words that may stand at the end of a line. */
-export async function completions(rows: readonly CommandRow[], typed: Typed): Promise<number> {
-  const [shell = "", ...line] = typed.words;
-  if (shell === "words") return await words(rows, line);
+/** Prints the script for a shell. For "words", prints the possible last words of a command line. */
+export async function completions(
+  rows: readonly CommandRow[],
+  input: CommandInput,
+): Promise<number> {
+  const [shell = "", ...line] = input.words;
+  if (shell === "words") return await printCompletions(rows, line);
   const script = line.length === 0 ? SCRIPTS.get(shell) : undefined;
   if (script === undefined) {
     throw usage(
-      `Cannot print completions for "${typed.words.join(" ")}"`,
+      `Cannot print completions for "${input.words.join(" ")}"`,
       `Use one of ${[...SCRIPTS.keys()].join(", ")}`,
     );
   }
@@ -56,13 +59,16 @@ export async function completions(rows: readonly CommandRow[], typed: Typed): Pr
   return 0;
 }
 
-async function words(rows: readonly CommandRow[], line: readonly string[]): Promise<number> {
+async function printCompletions(
+  rows: readonly CommandRow[],
+  line: readonly string[],
+): Promise<number> {
   const [name = "", ...more] = line;
-  const top = rows.filter(({ under }) => under === undefined);
-  if (more.length === 0) return printed(top.map(nameOf));
-  const row = top.find((one) => nameOf(one) === name);
+  const topRows = rows.filter(({ under }) => under === undefined);
+  if (more.length === 0) return printWords(topRows.map(nameOf));
+  const row = topRows.find((each) => nameOf(each) === name);
   if (more.at(-1)?.startsWith("-")) {
-    return printed([
+    return printWords([
       "--help",
       ...Object.keys(row?.options ?? {}).map((flag) => flag.split(" ")[0]),
     ]);
@@ -72,21 +78,21 @@ async function words(rows: readonly CommandRow[], line: readonly string[]): Prom
     const { personSchema, workspaceSchema } = await import("../config/settings.ts");
     const { settingWords } = await import("./_setting_keys.ts");
     const file = more.includes("--workspace") ? workspaceSchema : personSchema;
-    return printed(settingWords(file.schema(), others));
+    return printWords(settingWords(file.schema(), others));
   }
-  const own = more.length === 1 ? row?.words ?? [] : [];
-  const below = [...rows.filter(({ under }) => under === name).map(nameOf), ...own];
-  const { usage: named = "" } = row ?? {};
-  if (!/<server|\[server|<rule>/.test(named)) return printed(below);
+  const fixedWords = more.length === 1 ? row?.words ?? [] : [];
+  const subcommands = [...rows.filter(({ under }) => under === name).map(nameOf), ...fixedWords];
+  const { usage = "" } = row ?? {};
+  if (!/<server|\[server|<rule>/.test(usage)) return printWords(subcommands);
   const servers = inContext(({ app }) => {
     const states = app.servers.states();
-    const modules = states.filter(({ kind }) => kindNamed(kind)?.isSandboxed);
-    const rules = named.includes("<rule>")
+    const modules = states.filter(({ kind }) => findKind(kind)?.isSandboxed);
+    const rules = usage.includes("<rule>")
       ? modules.map(({ name }) => `${name}:${READS_RULE_NAME}`)
       : [];
-    const all = [...states.map((one) => one.name), ...rules];
-    return Promise.resolve({ value: all, text: [...below, ...all].join("\n") });
-  }, { broken: true });
+    const all = [...states.map(({ name }) => name), ...rules];
+    return Promise.resolve({ value: all, text: [...subcommands, ...all].join("\n") });
+  }, { runsWhenBroken: true, reportsIgnoredVariables: true });
   return await servers({ words: [] });
 }
 
@@ -94,7 +100,7 @@ function nameOf({ usage }: CommandRow): string {
   return usage.split(" ", 1)[0] ?? "";
 }
 
-function printed(words: readonly (string | undefined)[]): number {
+function printWords(words: readonly (string | undefined)[]): number {
   if (words.length > 0) print(words.join("\n"));
   return 0;
 }

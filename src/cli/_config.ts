@@ -5,81 +5,98 @@
  */
 
 import type { App } from "../app/app.ts";
-import { defined, quoted, visible } from "../core/json.ts";
+import { quoted, visible, withoutUndefined } from "../core/json.ts";
 import { costsText, measure } from "./_config_costs.ts";
-import { agreed, changeOf } from "./_config_file.ts";
+import { confirmChange, planChange } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
-import { type SettingValue, settingWarnings, valuesOf } from "./_config_values.ts";
+import { readSettingValues, type SettingValue, settingWarnings } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
+import { unlistedText } from "./_find.ts";
 import { ruleGroups, ruleLines } from "./_rule_list.ts";
 import { wizard } from "./_config_wizard.ts";
 import { subcommandOf, usage } from "./_failure.ts";
-import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  prepare,
+  withWaitLine,
+} from "./_command_context.ts";
 
 const INTENT_MAX = 2_000;
-/** The length of the longest key, and a space. */
-const WIDTH = 38;
+/** The width of the column of keys: the length of the longest key, and a space. */
+const KEY_WIDTH = 38;
 
-/** Runs one of the things that `pml config` can do. */
-export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words, preset, wizard: asks = false } = typed;
-  const ways = [words.length > 0, preset !== undefined, asks].filter(Boolean);
-  if (ways.length > 1) {
+/** Runs a subcommand of `pml config`, the wizard, or the writing of a preset. Shows all by default. */
+export async function config(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  const { words, preset, wizard: isWizard = false } = input;
+  const modes = [words.length > 0, preset !== undefined, isWizard].filter(Boolean);
+  if (modes.length > 1) {
     throw usage(
       "Cannot do several things at once: a subcommand, --preset and --wizard exclude each other",
       "Use one of them",
     );
   }
-  if (asks) return await wizard(at, typed);
-  if (preset !== undefined) return await writePreset(at, { ...typed, preset });
-  if (words.length === 0) return await showConfig(at);
-  const does = subcommandOf<(at: CommandContext, typed: Typed) => Promise<Shown>>("config", words, {
-    show: [showConfig, 0],
-    set: [setValue, 0, Infinity],
-    intent: [intent, 0, Infinity],
-  });
-  return await does(at, typed);
+  if (isWizard) return await wizard(context, input);
+  if (preset !== undefined) return await writePreset(context, { ...input, preset });
+  if (words.length === 0) return await showConfig(context);
+  const run = subcommandOf<
+    (context: CommandContext, input: CommandInput) => Promise<CommandOutput>
+  >(
+    "config",
+    words,
+    {
+      show: [showConfig, 0],
+      set: [setValue, 0, Infinity],
+      intent: [intent, 0, Infinity],
+    },
+  );
+  return await run(context, input);
 }
 
 /**
- * Shows the intent if no words are given. Otherwise writes the intent into the workspace file; an
+ * Shows the intent if the user typed no words. Otherwise writes the intent into the workspace file. An
  * empty text removes it.
  */
-async function intent(at: CommandContext, { words: [, ...words], json }: Typed): Promise<Shown> {
-  if (words.length === 0) return shownIntent(at);
+async function intent(
+  context: CommandContext,
+  { words: [, ...words], json }: CommandInput,
+): Promise<CommandOutput> {
+  if (words.length === 0) return showIntent(context);
   const intentText = words.join(" ").trim();
   if (intentText.length > INTENT_MAX) {
     throw usage(
       `Cannot keep the intent: it has ${intentText.length} characters`,
-      `Say it in at most ${INTENT_MAX}`,
+      `Use at most ${INTENT_MAX} characters`,
     );
   }
   const entry = intentText === "" ? undefined : intentText;
   const settings = [{ at: ["intent"] as const, entry }];
-  const change = await changeOf(at.app, { workspace: true, settings });
-  return await agreed(at, { change, about: { intent: entry ?? null }, json });
+  const change = await planChange(context.app, { workspace: true, settings });
+  return await confirmChange(context, { change, about: { intent: entry ?? null }, json });
 }
 
-function shownIntent({ app }: CommandContext): Shown {
-  const entry = valuesOf(app).find(({ key }) => key === "intent");
+function showIntent({ app }: CommandContext): CommandOutput {
+  const entry = readSettingValues(app).find(({ key }) => key === "intent");
   const { value = null, from, ignored } = entry ?? { from: "default" };
   const path = app.loaded().file?.path;
   const note = ignored === undefined
     ? ""
-    : `${path} says ${quoted(String(ignored), INTENT_MAX)}, which is ignored: see \`pml trust\``;
+    : `${path} sets ${quoted(String(ignored), INTENT_MAX)}, which is ignored: see \`pml trust\``;
   return {
-    value: { intent: value, from, ...defined({ ignored }) },
-    text: value === null ? "There is no intent" : visible(String(value), INTENT_MAX),
+    value: { intent: value, from, ...withoutUndefined({ ignored }) },
+    text: value === null ? "No intent is set" : visible(String(value), INTENT_MAX),
     note,
   };
 }
 
-/** Shows all settings, warnings and costs. Servers are asked for their tools first. */
-async function showConfig(at: CommandContext): Promise<Shown> {
-  const { app } = at;
-  await prepare(at, undefined);
-  const values = valuesOf(app);
-  const tokens = await measure(app);
+/** Shows all settings, rules, warnings and costs. Asks servers for their tools first. */
+async function showConfig(context: CommandContext): Promise<CommandOutput> {
+  const { app } = context;
+  // The costs are an estimate, so this does not wait for an installation or for a hanging server.
+  await prepare(context, undefined, { waitsForAll: false });
+  const values = readSettingValues(app);
+  const tokens = await withWaitLine("counting tokens", () => measure(app));
   const fullTokens = tokens.modes.find(({ name }) => name === "full_proxy")?.tokens ?? 0;
   const tools = app.catalog.list().map(({ id }) => id);
   const warnings = settingWarnings(app, { tools, fullTokens });
@@ -99,6 +116,7 @@ async function showConfig(at: CommandContext): Promise<Shown> {
       "",
       costsText(tokens, app.config().gateway.exposure),
     ].join("\n"),
+    note: unlistedText(app),
   };
 }
 
@@ -107,12 +125,12 @@ function entryOf({ key, value = null, ...rest }: SettingValue): readonly [string
 }
 
 function lineOf({ key, value, from, ignored }: SettingValue, app: App): string {
-  const but = ignored === undefined
+  const ignoredText = ignored === undefined
     ? ""
-    : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
-  return `${key.padEnd(WIDTH)} ${written(value)} (${from}${but})`;
+    : `; ${valueText(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
+  return `${key.padEnd(KEY_WIDTH)} ${valueText(value)} (${from}${ignoredText})`;
 }
 
-function written(value: unknown): string {
+function valueText(value: unknown): string {
   return value === undefined ? "none" : visible(JSON.stringify(value), 400);
 }

@@ -1,5 +1,5 @@
 /**
- * Measures the tokens of each way of listing tools, and shows them as a table.
+ * Measures the tokens of the list of tools with each preset, and shows them as a table.
  *
  * @module
  */
@@ -9,28 +9,28 @@ import { type AnswerCost, Costs } from "./costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import type { Exposure } from "../config/exposure.ts";
 import { presets } from "../config/presets.ts";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 
-/** The costs of one way; every figure is an estimate. */
+/** The costs of a list with one preset. Every figure is an estimate. */
 export interface ModeCost {
   /** The name of the preset, or `now` for the present settings. */
   readonly name: string;
   /** The number of tools in the list. */
   readonly tools: number;
   readonly tokens: number;
-  /** The share of the cost of all tools that it saves, from 0 to 1. */
+  /** The saved share of the cost of listing all tools, from 0 to 1. */
   readonly saves: number;
   /**
-   * The average tokens of a list that a client asks for with a query; not set if a query changes
-   * nothing.
+   * The average tokens of a list that a client requests with a query; not set if a query does not
+   * change the list.
    */
   readonly queried?: number;
 }
 
-/** The costs of all ways, and of the answers of `search` and `schema`. */
+/** The costs of lists with all presets, and of the answers of `search` and `schema`. */
 export interface AllCosts {
   readonly estimated: true;
-  /** The number of tools that no deny rule matches, and of their servers. */
+  /** The number of tools that no deny rule matches, and the number of their servers. */
   readonly catalog: { readonly servers: number; readonly tools: number };
   readonly modes: readonly ModeCost[];
   readonly fit: ModeFit;
@@ -39,22 +39,25 @@ export interface AllCosts {
 }
 
 /**
- * The tokens of a list of all tools up to which `full_proxy` costs less than `meta_only`, with a
- * prompt cache and without. They were measured by billing recorded sessions turn by turn.
+ * The maximum number of tokens of a list of all tools with which `full_proxy` costs less than
+ * `meta_only`: in a client with a prompt cache, and in one without. Measured from recorded sessions,
+ * by the price of each turn.
  */
 export const BREAK_EVEN = { cached: 3_400, uncached: 7_000 } as const;
 
 /** Which mode costs less with the present tools. */
 export interface ModeFit {
-  /** The mode; `cache` if that depends on the prompt cache of the client. */
+  /** The cheaper mode; `cache` if it depends on whether the client has a prompt cache. */
   readonly mode: "full_proxy" | "meta_only" | "cache";
+  /** The tokens of the list of all tools. */
   readonly full_proxy: number;
+  /** The tokens of the list of the meta-tools. */
   readonly meta_only: number;
   readonly break_even: typeof BREAK_EVEN;
 }
 
 /** Compares the lists of all tools and of the meta-tools. */
-export async function fitOf(app: App, costs = new Costs(app)): Promise<ModeFit> {
+export async function measureFit(app: App, costs = new Costs(app)): Promise<ModeFit> {
   const { gateway } = app.config();
   const { tokens: full_proxy } = await costs.list({ ...gateway, exposure: "full_proxy" });
   const { tokens: meta_only } = await costs.list({ ...gateway, exposure: "meta_only" });
@@ -68,38 +71,39 @@ export function fitText(
   { mode, full_proxy, meta_only, break_even: { cached, uncached } }: ModeFit,
   exposure: Exposure,
 ): string {
-  const about = (tokens: number) => formatNumber(Math.round(tokens / 100) * 100);
-  const preset = mode === "cache" && exposure === "full_proxy" || mode === "meta_only"
-    ? "meta_only"
-    : "full_proxy";
-  const lists = `Listing all tools costs about ${about(full_proxy)} tokens, the meta-tools ` +
-    about(meta_only);
+  const rounded = (tokens: number) => formatNumber(Math.round(tokens / 100) * 100);
+  // Most clients have a prompt cache. `recommendPreset()` assumes one, too.
+  const preset = mode === "full_proxy" ? "full_proxy" : "meta_only";
+  const lists = `Listing all tools costs about ${rounded(full_proxy)} tokens, the meta-tools ` +
+    rounded(meta_only);
   const why = {
-    full_proxy: `full_proxy costs less, up to ${formatNumber(cached)}`,
-    cache: `full_proxy costs less without a prompt cache, meta_only with one`,
-    meta_only: `meta_only costs less, from ${formatNumber(uncached)} in every client`,
+    full_proxy: `full_proxy costs less, as in every client up to ${formatNumber(cached)} tokens`,
+    cache: `full_proxy costs less in a client without a prompt cache, meta_only in one with it`,
+    meta_only: `meta_only costs less, as in every client from ${formatNumber(uncached)} tokens`,
   }[mode];
   return `${lists}: ${why}${preset === exposure ? "" : ` (\`pml config --preset ${preset}\`)`}`;
 }
 
-/** Measures the present settings and each preset, with the tools that are known. */
+/** Measures the present settings and each preset with the known tools. */
 export async function measure(app: App): Promise<AllCosts> {
   const costs = new Costs(app);
   const { gateway } = app.config();
   const { tokens: all } = await costs.list({ ...gateway, exposure: "full_proxy" });
-  const ways: (readonly [string, GatewayOptions])[] = [
+  const candidates: (readonly [string, GatewayOptions])[] = [
     ["now", gateway],
     ...(await presets()).map(({ name, overrides }) =>
       [name, gatewayFrom(gateway, overrides)] as const
     ),
   ];
   const modes: ModeCost[] = [];
-  for (const [name, options] of ways) modes.push(await modeOf(name, { options, costs, all }));
+  for (const [name, options] of candidates) {
+    modes.push(await measureMode(name, { options, costs, all }));
+  }
   return {
     estimated: true,
-    catalog: countOf(app),
+    catalog: countCatalog(app),
     modes,
-    fit: await fitOf(app, costs),
+    fit: await measureFit(app, costs),
     search: await costs.search(),
     schema: await costs.schema(),
   };
@@ -127,7 +131,7 @@ export function costsText(
     } (of ${count})`;
   return [
     `Tokens of a list, estimated over ${formatNumber(tools)} tools of ${servers} servers:`,
-    ...aligned(rows),
+    ...alignColumns(rows),
     answer("search", search),
     answer("schema", schema),
     `  ${fitText(fit, exposure)}`,
@@ -139,32 +143,33 @@ export function formatNumber(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-async function modeOf(name: string, { options, costs, all }: {
+async function measureMode(name: string, { options, costs, all }: {
   readonly options: GatewayOptions;
   readonly costs: Costs;
   readonly all: number;
 }): Promise<ModeCost> {
   const { tools, tokens } = await costs.list(options);
   const { exposure, hybrid } = options;
-  const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter;
-  const queried = fits ? await costs.queried(options) : undefined;
+  const usesQuery = exposure === "semantic" ||
+    exposure === "hybrid" && hybrid.applySemanticFilter;
+  const queried = usesQuery ? await costs.medianWithQueries(options) : undefined;
   const saves = all === 0 ? 0 : Math.max(0, 1 - tokens / all);
-  return { name, tools, tokens, saves, ...defined({ queried }) };
+  return { name, tools, tokens, saves, ...withoutUndefined({ queried }) };
 }
 
-/** Counts the servers and tools that the costs are measured with. */
-export function countOf(app: App): AllCosts["catalog"] {
+/** Counts the tools that no deny rule matches, and their servers. */
+export function countCatalog(app: App): AllCosts["catalog"] {
   const entries = app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny");
   const servers = new Set(entries.map(({ server }) => server.name)).size;
   return { servers, tools: entries.length };
 }
 
 /** Aligns the columns of a table: names to the left, numbers to the right. */
-function aligned(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, at) =>
-    Math.max(...rows.map((row) => row[at]?.length ?? 0))
+function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0))
   );
-  const cell = (text: string, at: number) =>
-    at === 0 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0);
+  const cell = (text: string, column: number) =>
+    column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0);
   return rows.map((row) => `  ${row.map(cell).join("  ")}`.trimEnd());
 }

@@ -1,5 +1,5 @@
 /**
- * `pml config --preset NAME`: writes a preset into a file, and shows what that changes in tokens.
+ * `pml config --preset NAME`: writes a preset into a file, and shows how the costs in tokens change.
  *
  * @module
  */
@@ -13,29 +13,37 @@ import { type Preset, presets } from "../config/presets.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { counted } from "../core/amounts.ts";
 import { formatNumber } from "./_config_costs.ts";
+import { unlistedText } from "./_find.ts";
 import { listsByIntent } from "./_config_values.ts";
-import { agreed, changeOf, type FileChange } from "./_config_file.ts";
+import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
 import { suggestionFor, usage } from "./_failure.ts";
-import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  prepare,
+} from "./_command_context.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 
-/** The change that a preset makes. */
+/** The change of a file that a preset makes, and its effects. */
 export interface PresetPlan {
   readonly change: FileChange;
-  /** The costs of a list before and after, and the ignored values of the preset. */
+  /** A text about the costs of a list before and after, and about ignored values of the preset. */
   readonly message: string;
+  /** The same as members of the JSON output. */
   readonly about: object;
 }
 
 /** Writes a preset into `config.yaml`, or into the workspace file. */
 export async function writePreset(
-  at: CommandContext,
-  { preset: name, workspace = false, json }: Typed & { readonly preset: string },
-): Promise<Shown> {
-  const preset = await named(name);
-  await prepare(at, undefined);
-  const { message, ...plan } = await presetPlan(at.app, { preset, workspace });
-  return await agreed(at, { ...plan, said: message, json });
+  context: CommandContext,
+  { preset: name, workspace = false, json }: CommandInput & { readonly preset: string },
+): Promise<CommandOutput> {
+  const preset = await findPreset(name);
+  // The costs are an estimate, so this does not wait for an installation or for a hanging server.
+  await prepare(context, undefined, { waitsForAll: false });
+  const { message, ...plan } = await presetPlan(context.app, { preset, workspace });
+  return await confirmChange(context, { ...plan, details: message, json });
 }
 
 /** Returns the changes of a preset in a file and in tokens. */
@@ -44,21 +52,22 @@ export async function presetPlan(
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<PresetPlan> {
   const settings = [...settingsOf(preset), ...await unusedSettings(app, { preset, workspace })];
-  const change = await changeOf(app, { workspace, settings });
+  const change = await planChange(app, { workspace, settings });
   const costs = new Costs(app);
   const { gateway, intent } = app.config();
-  const options = afterwards(app, { preset, workspace });
+  const options = optionsAfter(app, { preset, workspace });
   const [before, after] = [await costs.list(gateway), await costs.list(options)];
-  const others = otherwise(preset, options);
-  const overruled = others.length === 0
+  const overridden = overriddenSettings(preset, options);
+  const overrideText = overridden.length === 0
     ? ""
-    : `\n${app.loaded().file?.path} says ${others.join(", ")}, which wins here; ` +
-      "`--workspace` writes there";
+    : `\n${app.loaded().file?.path} sets ${overridden.join(", ")}, which has priority here; ` +
+      "`--workspace` writes into that file";
   const needsIntent = intent === undefined && listsByIntent(options)
-    ? `\nThere is no intent, so "${options.exposure}" lists no tools that fit it: ` +
+    ? `\nNo intent is set, so "${options.exposure}" lists no tools by it: ` +
       '`pml config intent "…"` writes one'
     : "";
-  const message = `${effectText(before, after)}${needsIntent}${overruled}`;
+  const unlisted = unlistedText(app) && `\n${unlistedText(app)}`;
+  const message = `${effectText(before, after)}${unlisted}${needsIntent}${overrideText}`;
   const about = {
     preset: preset.name,
     gateway: preset.section,
@@ -79,8 +88,8 @@ function effectText(before: ListCost, after: ListCost): string {
 }
 
 /**
- * Returns settings that remove values of other presets which have no effect with this one. Values
- * that no preset has are the user's, and stay.
+ * Returns settings that remove values without an effect in this preset, if another preset has the same
+ * values. Keeps all other values, because the user wrote them.
  */
 async function unusedSettings(
   app: App,
@@ -90,17 +99,21 @@ async function unusedSettings(
   const { hybrid } = gatewaySection((workspace ? file?.sections.gateway : person.gateway) ?? {});
   if (preset.section.hybrid !== undefined || hybrid === undefined) return [];
   const entries = Object.entries(objectOf(hybrid));
-  const written = (await presets()).flatMap(({ section }) => Object.entries(section.hybrid ?? {}));
-  const unused = entries.filter((entry) => written.some((one) => isDeepStrictEqual(one, entry)));
+  const presetEntries = (await presets()).flatMap(({ section }) =>
+    Object.entries(section.hybrid ?? {})
+  );
+  const unused = entries.filter((entry) =>
+    presetEntries.some((presetEntry) => isDeepStrictEqual(presetEntry, entry))
+  );
   if (unused.length === entries.length) return [{ at: ["gateway", "hybrid"], entry: undefined }];
   return unused.map(([key]) => ({ at: ["gateway", "hybrid", key] as const, entry: undefined }));
 }
 
-async function named(name: string): Promise<Preset> {
+async function findPreset(name: string): Promise<Preset> {
   const all = await presets();
-  const preset = all.find((one) => one.name === name || one.alias === name);
-  if (preset !== undefined) return preset;
-  const names = all.map((one) => one.name + (one.alias === undefined ? "" : ` (${one.alias})`));
+  const match = all.find((preset) => preset.name === name || preset.alias === name);
+  if (match !== undefined) return match;
+  const names = all.map(({ name, alias }) => name + (alias === undefined ? "" : ` (${alias})`));
   const hint = suggestionFor(name, {
     known: all.flatMap(({ name, alias }) => [name, ...alias === undefined ? [] : [alias]]),
     otherwise: `Use one of ${names.join(", ")}`,
@@ -108,7 +121,7 @@ async function named(name: string): Promise<Preset> {
   throw usage(`Cannot find the preset ${quoted(name)}`, hint);
 }
 
-/** Each key is set on its own, so that other keys of the section stay. */
+/** Returns a setting for each key of a preset, so that other keys of the section stay. */
 function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly YamlSetting[] {
   return [
     ...Object.entries(rest).map(([key, entry]) => ({ at: ["gateway", key] as const, entry })),
@@ -117,24 +130,24 @@ function settingsOf({ section: { hybrid = {}, ...rest } }: Preset): readonly Yam
   ];
 }
 
-/** Returns the settings that would still differ from the preset after it is written. */
-function otherwise(preset: Preset, after: GatewayOptions): readonly string[] {
-  const holds = gatewaySection(after);
+/** Returns the settings that still differ from the preset after the change, as `key: value`. */
+function overriddenSettings(preset: Preset, after: GatewayOptions): readonly string[] {
+  const section = gatewaySection(after);
   return settingsOf(preset).flatMap(({ at: [, key = "", option], entry }) => {
-    const value = option === undefined ? holds[key] : objectOf(holds[key])[option];
+    const value = option === undefined ? section[key] : objectOf(section[key])[option];
     if (isDeepStrictEqual(value, entry)) return [];
     return `${["gateway", key, option].filter(Boolean).join(".")}: ${JSON.stringify(value)}`;
   });
 }
 
 /** Returns the settings after the change. The workspace file overrides `config.yaml`. */
-function afterwards(
+function optionsAfter(
   app: App,
   { preset: { overrides }, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): GatewayOptions {
   const { person, file } = app.loaded();
-  const own = app.config().trusted ? file?.sections.gateway : undefined;
+  const fileGateway = app.config().trusted ? file?.sections.gateway : undefined;
   return workspace
-    ? gatewayFrom(person.gateway, own, overrides)
-    : gatewayFrom(person.gateway, overrides, own);
+    ? gatewayFrom(person.gateway, fileGateway, overrides)
+    : gatewayFrom(person.gateway, overrides, fileGateway);
 }

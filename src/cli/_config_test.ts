@@ -7,9 +7,10 @@ import { presets } from "../config/presets.ts";
 import { sha256 } from "../core/hash.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { config } from "./_config.ts";
-import { changeOf, setForPerson } from "./_config_file.ts";
+import { planChange, setForPerson } from "./_config_file.ts";
 import { presetPlan } from "./_config_preset.ts";
-import { recommended } from "./_config_wizard.ts";
+import { BREAK_EVEN, fitText } from "./_config_costs.ts";
+import { recommendPreset } from "./_config_wizard.ts";
 import { addServers, findTarget } from "./_import_file.ts";
 
 /** PML opened with the files of a test. */
@@ -130,7 +131,7 @@ Deno.test("config show lists the settings of an untrusted file as ignored", asyn
   assert.ok(warnings.some((text) => /"nonsense" is none of meta_only/.test(text)), `${warnings}`);
   assert.ok(warnings.some((text) => /not trusted/.test(text)));
   const shown = await config({ app: house.app, signal }, { words: ["intent"] });
-  assert.equal(shown.text, "There is no intent");
+  assert.equal(shown.text, "No intent is set");
   assert.match(shown.note ?? "", /"evil", which is ignored/);
 });
 
@@ -140,7 +141,7 @@ Deno.test("config show measures each preset, and answers of search and schema, a
   const named = Object.fromEntries(modes.map((mode) => [mode.name, mode]));
   assert.deepEqual(Object.keys(named), ["now", ...(await presets()).map(({ name }) => name)]);
   const gateway = await house.app.gateway();
-  const list = await gateway.exposed();
+  const list = await gateway.exposedTools();
   assert.deepEqual(
     [named.now?.tools, named.now?.tokens],
     [list.length, tokensOf(JSON.stringify(list))],
@@ -263,7 +264,7 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
   const { message } = await presetPlan(house.app, { preset: metaOnly, workspace: false });
   const exposure = 'gateway.tools_exposure: "full_proxy"';
   assert.ok(
-    message.includes(`.pml.json says ${exposure}, which wins here; \`--workspace\``),
+    message.includes(`.pml.json sets ${exposure}, which has priority here; \`--workspace\``),
     message,
   );
   const both = await presetPlan(house.app, { preset: balanced, workspace: false });
@@ -275,7 +276,7 @@ Deno.test("A preset says where the workspace file overrules it", async () => {
     both.message,
   );
   const here = await presetPlan(house.app, { preset: metaOnly, workspace: true });
-  assert.doesNotMatch(here.message, /wins here/);
+  assert.doesNotMatch(here.message, /priority here/);
 });
 
 const INTENT = [{ at: ["intent"], entry: 'a "web" app\n— 中文' }] as const;
@@ -285,14 +286,14 @@ Deno.test("a change of the workspace file keeps its comments and its trust", asy
   for (const trusted of [true, "listed"] as const) {
     await using house = await open({ pml, trusted });
     const { app, ws } = house;
-    const change = await changeOf(app, { workspace: true, settings: INTENT });
+    const change = await planChange(app, { workspace: true, settings: INTENT });
     await change.write();
     const text = await Deno.readTextFile(join(ws, ".pml.json"));
     assert.ok(text.includes("// mine") && text.includes("// end"), text);
     if (trusted === "listed") continue;
     await app.policy.reload();
     assert.deepEqual([app.config().trusted, app.config().intent], [true, INTENT[0].entry]);
-    const gone = await changeOf(app, {
+    const gone = await planChange(app, {
       workspace: true,
       settings: [{ at: ["intent"], entry: undefined }],
     });
@@ -302,9 +303,9 @@ Deno.test("a change of the workspace file keeps its comments and its trust", asy
   }
 });
 
-Deno.test("A workspace file that is missing is made and trusted; one that is not trusted is left", async () => {
+Deno.test("a missing workspace file is created and trusted; an untrusted one is not changed", async () => {
   await using empty = await open();
-  await (await changeOf(empty.app, { workspace: true, settings: INTENT })).write();
+  await (await planChange(empty.app, { workspace: true, settings: INTENT })).write();
   const { mode } = await Deno.stat(join(empty.ws, ".pml.json"));
   assert.equal((mode ?? 0) & 0o777, 0o644);
   const { store } = empty.app.policy;
@@ -312,12 +313,12 @@ Deno.test("A workspace file that is missing is made and trusted; one that is not
   assert.equal(JSON.parse(text).intent, INTENT[0].entry);
   assert.ok(await store.isTrusted(join(empty.ws, ".pml.json"), sha256(text)));
   await using other = await open({ pml: '{"version": 1}', trusted: false });
-  await assert.rejects(changeOf(other.app, { workspace: true, settings: INTENT }), {
+  await assert.rejects(planChange(other.app, { workspace: true, settings: INTENT }), {
     code: "WORKSPACE_UNTRUSTED",
   });
   // Nor is a file that changes while the user decides.
   await using late = await open({ pml: '{"version": 1}' });
-  const change = await changeOf(late.app, { workspace: true, settings: INTENT });
+  const change = await planChange(late.app, { workspace: true, settings: INTENT });
   const evil = '{"version": 1, "intent": "evil"}';
   await Deno.writeTextFile(join(late.ws, ".pml.json"), evil);
   await assert.rejects(change.write(), /it was changed meanwhile/);
@@ -360,8 +361,8 @@ Deno.test("pml config reports invalid values, and shows the planned change as JS
   await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
 });
 
-Deno.test("recommended() weighs all tools against the break-even, the client's limit and the intent", () => {
-  const said = { client: "other", planned: 0, intent: undefined } as const;
+Deno.test("recommendPreset() weighs all tools against the break-even, the client's limit and the intent", () => {
+  const said = { client: "other", plannedCount: 0, intent: undefined } as const;
   const costs = (tools: number, tokens: number) => ({
     catalog: { servers: 3, tools },
     modes: [
@@ -370,13 +371,13 @@ Deno.test("recommended() weighs all tools against the break-even, the client's l
     ],
   });
   const of = (...[from, more]: [ReturnType<typeof costs>, object?]) =>
-    recommended(from, { ...said, ...more });
+    recommendPreset(from, { ...said, ...more });
   assert.equal(of(costs(8, 900)).name, "full_proxy");
   assert.equal(of(costs(8, 3_400)).name, "full_proxy");
   assert.equal(of(costs(8, 3_401)).name, "meta_only");
   assert.equal(of(costs(0, 0)).name, "full_proxy");
-  assert.match(of(costs(8, 900), { planned: 10 }).why, /138 tools of 13 servers cost 14,900/);
-  assert.equal(of(costs(8, 900), { planned: 10 }).name, "meta_only");
+  assert.match(of(costs(8, 900), { plannedCount: 10 }).why, /138 tools of 13 servers cost 14,900/);
+  assert.equal(of(costs(8, 900), { plannedCount: 10 }).name, "meta_only");
   assert.equal(of(costs(8, 9_000), { intent: "web" }).name, "hybrid_balanced");
   const many = of(costs(41, 900), { client: "cursor" });
   assert.deepEqual(
@@ -386,4 +387,17 @@ Deno.test("recommended() weighs all tools against the break-even, the client's l
       true,
     ],
   );
+});
+
+Deno.test("the line about costs and the wizard recommend the same preset at any size", () => {
+  for (const tokens of [100, 3_400, 3_500, 7_000, 7_100, 90_000]) {
+    const modes = [{ name: "full_proxy", tools: 9, tokens, saves: 0 }];
+    const { name } = recommendPreset({ catalog: { servers: 1, tools: 9 }, modes }, {
+      ...{ client: "other", plannedCount: 0, intent: undefined },
+    });
+    const mode = tokens <= 3_400 ? "full_proxy" : tokens <= 7_000 ? "cache" : "meta_only";
+    const fit = { mode, full_proxy: tokens, meta_only: 900, break_even: BREAK_EVEN } as const;
+    assert.match(fitText(fit, "semantic"), new RegExp(`--preset ${name}\``), `${tokens}`);
+    assert.doesNotMatch(fitText(fit, name as "full_proxy" | "meta_only"), /--preset/);
+  }
 });

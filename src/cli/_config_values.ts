@@ -13,10 +13,10 @@ import {
 import { gatewaySection } from "../config/gateway_section.ts";
 import { LIMIT_NAMES, limitKey, LIMITS } from "../config/limits.ts";
 import { GATEWAY } from "../config/settings.ts";
-import { defined, objectOf, quoted } from "../core/json.ts";
+import { objectOf, quoted, withoutUndefined } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { object } from "../core/wanted.ts";
+import { object } from "../core/value_schema.ts";
 import { remoteOf } from "../servers/kinds.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { settingKeys } from "./_setting_keys.ts";
@@ -25,7 +25,7 @@ import { settingKeys } from "./_setting_keys.ts";
 export interface SettingValue {
   /** The key as it is written in files. */
   readonly key: string;
-  /** Undefined if it is not set and has no default. */
+  /** The value; undefined if the setting is not set and has no default. */
   readonly value: unknown;
   /** `default`, or the path of the file that sets it. */
   readonly from: string;
@@ -33,19 +33,20 @@ export interface SettingValue {
   readonly ignored?: unknown;
 }
 
-type Flat = Readonly<Record<string, unknown>>;
+/** The values of settings by their whole keys, such as `gateway.hybrid.k`. */
+type FlatSettings = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the settings of the gateway, the model, the intent, each limit that is not the default,
- * the proxy without its user and password, and the certificates of servers.
+ * Returns the settings of the gateway, the model, the intent, each limit that is not the default, the
+ * settings of the network, and the policies of the company.
  */
-export function valuesOf(app: App): readonly SettingValue[] {
+export function readSettingValues(app: App): readonly SettingValue[] {
   const { file, person } = app.loaded();
   const { limits } = app.config();
   const origins = {
-    default: flat(DEFAULT_GATEWAY),
-    person: { ...flat(person.gateway), "search.model": person.settings.model },
-    file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
+    default: flatten(DEFAULT_GATEWAY),
+    person: { ...flatten(person.gateway), "search.model": person.settings.model },
+    file: { ...flatten(file?.sections.gateway ?? {}), intent: file?.sections.intent },
   };
   const gateway = settingKeys(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
   const keys = [...gateway, "search.model", "intent"];
@@ -60,11 +61,13 @@ export function valuesOf(app: App): readonly SettingValue[] {
 
 /** Returns each policy of the company, and the servers that it forbids. */
 export function policyValues(app: App): readonly SettingValue[] {
-  const { file, person, others } = app.loaded();
-  const own = [...file?.servers ?? [], ...person.servers];
-  return (others?.company?.files ?? []).flatMap(({ path, policy }) => {
-    const names = own.filter(({ name }) => app.policy.forbidden(name)?.path === path);
-    const servers = [...new Set(names.map(({ name }) => name))];
+  const { file, person, access } = app.loaded();
+  const definitions = [...file?.servers ?? [], ...person.servers];
+  return (access?.company?.files ?? []).flatMap(({ path, policy }) => {
+    const forbidden = definitions.filter(({ name }) =>
+      app.policy.whyForbidden(name)?.path === path
+    );
+    const servers = [...new Set(forbidden.map(({ name }) => name))];
     return [
       { key: "policy", value: policy, from: path },
       ...(servers.length > 0 ? [{ key: "policy, servers", value: servers, from: path }] : []),
@@ -94,19 +97,21 @@ export function settingWarnings(
 ): readonly string[] {
   const { gateway, intent, warnings, ignored } = app.config();
   const { exposure, hybrid } = gateway;
-  const { whitelistedTools: white, blacklistedTools: black } = hybrid;
-  const unknown = [...white, ...black].filter((pattern) =>
+  const { whitelistedTools, blacklistedTools } = hybrid;
+  const unmatched = [...whitelistedTools, ...blacklistedTools].filter((pattern) =>
     !tools.some((id) => matches(pattern, id))
   );
-  const both = tools.filter((id) =>
-    [white, black].every((list) => list.some((pattern) => matches(pattern, id)))
+  const inBothLists = tools.filter((id) =>
+    [whitelistedTools, blacklistedTools].every((list) =>
+      list.some((pattern) => matches(pattern, id))
+    )
   );
   return [
     ...warnings,
     ...(ignored.length === 0 ? [] : ["the workspace file is not trusted: see `pml trust`"]),
-    ...unknown.map(({ text }) => `${quoted(text)} matches no known tool`),
-    ...both.map((id) => `${quoted(id)} is whitelisted and blacklisted: it is not listed`),
-    ...(exposure !== "hybrid" && saysHybrid(app)
+    ...unmatched.map(({ text }) => `${quoted(text)} matches no known tool`),
+    ...inBothLists.map((id) => `${quoted(id)} is whitelisted and blacklisted: it is not listed`),
+    ...(exposure !== "hybrid" && setsHybrid(app)
       ? [`gateway.hybrid is ignored while the exposure is "${exposure}"`]
       : []),
     ...(exposure === "full_proxy" && fullTokens > MANY_TOKENS
@@ -129,30 +134,34 @@ export function listsByIntent({ exposure, hybrid }: GatewayOptions): boolean {
 }
 
 function valueOf(key: string, { origins, app }: {
-  readonly origins: { readonly default: Flat; readonly person: Flat; readonly file: Flat };
+  readonly origins: {
+    readonly default: FlatSettings;
+    readonly person: FlatSettings;
+    readonly file: FlatSettings;
+  };
   readonly app: App;
 }): SettingValue {
   const { file, person } = app.loaded();
-  const own = origins.file[key];
-  const trusted = file !== undefined && app.config().trusted;
-  if (own !== undefined && trusted) return { key, value: own, from: file.path };
+  const fileValue = origins.file[key];
+  const isTrusted = file !== undefined && app.config().trusted;
+  if (fileValue !== undefined && isTrusted) return { key, value: fileValue, from: file.path };
   const [value, from] = origins.person[key] === undefined
     ? [origins.default[key], "default"]
     : [origins.person[key], person.path];
-  return { key, value, from, ...defined({ ignored: own }) };
+  return { key, value, from, ...withoutUndefined({ ignored: fileValue }) };
 }
 
-function saysHybrid(app: App): boolean {
+function setsHybrid(app: App): boolean {
   const { file, person } = app.loaded();
-  const own = app.config().trusted ? file?.sections.gateway : undefined;
-  return person.gateway.hybrid !== undefined || own?.hybrid !== undefined;
+  const fileGateway = app.config().trusted ? file?.sections.gateway : undefined;
+  return person.gateway.hybrid !== undefined || fileGateway?.hybrid !== undefined;
 }
 
-/** Returns options by their keys in files, those of `hybrid` among them. */
-function flat(overrides: GatewayOverrides): Flat {
-  const { hybrid, ...own } = gatewaySection(overrides);
+/** Returns options by their whole keys in files. Each option of `hybrid` has its own key. */
+function flatten(overrides: GatewayOverrides): FlatSettings {
+  const { hybrid, ...rest } = gatewaySection(overrides);
   const options = Object.entries(objectOf(hybrid)).map(([key, value]) => [`hybrid.${key}`, value]);
   return Object.fromEntries(
-    [...Object.entries(own), ...options].map(([key, value]) => [`gateway.${key}`, value]),
+    [...Object.entries(rest), ...options].map(([key, value]) => [`gateway.${key}`, value]),
   );
 }

@@ -10,99 +10,119 @@ import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
 import { type AllCosts, BREAK_EVEN, costsText, formatNumber, measure } from "./_config_costs.ts";
-import { agreed } from "./_config_file.ts";
+import { confirmChange } from "./_config_file.ts";
 import { presetPlan } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
-import { stateSaid } from "./_find.ts";
-import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { stateText } from "./_find.ts";
+import {
+  askForTools,
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+} from "./_command_context.ts";
+import { askWord, assertTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-/** The user's answers. */
+/** The data that a recommendation depends on. */
 export interface WizardAnswers {
   readonly client: ClientName | "other";
-  /** How many servers the user plans to add to those that were measured. */
-  readonly planned: number;
+  /** The number of servers that the user plans to add to the measured ones. */
+  readonly plannedCount: number;
   readonly intent: string | undefined;
 }
 
 /**
- * The number of tools that each client was reported to accept. It differs between versions, so the
- * text says "reported".
+ * The maximum number of tools that each client was reported to accept. It differs between versions of
+ * a client, so the text for the user contains "reported", too.
  */
 const TOOLS_MAX: Partial<Record<WizardAnswers["client"], number>> = {
   cursor: 40,
   vscode: 128,
   windsurf: 100,
 };
-/** The average tools and tokens of a server, measured with a hundred real servers. */
-const TYPICAL = { tools: 13, tokens: 1_400 };
+/** The average numbers of tools and tokens of a server, measured with a hundred real servers. */
+const AVERAGE_SERVER = { tools: 13, tokens: 1_400 };
 const SERVERS_MAX = 10_000;
 
 /** Asks the questions, measures, recommends a preset, and writes it if the user agrees. */
 export async function wizard(
-  at: CommandContext,
-  { json, workspace = false }: Typed,
-): Promise<Shown> {
-  const { app } = at;
+  context: CommandContext,
+  { json, workspace = false }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
   if (json) throw usage("Cannot ask in JSON", "`pml config --json` shows the same measures");
-  needPerson("Cannot ask which preset fits", "; `pml config --json` shows the same measures");
-  const client = await askClient(at);
-  const servers = await askServers(at, own(app).length);
-  await askAll(at);
-  // A server that did not answer counts as planned.
-  const planned = servers - own(app).filter(({ tools }) => tools > 0).length;
+  assertTerminal("Cannot ask which preset fits", "; `pml config --json` shows the same measures");
+  const client = await askClient(context);
+  const servers = await askServers(context, userServers(app).length);
+  await askAll(context);
+  // A server without measured tools, for example because it did not start, counts as a planned one.
+  const plannedCount = servers - userServers(app).filter(({ tools }) => tools > 0).length;
   const costs = await measure(app);
   tell(`\n${costsText(costs, app.config().gateway.exposure)}\n`);
-  const { name, why } = recommended(costs, { client, planned, intent: app.config().intent });
-  // `recommended` names only presets
-  const preset = (await presets()).find((one) => one.name === name) as Preset;
+  const { name, why } = recommendPreset(costs, {
+    client,
+    plannedCount,
+    intent: app.config().intent,
+  });
+  // `recommendPreset` returns only names of presets.
+  const preset = (await presets()).find((each) => each.name === name) as Preset;
   tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
   const { message, ...plan } = await presetPlan(app, { preset, workspace });
-  return await agreed(at, { ...plan, said: message });
+  return await confirmChange(context, { ...plan, details: message });
 }
 
-/** Returns the preset that fits, and why. */
-export function recommended(
+/** Returns the name of the best preset, and the reason. */
+export function recommendPreset(
   { catalog, modes }: Pick<AllCosts, "catalog" | "modes">,
-  { client, planned, intent }: WizardAnswers,
+  { client, plannedCount, intent }: WizardAnswers,
 ): { readonly name: string; readonly why: string } {
   const costOf = (preset: string) => modes.find(({ name }) => name === preset)?.tokens ?? 0;
-  const tools = catalog.tools + planned * TYPICAL.tools;
-  const tokens = costOf("full_proxy") + planned * TYPICAL.tokens;
+  const tools = catalog.tools + plannedCount * AVERAGE_SERVER.tools;
+  const tokens = costOf("full_proxy") + plannedCount * AVERAGE_SERVER.tokens;
+  // No limit is known for other clients.
   const most = TOOLS_MAX[client] ?? Infinity;
-  const all = `all ${formatNumber(tools)} tools of ${catalog.servers + planned} servers`;
+  const all = `all ${formatNumber(tools)} tools of ${catalog.servers + plannedCount} servers`;
   const limit = formatNumber(BREAK_EVEN.cached);
   if (tokens <= BREAK_EVEN.cached && tools <= most) {
     const why = `${all} cost ${formatNumber(tokens)} tokens, no more than the ${limit} up to ` +
       "which it costs less to list all";
     return { name: "full_proxy", why };
   }
-  const against = tools > most
+  const whyNotAll = tools > most
     ? `${all} are more than the ${most} that ${client} was reported to take`
-    : `${all} cost ${formatNumber(tokens)} tokens in every session. Up to ${limit} it costs less ` +
-      "to list all";
-  return intent === undefined
-    ? { name: "meta_only", why: against }
-    : { name: "hybrid_balanced", why: `${against}; your intent says which to list at once` };
+    : `${all} cost ${
+      formatNumber(tokens)
+    } tokens in every session. Up to ${limit} tokens with a prompt ` +
+      `cache, and up to ${
+        formatNumber(BREAK_EVEN.uncached)
+      } without one, listing all tools costs ` +
+      "less than meta_only";
+  return intent === undefined ? { name: "meta_only", why: whyNotAll } : {
+    name: "hybrid_balanced",
+    why: `${whyNotAll}. hybrid_balanced costs more than meta_only, and lists the tools that fit ` +
+      "your intent at once, so that the model need not search for them",
+  };
 }
 
-async function askClient(at: CommandContext): Promise<WizardAnswers["client"]> {
+async function askClient(context: CommandContext): Promise<WizardAnswers["client"]> {
   const names = [...CLIENTS, "other"] as const;
   for (;;) {
-    const word = await ask(at, `Which client do you use? (${names.join(", ")})`);
+    const word = await ask(context, `Which client do you use? (${names.join(", ")})`);
     const client = names.find((name) => name === word.toLowerCase());
     if (client !== undefined) return client;
+    tell(`Type one of these names, or "other"${word && `: ${quoted(word, 60)} is none of them`}`);
   }
 }
 
-async function askServers(at: CommandContext, present: number): Promise<number> {
+async function askServers(context: CommandContext, present: number): Promise<number> {
   const question = "How many MCP servers will be behind PML?";
   for (;;) {
-    const word = await ask(at, `${question} (Enter for the ${present} that are set up)`);
+    const word = await ask(context, `${question} (Enter for the ${present} that are set up)`);
     if (word === "") return present;
     if (/^\d+$/.test(word) && Number(word) <= SERVERS_MAX) return Math.max(Number(word), present);
+    tell(`Type a whole number from 0 to ${formatNumber(SERVERS_MAX)}, or press Enter`);
   }
 }
 
@@ -115,22 +135,22 @@ async function ask({ signal }: CommandContext, question: string): Promise<string
 }
 
 /** Asks all servers for their tools at the same time, and shows the result of each. */
-async function askAll(at: CommandContext): Promise<void> {
-  const { app } = at;
+async function askAll(context: CommandContext): Promise<void> {
+  const { app } = context;
   const names = app.servers.states().map(({ name }) => name);
   tell(`\nAsking ${counted(names.length, "server")} for their tools:`);
   await Promise.all(names.map(async (name) => {
-    await askForTools(at, { only: name, isWhole: true });
+    await askForTools(context, { only: name, waitsForAll: true });
     const server = app.servers.states().find((one) => one.name === name);
     if (server === undefined) return;
     const tools = app.catalog.toolsOf(name)
       .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
     const state = server.state === "ready" ? counted(tools, "tool") : server.state;
-    tell(`  ${name}: ${stateSaid({ ...server, state })}`);
+    tell(`  ${name}: ${stateText({ ...server, state })}`);
   }));
 }
 
 /** Returns the servers that the user set up, without the built-ins. */
-function own(app: App): ReturnType<App["servers"]["states"]> {
-  return app.servers.states().filter(({ name }) => !app.directory.at(name).origin.isShipped);
+function userServers(app: App): ReturnType<App["servers"]["states"]> {
+  return app.servers.states().filter(({ name }) => !app.directory.get(name).origin.isShipped);
 }

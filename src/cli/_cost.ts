@@ -1,6 +1,6 @@
 /**
- * Logs how PML serves when it starts, and the tokens of the list of tools: at the start and after each
- * change of the settings.
+ * Logs where PML serves when it starts, and how many tokens the list of tools costs: at the start and
+ * after each change of the settings.
  *
  * @module
  */
@@ -8,61 +8,77 @@
 import type { App } from "../app/app.ts";
 import type { Config } from "../config/current_config.ts";
 
-/**
- * A list with more tokens than this gets a warning, because it takes much of a client's context.
- */
+/** Above this number of tokens, a list causes a warning: it takes much of a client's context. */
 export const MANY_TOKENS = 10_000;
-/** Listing starts servers and counting takes time, so both wait until the first answers are out. */
-const LATER_MS = 1_000;
+/**
+ * The delay before a list is counted, in milliseconds. Listing starts servers and counting takes time,
+ * so clients get their first answers before.
+ */
+const COUNT_DELAY_MS = 1_000;
 
-/** Logs how this process serves, and the problems of the configuration. */
-export function logStart(app: App, on: string): void {
+/** Logs where this process serves, and the problems of the configuration. */
+export function logStart(app: App, endpoint: string): void {
   const { workspace, gateway, ignored } = app.config();
-  logWrong(app);
+  logNewProblems(app);
   if (ignored.length > 0) {
     app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
   }
-  app.log.info(`Serving on ${on}`, { workspace, exposure: gateway.exposure });
+  app.log.info(`Serving on ${endpoint}`, { workspace, exposure: gateway.exposure });
 }
 
-/** Logs the new problems of the configuration. */
-function logWrong(app: App, before?: Config): void {
+/** Logs the problems of the configuration that the configuration `before` did not have. */
+function logNewProblems(app: App, before?: Config): void {
   const { warnings, problem } = app.config();
   for (const warning of warnings) if (!before?.warnings.includes(warning)) app.log.warn(warning);
-  // The server starts with a broken configuration, too, and reports the problem in each answer.
+  // PML also serves with a broken configuration. Each answer then reports the problem.
   if (problem === undefined || problem.message === before?.problem?.message) return;
   app.log.error(`${problem.code}: ${problem.message}`);
 }
 
 /**
- * Logs the exposure and its cost now, and again when the gateway's settings or the intent change. Logs
- * new problems of the configuration.
+ * Logs the exposure and its cost, and again after each change of the gateway's settings or the intent.
+ * Logs new problems of the configuration. Counts starts of the command, and uses of each exposure, in
+ * the PML home.
  */
-export function followCost(app: App): Disposable {
+export function followCost(app: App, command: string): Disposable {
   let lastConfig = app.config();
-  let lastText: string | undefined;
+  let lastKey: string | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isOver = false;
-  const look = () => {
-    logWrong(app, lastConfig);
+  let isDisposed = false;
+  let start: string | undefined = command;
+  const onChange = () => {
+    logNewProblems(app, lastConfig);
     lastConfig = app.config();
     const { gateway, intent } = lastConfig;
     const key = JSON.stringify([gateway, intent]);
-    if (isOver || key === lastText) return;
-    lastText = key;
+    if (isDisposed || key === lastKey) return;
+    lastKey = key;
     clearTimeout(timer);
-    const log = () =>
+    const log = () => {
+      countExposure(app, start);
+      start = undefined;
       logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
-    timer = setTimeout(log, LATER_MS);
+    };
+    timer = setTimeout(log, COUNT_DELAY_MS);
   };
-  app.policy.onChange(look);
-  look();
+  app.policy.onChange(onChange);
+  onChange();
   return {
     [Symbol.dispose]() {
-      isOver = true;
+      isDisposed = true;
       clearTimeout(timer);
     },
   };
+}
+
+/** Counts a use of the exposure, and the start if it is given, in the PML home. */
+function countExposure(app: App, start: string | undefined): void {
+  const { home, workspace, gateway: { exposure }, problem } = app.config();
+  // The configuration may be broken because PML refused the path of the home.
+  if (problem !== undefined) return;
+  import("../audit/usage_counts.ts")
+    .then(({ countUsage }) => countUsage(home, { workspace, exposure, ...start && { start } }))
+    .catch((error) => app.log.debug("Cannot count the start", { error }));
 }
 
 async function logCost(app: App): Promise<void> {
@@ -73,5 +89,5 @@ async function logCost(app: App): Promise<void> {
   const message = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
   const fields = { exposure, tools };
   if (tokens <= MANY_TOKENS) app.log.info(message, fields);
-  else app.log.warn(`${message}: \`pml config --wizard\` compares what lists less`, fields);
+  else app.log.warn(`${message}: \`pml config --wizard\` recommends a shorter list`, fields);
 }

@@ -1,38 +1,47 @@
 /**
- * `pml types`: writes the tools of servers as TypeScript, for a user's own programs.
+ * `pml types`: prints the types of the tools of servers as TypeScript, for a user's own programs.
  *
  * @module
  */
 
 import type { App } from "../app/app.ts";
-import { allowedTools, declarations, observedBy, typesOf } from "../app/app_workflow.ts";
-import { inset } from "../core/json.ts";
+import { allowedTools, declarations, typesOf } from "../app/app_workflow.ts";
+import { indentLines } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
-import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  prepare,
+} from "./_command_context.ts";
 import { plainText } from "./out.ts";
 
-const WHY_MAX = 200;
+/** The maximum length of the reason why a server is left out. */
+const REASON_MAX = 200;
 
-/** Shows the declarations of the servers that are named, or of all. */
-export async function types(at: CommandContext, { words }: Typed): Promise<Shown> {
-  const { app } = at;
-  const named = [...new Set(words)];
+/** Shows the declarations of the named servers, or of all servers. */
+export async function types(
+  context: CommandContext,
+  { words }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
+  const serverNames = [...new Set(words)];
   const servers: DeclaredServer[] = [];
-  for (const name of named) {
-    const offered = await (await app.finder()).offered(name);
+  for (const name of serverNames) {
+    const offered = await (await app.finder()).offeredTools(name);
     if (offered.length === 0) {
-      await prepare(at, name);
+      await prepare(context, name);
     }
     const tools = offered.length > 0 ? offered.map(({ tool }) => tool) : allowedTools(app, name);
     servers.push({ name, tools });
   }
-  if (named.length === 0) {
-    await prepare(at, undefined, { isWhole: true });
+  if (serverNames.length === 0) {
+    await prepare(context, undefined, { waitsForAll: true });
     servers.push(
       ...app.servers.states().map(({ name }) => ({ name, tools: allowedTools(app, name) })),
     );
   }
-  const observed = await observedBy(app);
+  const observed = await app.observedOutput();
   const withTools = servers.filter(({ tools }) => tools.length > 0);
   return {
     value: {
@@ -45,7 +54,9 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
       })),
     },
     text: [
-      `// Written by \`${["pml types", ...named].join(" ")}\`. Write it again when tools change.`,
+      `// Written by \`${
+        ["pml types", ...serverNames].join(" ")
+      }\`. Write it again when tools change.`,
       "/** Tools by server. */",
       "export interface Mcp {",
       ...declarations(withTools, observed),
@@ -60,7 +71,7 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
 function omittedLines(app: App, servers: readonly DeclaredServer[]): readonly string[] {
   const empty = new Set(servers.filter(({ tools }) => tools.length === 0).map(({ name }) => name));
   return app.servers.states().filter(({ name }) => empty.has(name)).map(({ name, state, why }) => {
-    const reason = why === undefined ? state : inset(why, WHY_MAX);
+    const reason = why === undefined ? state : indentLines(why, REASON_MAX);
     return `Left out: ${name} (${state === "ready" ? "no tools that you may call" : reason})`;
   });
 }

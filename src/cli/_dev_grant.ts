@@ -1,12 +1,12 @@
 /**
- * Finds the permissions that a module lacks, and the change of a file that grants them.
+ * Finds the permission that a module lacks, and the changes of files that grant it.
  *
  * @module
  */
 
 import { dirname, relative, resolve } from "node:path";
 import type { Permissions } from "../protocol/tool.ts";
-import { isInside } from "../io/place.ts";
+import { isInside } from "../io/path_info.ts";
 
 type ServerGrants = Partial<Permissions>;
 
@@ -14,11 +14,11 @@ type ServerGrants = Partial<Permissions>;
 export interface MissingPermission {
   readonly kind: keyof Permissions;
   readonly item: string;
-  /** Whether only a grant that names it opens it, wherever it lies. */
+  /** Whether the item needs its own grant, even if it is in the workspace. */
   readonly isProtected: boolean;
 }
 
-/** The module whose call failed, and where things lie. */
+/** The module whose call failed, its paths and its permissions. */
 export interface GrantPlace {
   readonly server: string;
   readonly path: string;
@@ -33,23 +33,27 @@ export interface GrantPlace {
 
 /** The changes that grant a missing permission. */
 export interface GrantAdvice {
-  /** The permissions to add to `__meta__`; undefined if it requests them already. */
+  /** The permissions to add to `__meta__`; undefined if `__meta__` requests them already. */
   readonly ask?: ServerGrants | undefined;
-  /** The grants for the workspace file; undefined if it has them. */
+  /** The path of the workspace file; undefined if it need not change. */
   readonly file?: string;
+  /** The members to add to the workspace file. */
   readonly config?: unknown;
 }
 
-const READS = /read|open|stat|run|list|look/i;
+/** Matches the operations that read. All others write. */
+const READ_OPERATION = /read|open|stat|run|list|look/i;
+/** Matches the error message of a denied operation. */
 const DENIED =
   /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
 
 /** Returns the permission that an error message names as missing; undefined if it names none. */
 export function missingPermission(message: string): MissingPermission | undefined {
-  const [, op = "", name, item, host, isProtected] = DENIED.exec(message) ?? [];
+  const [, operation = "", name, permission, host, isProtected] = DENIED.exec(message) ?? [];
   if (name === undefined) return undefined;
-  // The pattern finds no other names of permissions.
-  const kind = (item ?? (READS.test(op) ? "read" : "write")) as keyof Permissions;
+  // Error messages contain only valid names of permissions.
+  const kind =
+    (permission ?? (READ_OPERATION.test(operation) ? "read" : "write")) as keyof Permissions;
   return {
     kind,
     item: kind === "net" ? hostOf(host ?? "") : name,
@@ -63,27 +67,27 @@ export function adviceOn(
   { server, path, workspace, file, permissions, granted }: GrantPlace,
 ): GrantAdvice {
   const isPath = kind === "read" || kind === "write";
-  const at = resolve(workspace, item);
-  const isBeyond = isProtected || !isPath || !isInside(workspace, at);
-  const isAsked = permissions[kind].some((one) =>
+  const itemPath = resolve(workspace, item);
+  const needsGrant = isProtected || !isPath || !isInside(workspace, itemPath);
+  const isRequested = permissions[kind].some((requested) =>
     isPath
-      ? isBeyond || isInside(resolve(workspace, one), at)
-      : one === "*" || hostOf(one) === hostOf(item)
+      ? needsGrant || isInside(resolve(workspace, requested), itemPath)
+      : requested === "*" || hostOf(requested) === hostOf(item)
   );
-  const way = `./${relative(dirname(file), path).replaceAll("\\", "/")}`;
+  const modulePath = `./${relative(dirname(file), path).replaceAll("\\", "/")}`;
   const config = {
-    private_mcps: granted ? undefined : { [server]: { type: "deno", path: way } },
-    grants: isBeyond
+    private_mcps: granted ? undefined : { [server]: { type: "deno", path: modulePath } },
+    grants: needsGrant
       ? { [server]: { ...granted, [kind]: [...granted?.[kind] ?? [], item] } }
       : undefined,
   };
   return {
-    ask: isAsked ? undefined : { [kind]: [item] },
-    ...((!granted || isBeyond) && { file, config }),
+    ask: isRequested ? undefined : { [kind]: [item] },
+    ...((!granted || needsGrant) && { file, config }),
   };
 }
 
-/** Returns the lines that tell what to write. */
+/** Returns the advice as lines for the author. */
 export function adviceLines({ ask, file, config }: GrantAdvice, module: string): readonly string[] {
   return [
     ask ? `Write into __meta__ of ${module}: permissions: ${JSON.stringify(ask)}` : "",
@@ -92,7 +96,7 @@ export function adviceLines({ ask, file, config }: GrantAdvice, module: string):
   ];
 }
 
-/** Returns a host as `__meta__` has it. Other names stay as they are. */
+/** Returns a host as `__meta__` contains it: without the default port. */
 function hostOf(name: string): string {
   return name.replace(/:443$/, "");
 }

@@ -6,16 +6,19 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
-import { clientsThatCannotAsk } from "../app/seen_clients.ts";
+import { clientsThatCannotAsk } from "../gateway/seen_clients.ts";
 import { Costs } from "./costs.ts";
+import { refusesHome } from "../config/config.ts";
 import { KEY_FILE } from "../config/keys.ts";
+import { OTLP } from "../config/network_names.ts";
+import type { Pause } from "../config/pause.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
-import { REPLACES } from "../config/shown.ts";
+import { REPLACES } from "../config/workspace_lines.ts";
 import { pathExists } from "../config/workspace.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
-import { defined, inset, isObject, visible } from "../core/json.ts";
+import { indentLines, visible, withoutUndefined } from "../core/json.ts";
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { isSkillPin } from "../protocol/skills.ts";
 import { VERSION } from "../core/version.ts";
@@ -24,40 +27,53 @@ import { unresponsiveServers } from "../io/unresponsive_servers.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { fileNotChanged } from "./_files.ts";
-import { clientStates } from "./_client_setup.ts";
+import { withAction } from "./_find.ts";
+import { readClientStates } from "./_client_setup.ts";
 import { paintReport } from "./_paint.ts";
 import { signInText } from "./_login.ts";
-import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
+import { hasLog } from "./_logs.ts";
+import {
+  type CommandContext,
+  type CommandOutput,
+  prepare,
+  withWaitLine,
+} from "./_command_context.ts";
+import { pauseText } from "./_pause.ts";
 import { trustState } from "./_trust.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 
 /** Runs all checks. The exit code is 1 if one failed. */
-export async function doctor(at: CommandContext): Promise<Shown> {
-  const { app } = at;
-  const { home, workspace, problem, warnings } = app.config();
-  const { lost, workspace: { found, file } } = app.loaded();
-  const because = found === "cwd"
+export async function doctor(context: CommandContext): Promise<CommandOutput> {
+  const { app } = context;
+  const { home, workspace, problem, warnings, pause } = app.config();
+  const { workspaceError, workspace: { found, file } } = app.loaded();
+  const reason = found === "cwd"
     ? "the current folder"
     : found === "default"
     ? "PML's own folder"
     : `because of ${found}`;
-  const read = () => {
-    if (problem !== undefined && problem !== lost) throw problem;
+  const assertValidConfig = () => {
+    if (problem !== undefined && problem !== workspaceError) throw problem;
   };
-  const usable = await runCheck("home", home, () => mustBeUsable(home, problem));
+  const homeReport = await runCheck("home", home, () => assertUsable(home, problem));
   const findings = [
-    await runCheck("workspace", `${workspace}, ${because}`, () => {
-      if (lost !== undefined) throw lost;
+    await runCheck("workspace", `${workspace}, ${reason}`, () => {
+      if (workspaceError !== undefined) throw workspaceError;
     }),
-    usable.ok ? await runCheck("home", home, () => mustBePrivate(home, "700")) : usable,
-    ...(usable.ok && Deno.build.os === "windows" ? await sharedHome(app) : []),
-    await runCheck("configuration", file ?? "no workspace file, so the default rules apply", read),
-    ...policyValues(app).map(({ key, value, from }) =>
-      well(key, `${JSON.stringify(value)}, in ${from}`)
+    homeReport.ok ? await runCheck("home", home, () => assertPrivate(home, "700")) : homeReport,
+    ...(homeReport.ok && Deno.build.os === "windows" ? await checkAccessList(app) : []),
+    await runCheck(
+      "configuration",
+      file ?? "no workspace file, so the default rules apply",
+      assertValidConfig,
     ),
-    ...warnings.map((warning) => warned("configuration", warning)),
-    // Everything else is kept in the home, and nothing is written into a home that was refused.
-    ...(usable.ok ? await rest(at) : []),
+    ...policyValues(app).map(({ key, value, from }) =>
+      okReport(key, `${JSON.stringify(value)}, in ${from}`)
+    ),
+    ...warnings.map((warning) => warningReport("configuration", warning)),
+    ...pause === undefined ? [] : [pauseReport(pause)],
+    // All other checks use the home, and PML writes nothing into a home that it refuses.
+    ...(homeReport.ok ? await checkAll(context) : []),
   ];
   const ok = findings.every((finding) => finding.ok);
   const deno = Deno.version.deno;
@@ -69,39 +85,48 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   };
 }
 
-async function rest(at: CommandContext): Promise<readonly CheckReport[]> {
-  const { app } = at;
-  await app.keys.looked();
+function pauseReport(pause: Pause): CheckReport {
+  return warningReport("pause", pauseText(pause), "`pml resume` ends the pause");
+}
+
+/** Runs the checks that need a usable home. */
+async function checkAll(context: CommandContext): Promise<readonly CheckReport[]> {
+  const { app } = context;
+  await withWaitLine("reading the keys", () => app.keys.waitForOutside());
   return [
-    await trust(app),
-    await lock(app),
-    watching(app),
-    ...networkValues(app).map(({ key, value }) => well(key, `${value}`)),
-    ...await servers(at),
-    ...unmetRules(app).map(({ said }) => warned("rule", said)),
-    ...await clients(app),
-    ...clientsWithoutQuestions(app),
-    ...await signIns(app),
-    await context(app),
-    ...await registries(at),
+    await checkTrust(app),
+    await checkLock(app),
+    checkWatching(app),
+    ...networkValues(app).map(({ key, value }) => okReport(key, `${value}`)),
+    ...await checkServers(context),
+    ...unmetRules(app).map(({ sentence }) => warningReport("rule", sentence)),
+    ...await checkClients(app),
+    ...reportClientsWithoutQuestions(app),
+    ...await checkSignIns(app),
+    ...await reportTraces(app),
+    // The estimate searches the registries, too.
+    ...await withWaitLine(
+      "asking the registries",
+      async () => [await estimateContext(app), ...await checkRegistries(context)],
+    ),
     await (await app.finder()).check(),
-    ...await (await app.callPath()).checks(),
-    await key(app),
+    ...await withWaitLine("trying the sandbox", async () => await (await app.callPath()).checks()),
+    await checkCloudKey(app),
     ...keysFound(app).map(keyCheck),
   ];
 }
 
-/** A wanted key and where it is set, but never its value. */
-type KeyFound = WantedKey & { readonly from: string | undefined };
+/** A needed key and the source of its value, but never its value. */
+type FoundKey = WantedKey & { readonly from: string | undefined };
 
-function keysFound(app: App): readonly KeyFound[] {
+function keysFound(app: App): readonly FoundKey[] {
   return wantedKeys(app.config(), app.registryKeys()).map((key) => ({
     ...key,
     from: app.keys.find(key.name)?.from,
   }));
 }
 
-function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
+function keyCheck({ name, by, isRequired, from }: FoundKey): CheckReport {
   const place = from === undefined ? "not set" : `set, in ${from}`;
   return {
     name: `key ${visible(name)}`,
@@ -113,33 +138,33 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): CheckReport {
   };
 }
 
-/** Checks each registry. An unreachable one is no failure: cached entries still work. */
-async function registries({ app, signal }: CommandContext): Promise<readonly CheckReport[]> {
+/** Checks each registry. An unreachable registry is only a warning, because cached entries still work. */
+async function checkRegistries({ app, signal }: CommandContext): Promise<readonly CheckReport[]> {
   if (app.config().registries.length === 0) {
-    return [well("registry", "none is configured")];
+    return [okReport("registry", "none is configured")];
   }
-  const tried = await (await app.registries()).lookup.tried(signal);
-  return tried.map(({ url, servers, error }) => {
+  const results = await (await app.registries()).lookup.testRegistries(signal);
+  return results.map(({ url, servers, error }) => {
     const summary = `${servers} of its servers ${servers === 1 ? "is" : "are"} known`;
     const name = `registry ${url}`;
     return error === undefined
-      ? well(name, summary)
-      : warned(name, `${error.message}; ${summary}`, error.hint);
+      ? okReport(name, summary)
+      : warningReport(name, `${error.message}; ${summary}`, error.hint);
   });
 }
 
-/** Returns whether there is a key for the cloud, but never its value. */
-async function key(app: App): Promise<CheckReport> {
+/** Reports the source of the key for the cloud, but never its value. */
+async function checkCloudKey(app: App): Promise<CheckReport> {
   const path = join(app.config().home, KEY_FILE);
-  return await runCheck("key", "none (only cloud tools need one)", async () => {
-    await mustBePrivate(path, "600");
+  return await runCheck("cloud key", "not set: only cloud tools need it", async () => {
+    await assertPrivate(path, "600");
     const from = app.keys.cloud()?.from;
     if (from === "the environment") return "PML_API_KEY is set";
     return from === "the key file" ? `it is kept in ${path}` : undefined;
   });
 }
 
-async function mustBeUsable(home: string, problem: PmlError | undefined): Promise<void> {
+async function assertUsable(home: string, problem: PmlError | undefined): Promise<void> {
   if (refusesHome(problem)) throw problem;
   try {
     await Deno.mkdir(home, { recursive: true, mode: 0o700 });
@@ -148,24 +173,18 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
   }
 }
 
-/** Warns about a home on Windows whose access list lets other people in, or cannot be read. */
-async function sharedHome(app: App): Promise<readonly CheckReport[]> {
+/** Warns about a home on Windows that other users may read, or whose access list cannot be read. */
+async function checkAccessList(app: App): Promise<readonly CheckReport[]> {
   const { AccessLists } = await import("../policy/access_list.ts");
   const { home } = app.config();
   const why = await AccessLists.of(app.loaded().environment).whyShared(home);
   if (why === undefined) return [];
   const hint = "Set PML_HOME to a folder below %USERPROFILE%, or run `icacls " +
     `"${home}" /inheritance:r /grant:r "%USERNAME%:(OI)(CI)F"\``;
-  return [warned("home", `other people on this machine may read it: ${why}`, hint)];
+  return [warningReport("home", `other people on this machine may read it: ${why}`, hint)];
 }
 
-function refusesHome(problem: PmlError | undefined): boolean {
-  const problems = problem?.detail?.problems;
-  return Array.isArray(problems) &&
-    problems.some((each) => isObject(each) && each.file === "the home of PML");
-}
-
-async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
+async function assertPrivate(path: string, mode: "600" | "700"): Promise<void> {
   const info = await Deno.stat(path).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw fileNotChanged(path, error);
   });
@@ -175,25 +194,24 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
   });
 }
 
-/**
- * A file that still waits for trust passes the check; a file that cannot be trusted at all fails
- * it.
- */
-async function trust(app: App): Promise<CheckReport> {
+/** Checks the workspace file: it may wait for trust, but fails if PML could never trust it. */
+async function checkTrust(app: App): Promise<CheckReport> {
   let state: Awaited<ReturnType<typeof trustState>>;
   const report = await runCheck("trust", "nothing waits to be trusted", async () => {
     state = await trustState(app);
   });
-  return state?.isOpen ? warned("trust", state.text, "Look at it with `pml trust`") : report;
+  return state?.isUndecided
+    ? warningReport("trust", state.text, "Look at it with `pml trust`")
+    : report;
 }
 
-/** Tries to watch a folder, because the system limits how many are watched. */
-function watching(app: App): CheckReport {
+/** Tries to watch a folder, because the system limits the number of watched folders. */
+function checkWatching(app: App): CheckReport {
   try {
     Deno.watchFs(app.config().home, { recursive: false }).close();
-    return well("watching", "a change of the configuration applies at once");
+    return okReport("watching", "a change of the configuration applies at once");
   } catch (error) {
-    return warned(
+    return warningReport(
       "watching",
       `Cannot watch files: ${messageOf(error)}; a change applies with the next call`,
       "Raise the limits fs.inotify.max_user_instances and fs.inotify.max_user_watches",
@@ -201,64 +219,82 @@ function watching(app: App): CheckReport {
   }
 }
 
-async function lock(app: App): Promise<CheckReport> {
+async function checkLock(app: App): Promise<CheckReport> {
   const pins = await app.pins();
   const text = pathExists(pins.path) ? pins.path : "there is none yet";
   return await runCheck("lock", text, async () => void await pins.state());
 }
 
-async function servers(at: CommandContext): Promise<readonly CheckReport[]> {
-  const { app } = at;
+async function checkServers(context: CommandContext): Promise<readonly CheckReport[]> {
+  const { app } = context;
   if (app.config().problem !== undefined) return [];
-  // A list that is kept does not tell whether its server still works.
+  // A stored list does not show whether its server still works.
   app.servers.lists.forget();
-  await prepare(at, undefined, { isWhole: true });
+  await prepare(context, undefined, { waitsForAll: true });
   const replaced = app.servers.states()
-    .filter(({ name }) => !app.directory.at(name).origin.isShipped && app.builtins.has(name))
-    .map(({ name }) => warned(`server ${name}`, `your own definition ${REPLACES}`));
+    .filter(({ name }) => !app.directory.get(name).origin.isShipped && app.builtins.has(name))
+    .map(({ name }) => warningReport(`server ${name}`, `your own definition ${REPLACES}`));
   const changed = app.servers.states().flatMap(({ name, changed = [] }) =>
     changed.map((tool) =>
-      warned(
+      warningReport(
         changedName(name, tool),
         "changed, not approved",
         `Look at the change with \`pml lock update ${name}\``,
       )
     )
   );
-  const silent = unresponsiveServers(app.config().home).map(({ server, pid, since }) =>
-    warned(
+  const unresponsive = unresponsiveServers(app.config().home).map(({ server, pid, since }) =>
+    warningReport(
       `server ${visible(server)}`,
       `has not answered the PML of process ${pid} since ${new Date(since).toISOString()}`,
-      `It may be busy; \`pml logs ${visible(server)}\` shows what it wrote`,
+      `It may be busy; \`pml logs ${visible(server)}\` shows its output`,
     )
   );
-  const states = app.servers.states().map(({ name, state, why, tools, origin }) => ({
+  const states = app.servers.states().map(({ name, kind, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
-    ...(state === "blocked" && { warns: true }),
-    message: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
-    ...(state === "failed" && { hint: `\`pml tools ${name}\` shows what to do` }),
+    ...(["blocked", "unknown"].includes(state) && { warns: true }),
+    message: state === "unknown" ? `${origin}, not ready yet: its tools are not known` : (
+      `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : indentLines(why, 400)}`
+    ),
+    ...(state === "failed" && { hint: hintFor(app, { name, kind }) }),
+    ...(state === "unknown" && { hint: `\`pml tools ${name}\` waits until it answers` }),
   }));
-  return [...replaced, ...states, ...silent, ...changed];
+  return [...replaced, ...states, ...unresponsive, ...changed];
 }
 
-/** Checks which clients start PML, and which start servers themselves. */
-async function clients(app: App): Promise<readonly CheckReport[]> {
-  return (await clientStates(app)).map(({ client, startsPml, others, imported }): CheckReport => {
-    const name = `client ${client}`;
-    if (others.length === 0) return well(name, "starts PML");
-    const text = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
-    const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
-    const also = imported.length === 0 ? "" : `; PML has ${imported.join(", ")}, too`;
-    const hint = `${connect}\`pml import ${client} --move\` takes them into PML, and out of there`;
-    return warned(name, text + also, hint);
-  });
+/** Returns the action for a server whose tools could not be listed, as `pml tools NAME` shows it. */
+function hintFor(app: App, { name, kind }: { readonly name: string; readonly kind: string }) {
+  const failure = app.servers.failureOf(name);
+  const { hint } = failure === undefined ? {} : withAction(app, failure, name);
+  const look = hasLog(kind) ? `\`pml logs ${name}\` shows its output` : "Check its address";
+  return hint ?? look;
 }
 
-/** Returns the clients that used PML and cannot show its questions. */
-function clientsWithoutQuestions(app: App): readonly CheckReport[] {
+/** Reports which clients start PML, and which start other servers themselves. */
+async function checkClients(app: App): Promise<readonly CheckReport[]> {
+  return (await readClientStates(app)).map(
+    ({ client, startsPml, others, imported, refused }): CheckReport => {
+      const name = `client ${client}`;
+      if (others.length === 0) return okReport(name, "starts PML");
+      const text = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
+      const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
+      const importedText = imported.length === 0 ? "" : `; PML has ${imported.join(", ")}, too`;
+      const refusedText = refused.length === 0 ? "" : `; PML cannot import ${refused.join(", ")}`;
+      const action = others.length === refused.length
+        ? "take them out of its file yourself, or give them another name there"
+        : `\`pml import ${client} --move\` takes ${
+          refused.length === 0 ? "them" : "the others"
+        } into PML, and out of there`;
+      return warningReport(name, text + importedText + refusedText, connect + action);
+    },
+  );
+}
+
+/** Reports the clients that used PML and cannot show its questions. */
+function reportClientsWithoutQuestions(app: App): readonly CheckReport[] {
   return clientsThatCannotAsk(app.config().home).map(({ name, version, seen }) =>
-    warned(
+    warningReport(
       `client ${`${name} ${version}`.trim()}`,
       `cannot show PML's questions; seen ${new Date(seen).toISOString().slice(0, 10)}`,
       "Answer them on a terminal: `pml approve --watch` stays open and shows each new one",
@@ -266,13 +302,13 @@ function clientsWithoutQuestions(app: App): readonly CheckReport[] {
   );
 }
 
-/** Returns where the user is signed in. */
-async function signIns(app: App): Promise<readonly CheckReport[]> {
+/** Reports where the user is signed in, and which sign-ins expired. */
+async function checkSignIns(app: App): Promise<readonly CheckReport[]> {
   const { machine } = await app.callPath();
-  return (await (await machine.signIns()).all()).map((one) => {
-    const { server, until = Infinity, isRenewed } = one;
+  return (await (await machine.signIns()).all()).map((signIn) => {
+    const { server, until = Infinity, isRenewed } = signIn;
     const ok = isRenewed || until > Date.now();
-    const text = ok ? signInText(one) : `expired: ${signInText(one)}`;
+    const text = ok ? signInText(signIn) : `expired: ${signInText(signIn)}`;
     return {
       name: `sign-in ${server}`,
       ok,
@@ -282,14 +318,33 @@ async function signIns(app: App): Promise<readonly CheckReport[]> {
   });
 }
 
-/** This many searches are enough for an estimate. */
+/** Reports where traces are sent, and whether the collector accepts them. */
+async function reportTraces(app: App): Promise<readonly CheckReport[]> {
+  const { environment } = app.loaded();
+  const isDenoTracing = /^(?:true|1)$/i.test(environment.get("OTEL_DENO") ?? "");
+  const { checkTraces } = await import("../app/app_traces.ts");
+  return [
+    await checkTraces(app),
+    ...isDenoTracing
+      ? [warningReport(
+        "OTEL_DENO",
+        "Deno itself exports the addresses of requests, with the keys in them, and the log",
+        `Remove OTEL_DENO: PML sends its own traces when ${OTLP}ENDPOINT is set`,
+      )]
+      : [],
+  ];
+}
+
+/** The number of searches for the estimate of their tokens. */
 const SEARCHES = 10;
 
-/** Estimates the tokens of a list and a search. */
-async function context(app: App): Promise<CheckReport> {
+/** Estimates the tokens of the list of tools and of a search. */
+async function estimateContext(app: App): Promise<CheckReport> {
   const { problem, gateway } = app.config();
   const name = "context";
-  if (problem !== undefined) return well(name, "nothing is listed to count");
+  if (problem !== undefined) {
+    return okReport(name, "not counted, because the configuration is broken");
+  }
   const costs = new Costs(app);
   const { tools, tokens } = await costs.list(gateway);
   const { median } = await costs.search(SEARCHES);
@@ -297,12 +352,12 @@ async function context(app: App): Promise<CheckReport> {
     `${gateway.exposure} lists ${tools} tools, about ${tokens} tokens; a search answers ` +
     `about ${median} (estimates)`;
   return {
-    ...well(name, text),
+    ...okReport(name, text),
     ...(tokens > MANY_TOKENS && { hint: "See `pml config --wizard`" }),
   };
 }
 
-/** Returns a tool, a skill or the instructions of a server, which changed. */
+/** Returns a text that names a changed tool, a changed skill or the changed instructions of a server. */
 function changedName(server: string, name: string): string {
   if (name === INSTRUCTIONS) return `instructions of ${server}`;
   return isSkillPin(name)
@@ -310,12 +365,12 @@ function changedName(server: string, name: string): string {
     : `tool ${server}:${visible(name)}`;
 }
 
-function well(name: string, text: string): CheckReport {
+function okReport(name: string, text: string): CheckReport {
   return { name, ok: true, message: text };
 }
 
-function warned(name: string, text: string, hint?: string): CheckReport {
-  return { ...well(name, text), warns: true, ...defined({ hint }) };
+function warningReport(name: string, text: string, hint?: string): CheckReport {
+  return { ...okReport(name, text), warns: true, ...withoutUndefined({ hint }) };
 }
 
 function textOf({ name, ok, warns = false, message, hint }: CheckReport): string {

@@ -3,7 +3,9 @@ import { openApp } from "../app/app.ts";
 import { environmentOf } from "../config/env.ts";
 import type { CheckReport } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
+import { gatedServer } from "../../tests/kit/gated_server.ts";
 import { doctor } from "./_doctor.ts";
+import { toolsCommand } from "./_find.ts";
 
 Deno.test("doctor() reports a workspace file that cannot be trusted as one of many findings", async () => {
   const HOME = await Deno.realPath(await Deno.makeTempDir());
@@ -25,7 +27,7 @@ Deno.test("doctor() reports a workspace file that cannot be trusted as one of ma
       return { text, trust: findings.find(({ name }) => name === "trust") };
     };
     assert.match((await looks()).text, /^(warn|FAIL) trust: .+\n {5}.+/m);
-    app.policy.unapproved = () => Promise.reject(link);
+    app.policy.findUnapproved = () => Promise.reject(link);
     const { text, trust } = await looks();
     assert.deepEqual(trust, { name: "trust", ok: false, message: link.message, hint: link.hint });
     assert.match(text, /^FAIL trust: .*a link\n {5}Put/m);
@@ -53,6 +55,8 @@ Deno.test("doctor() reports which server needs which key and its source, never i
       "ok   key SET_KEY: needed by own: set, in the environment",
     ];
     assert.deepEqual(text.split("\n").filter((line) => / key \w+:/.test(line)), lines);
+    // The check of the server reports the key that is missing, too, with the command that sets it.
+    assert.match(text, /FAIL server own: .*NO_KEY\n {5}.*`pml key set NO_KEY`/);
     assert.doesNotMatch(text + JSON.stringify(value), /CANARY/);
     // The user's own server gets no variable from the same file while it is not trusted.
     const { PML_TRUST: _, ...untrusted } = variables;
@@ -104,7 +108,7 @@ Deno.test("doctor() makes no home where the home is refused, and says why", asyn
     await Deno.writeTextFile(`${cwd}/package.json`, "{}");
     const environment = {
       ...environmentOf({ HOME, PML_REGISTRIES: "none" }),
-      homeless: "one that does not count",
+      homeProblem: "one that does not count",
     };
     await using app = await openApp({ cwd, environment });
     const { text = "", code } = await doctor({ app, signal: new AbortController().signal });
@@ -116,3 +120,45 @@ Deno.test("doctor() makes no home where the home is refused, and says why", asyn
     await Deno.remove(HOME, { recursive: true });
   }
 });
+
+for (const command of ["doctor", "tools --refresh"]) {
+  Deno.test(`${command} waits for servers beyond the time of a first list`, async () => {
+    const HOME = await Deno.realPath(await Deno.makeTempDir());
+    try {
+      await using app = await slowApp(HOME);
+      const at = { app, signal: new AbortController().signal };
+      await (command === "doctor" ? doctor(at) : toolsCommand(at, { words: [], refresh: true }));
+      const slow = app.servers.states().find(({ name }) => name === "slow");
+      assert.deepEqual([slow?.state, slow?.tools], ["ready", 1]);
+    } finally {
+      await Deno.remove(HOME, { recursive: true });
+    }
+  });
+}
+
+Deno.test("doctor() warns of a server that is not ready yet", async () => {
+  const HOME = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    await using app = await slowApp(HOME);
+    app.servers.lists.prepare = () => Promise.resolve();
+    const { value } = await doctor({ app, signal: new AbortController().signal });
+    const { findings } = value as { readonly findings: readonly CheckReport[] };
+    const { ok, warns, hint } = findings.find(({ name }) => name === "server slow") ?? {};
+    assert.deepEqual([ok, warns, hint?.includes("`pml tools slow`")], [true, true, true]);
+  } finally {
+    await Deno.remove(HOME, { recursive: true });
+  }
+});
+
+/** Opens an app with a server that no request for a first list waits for. */
+async function slowApp(HOME: string) {
+  const cwd = `${HOME}/ws`;
+  await Deno.mkdir(`${HOME}/.pml`, { mode: 0o700 });
+  await Deno.mkdir(cwd);
+  await Deno.writeTextFile(`${cwd}/slow.gate`, "");
+  const slow = { ...gatedServer("slow"), cwd };
+  const config = { mcpServers: { slow }, limits: { first_list_ms: 0 } };
+  await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, JSON.stringify(config));
+  const environment = environmentOf({ HOME, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" });
+  return await openApp({ cwd, environment });
+}

@@ -10,29 +10,29 @@ import { nearName } from "../core/near_name.ts";
 import { paintFailure } from "./_paint.ts";
 import { printJson, tell } from "./out.ts";
 
-/** Hints for a user, where the error's own hint is written for a model. */
+/** Hints for a user, by the codes of errors whose own hints are for a model. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   UNKNOWN_TOOL: "Find its name with `pml search` or `pml tools`",
   APPROVAL_DECLINED: "Nothing was run",
   BAD_ARGUMENTS: "Look at its arguments with `pml tools SERVER:TOOL`",
 };
 
-/**
- * Shows a failure and returns the exit code for it. `args` are the arguments that started the
- * command.
- */
+/** Shows a failure, and returns its exit code. `args` are the arguments of the command line. */
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: ownHint, detail } = asPmlError(error);
-  const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
-  // Errors of capabilities and of disabled tools have their own hints.
-  const hasOwn = args[0] === "capability" || typeof detail?.file === "string";
-  const hint = (hasOwn ? ownHint : HINTS[code] ?? ownHint)?.replace(
+  const [command] = args;
+  const tool = args.find((word) => /^[\w.-]+(:|__)[\w.-]+$/.test(word)) ?? "SERVER:TOOL";
+  // Errors of capabilities, and of tools that a file disables, have hints for the user.
+  const isForUser = command === "capability" || typeof detail?.file === "string";
+  const hint = (isForUser ? ownHint : HINTS[code] ?? ownHint)?.replace(
     "SERVER:TOOL",
     tool,
   );
-  const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
-  const isShown = message.includes(wrote);
-  const more = [hint, !isShown && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
+  const stderr = typeof detail?.stderr === "string" ? detail.stderr : "";
+  const hasStderr = message.includes(stderr);
+  const more = [hint, !hasStderr && `It printed: ${stderr.replaceAll("\n", "\n  ")}`].filter(
+    Boolean,
+  );
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
   try {
     if (isJson(args)) printJson({ error: { code, message, hint, detail } });
@@ -42,17 +42,17 @@ export function report(error: unknown, args: readonly string[]): number {
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
-/** Returns whether PML's own arguments ask for JSON. Those after `--` are for another program. */
+/** Returns whether PML's own arguments contain `--json`. Arguments after `--` are for another program. */
 function isJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return args.slice(0, end < 0 ? undefined : end).includes("--json");
 }
 
 /**
- * The description of a subcommand, and the minimum and maximum number of words after its name; by
- * default as many.
+ * A subcommand: its function, and the minimum and maximum number of words after its name. The default
+ * of the maximum is the minimum.
  */
-type Subcommand<T> = readonly [does: T, least: number, most?: number];
+type Subcommand<T> = readonly [run: T, least: number, most?: number];
 
 /** Returns the subcommand that the first word names. Throws `USAGE` for unknown words. */
 export function subcommandOf<T>(
@@ -61,9 +61,9 @@ export function subcommandOf<T>(
   commands: Readonly<Record<string, Subcommand<T>>>,
 ): T {
   const [word = "", ...more] = words;
-  const [does, least = 0, most = least] = memberOf(commands, word) ?? [];
-  if (does !== undefined && more.length >= least && more.length <= most) return does;
-  if (does === undefined || word === "") {
+  const [run, least = 0, most = least] = memberOf(commands, word) ?? [];
+  if (run !== undefined && more.length >= least && more.length <= most) return run;
+  if (run === undefined || word === "") {
     throw unknownWords(command, { words, known: Object.keys(commands) });
   }
   const count = more.length < least ? "few" : "many";
@@ -92,8 +92,8 @@ export function unknownWords(
 }
 
 /**
- * Returns a question with the nearest of the known names, after the text `before`; `otherwise` if none
- * is near.
+ * Returns the text `before` with a question about the known name that is most similar; `otherwise` if
+ * none is similar.
  */
 export function suggestionFor(
   name: string,
@@ -108,8 +108,8 @@ export function suggestionFor(
   return `${before && `${before}. `}Did you mean ${quoted(near)}?`;
 }
 
-/** Returns a `USAGE` error for a name that names no such thing. */
-export function misnamed(
+/** Returns a `USAGE` error for an unknown name, with a suggestion from the known names. */
+export function unknownNameError(
   tried: string,
   name: string,
   { why, known, otherwise = "See `pml list`" }: {
@@ -124,7 +124,12 @@ export function misnamed(
   );
 }
 
-/** Returns a `USAGE` error, for arguments that make no sense. */
+/** Returns the hint of a failed start. Returns undefined if the hint is about a call that did not run. */
+export function startHint({ hint }: PmlError): string | undefined {
+  return hint?.startsWith("Nothing was ") === true ? undefined : hint;
+}
+
+/** Returns a `USAGE` error, for arguments that are not valid. */
 export function usage(message: string, hint: string): PmlError {
   return new PmlError("USAGE", message, { hint });
 }

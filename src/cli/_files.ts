@@ -1,6 +1,6 @@
 /**
- * Reads and writes files of the user. A file is read inside one folder only, and is written as a
- * whole or not at all.
+ * Reads and writes files of the user. Reads no file outside a given folder. Writes a file either
+ * completely or not at all.
  *
  * @module
  */
@@ -8,12 +8,15 @@
 import { basename, join } from "node:path";
 import { pathExists } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
-import { isInside } from "../io/place.ts";
-import { fileNotChanged, privateFolder, readPlain, writeWhole } from "../io/private_files.ts";
+import { isInside } from "../io/path_info.ts";
+import { privateFolder, readPlain, unchangedFileError, writeWhole } from "../io/private_files.ts";
 
-export { fileNotChanged, uneditable } from "../io/private_files.ts";
+export {
+  unchangedFileError as fileNotChanged,
+  uneditableError as uneditable,
+} from "../io/private_files.ts";
 
-/** A text file as it was read. */
+/** A text file with the content that was read. */
 export interface TextFile {
   /** The real path, without links. */
   readonly path: string;
@@ -22,22 +25,22 @@ export interface TextFile {
 }
 
 /**
- * Reads a file of a folder. `folder` must be a real path. Throws if the file's real path is not in
- * the folder.
+ * Reads a file of a folder; undefined if the file does not exist. `folder` must be a real path. Throws
+ * if the real path of the file is not in the folder.
  */
 export async function readInside(folder: string, name: string): Promise<TextFile | undefined> {
-  const named = join(folder, name);
-  if (!pathExists(named)) return undefined;
+  const joinedPath = join(folder, name);
+  if (!pathExists(joinedPath)) return undefined;
   try {
-    const path = await Deno.realPath(named);
+    const path = await Deno.realPath(joinedPath);
     if (!isInside(folder, path)) {
-      throw fileNotChanged(named, "it is a link to a place outside its folder");
+      throw unchangedFileError(joinedPath, "it is a link to a place outside its folder");
     }
     const plain = readPlain(path);
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     return plain && { path, text: text.decode(plain.bytes), mode: plain.mode };
   } catch (error) {
-    throw fileNotChanged(named, error);
+    throw unchangedFileError(joinedPath, error);
   }
 }
 
@@ -46,26 +49,31 @@ export interface FileContent {
   readonly text: string;
   readonly mode: number;
   /**
-   * The text that the file must still have when it is written. Without it there must be no file
-   * yet.
+   * The text that the file must have when it is replaced. By default, the file must not exist yet.
    */
-  readonly over?: string;
+  readonly expectedText?: string;
 }
 
-/** Writes a whole file. Throws if the file on disk is not the one that was looked at. */
-export async function place(path: string, { text, mode, over }: FileContent): Promise<void> {
+/** Writes a whole file. Throws if the file on disk differs from `expectedText`. */
+export async function writeFile(
+  path: string,
+  { text, mode, expectedText }: FileContent,
+): Promise<void> {
   const bytesOf = (text: string) => new TextEncoder().encode(text);
-  const before = over === undefined ? "nothing" : bytesOf(over);
+  const before = expectedText === undefined ? "nothing" : bytesOf(expectedText);
   try {
-    await writeWhole(path, { bytes: bytesOf(text), mode, over: before });
+    await writeWhole(path, { bytes: bytesOf(text), mode, expected: before });
   } catch (error) {
-    throw fileNotChanged(path, error);
+    throw unchangedFileError(path, error);
   }
 }
 
+/** The name of a copy in the folder of copies begins with this part of the hash of its path. */
+export const BACKUP_HASH_CHARS = 16;
+
 /**
- * Stores a private copy of a file, and returns its path. The first copy is next to the file, where
- * its user finds it, unless it contains a key. All others are in the folder `elsewhere`.
+ * Stores a private copy of a file, and returns the path of the copy. The first copy is next to the
+ * file, where the user finds it, unless it contains a key. All others are in the folder `elsewhere`.
  */
 export async function backUp(
   { path, text }: TextFile,
@@ -73,34 +81,75 @@ export async function backUp(
 ): Promise<string> {
   const first = `${path}.backup`;
   if (!hasKey && !pathExists(first)) {
-    await place(first, { text, mode: 0o600 });
+    await writeFile(first, { text, mode: 0o600 });
     return first;
   }
   privateFolder(elsewhere);
-  const own = join(elsewhere, `${sha256(path).slice(0, 16)}-${basename(path)}`);
-  const name = (number: number) => `${own}.backup${number === 0 ? "" : `.${number}`}`;
+  const prefix = join(elsewhere, `${sha256(path).slice(0, BACKUP_HASH_CHARS)}-${basename(path)}`);
+  const name = (number: number) => `${prefix}.backup${number === 0 ? "" : `.${number}`}`;
   let number = 0;
   while (pathExists(name(number))) number++;
-  await place(name(number), { text, mode: 0o600 });
+  await writeFile(name(number), { text, mode: 0o600 });
   return name(number);
 }
 
-/** Returns the lines that are removed, and those that replace them. */
-export function changed(before: string, after: string): readonly string[] {
-  const [old, now] = unlike(before.split("\n"), after.split("\n"));
-  return [...old.map((line) => `- ${line}`), ...now.map((line) => `+ ${line}`)];
+/** Above this many comparisons of lines, a difference is one block. */
+const COMPARISONS_MAX = 1_000_000;
+
+/** Returns the removed lines of a text after "- ", and the lines that replace them after "+ ". */
+export function diffLines(before: string, after: string): readonly string[] {
+  const [old, now] = differingParts(before.split("\n"), after.split("\n"));
+  const isLarge = old.length * now.length > COMPARISONS_MAX;
+  const common = isLarge ? [] : commonLines(old, now);
+  const lines: string[] = [];
+  let [i, j] = [0, 0];
+  for (const [nextOld, nextNow] of [...common, [old.length, now.length] as const]) {
+    lines.push(...old.slice(i, nextOld).map((line) => `- ${line}`));
+    lines.push(...now.slice(j, nextNow).map((line) => `+ ${line}`));
+    [i, j] = [nextOld + 1, nextNow + 1];
+  }
+  return lines;
 }
 
-/** Returns the part between the common beginning and the common end of two lists or texts. */
-export function unlike<T extends string | string[]>(
+/** Returns the places, in both lists, of the longest sequence of lines that both contain. */
+function commonLines(
+  old: readonly string[],
+  now: readonly string[],
+): readonly (readonly [old: number, now: number])[] {
+  // The length of the longest common sequence from each place on.
+  const lengths = Array.from({ length: old.length + 1 }, () => new Uint32Array(now.length + 1));
+  const lengthAt = (i: number, j: number) => lengths[i]?.[j] ?? 0;
+  for (let i = old.length - 1; i >= 0; i--) {
+    for (let j = now.length - 1; j >= 0; j--) {
+      const row = lengths[i];
+      if (row === undefined) continue;
+      row[j] = old[i] === now[j]
+        ? lengthAt(i + 1, j + 1) + 1
+        : Math.max(lengthAt(i + 1, j), lengthAt(i, j + 1));
+    }
+  }
+  const places: (readonly [number, number])[] = [];
+  for (let [i, j] = [0, 0]; i < old.length && j < now.length;) {
+    if (old[i] === now[j]) places.push([i++, j++]);
+    else if (lengthAt(i + 1, j) >= lengthAt(i, j + 1)) i++;
+    else j++;
+  }
+  return places;
+}
+
+/**
+ * Returns the part between the common beginning and the common end of two lists or texts, and where
+ * it starts.
+ */
+export function differingParts<T extends string | string[]>(
   before: T,
   after: T,
-): readonly [before: T, after: T] {
+): readonly [before: T, after: T, start: number] {
   let same = 0;
   while (same < before.length && before[same] === after[same]) same++;
   let end = 0;
   const most = Math.min(before.length, after.length) - same;
   while (end < most && before.at(-1 - end) === after.at(-1 - end)) end++;
-  const between = (all: T) => all.slice(same, all.length - end) as T; // a part is of the same kind
-  return [between(before), between(after)];
+  const between = (all: T) => all.slice(same, all.length - end) as T; // `slice` keeps the type
+  return [between(before), between(after), same];
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { backUp, place, readInside, type TextFile } from "./_files.ts";
+import { backUp, diffLines, readInside, type TextFile, writeFile } from "./_files.ts";
 
 async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.realPath(await Deno.makeTempDir());
@@ -20,27 +20,27 @@ async function found(folder: string, name: string) {
   return file;
 }
 
-async function replace({ path, mode, text: over }: TextFile, text: string): Promise<void> {
-  await place(path, { text, mode, over });
+async function replace({ path, mode, text: expectedText }: TextFile, text: string): Promise<void> {
+  await writeFile(path, { text, mode, expectedText });
 }
 
-Deno.test("place() makes a file of its mode, and never takes the place of another", async () => {
+Deno.test("writeFile() creates a file with its mode, and replaces no other file", async () => {
   await withFolder(async (folder) => {
     const path = `${folder}/a`;
-    await place(path, { text: "one", mode: 0o600 });
+    await writeFile(path, { text: "one", mode: 0o600 });
     assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
-    await assert.rejects(place(path, { text: "two", mode: 0o600 }), {
+    await assert.rejects(writeFile(path, { text: "two", mode: 0o600 }), {
       code: "CONFIG_INVALID",
     });
     await Deno.symlink(`${folder}/none`, `${folder}/link`);
-    const through = place(`${folder}/link`, { text: "two", mode: 0o600 });
+    const through = writeFile(`${folder}/link`, { text: "two", mode: 0o600 });
     await assert.rejects(through, { code: "CONFIG_INVALID" });
     assert.equal(await Deno.readTextFile(path), "one");
     assert.deepEqual(await namesIn(folder), ["a", "link"]);
   });
 });
 
-Deno.test("place() over a file keeps its mode, and leaves a file that changed meanwhile", async () => {
+Deno.test("writeFile() over a file keeps its mode, and leaves a file that changed meanwhile", async () => {
   await withFolder(async (folder) => {
     const path = `${folder}/a`;
     await Deno.writeTextFile(path, "one", { mode: 0o640 });
@@ -55,7 +55,7 @@ Deno.test("place() over a file keeps its mode, and leaves a file that changed me
   });
 });
 
-Deno.test("place() over a file writes through a link inside the folder, and keeps the link", async () => {
+Deno.test("writeFile() over a file writes through a link inside the folder, and keeps the link", async () => {
   await withFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/a`, "one");
     await Deno.symlink("a", `${folder}/link`);
@@ -94,7 +94,7 @@ Deno.test("backUp() writes to no link in the place of the first copy", async () 
   });
 });
 
-Deno.test("readInside() refuses links that lead out, and paths that are no files, without opening them", async () => {
+Deno.test("readInside() refuses links to the outside and paths of other kinds than files, without opening them", async () => {
   await withFolder(async (folder) => {
     const inner = `${folder}/inner`;
     await Deno.mkdir(`${inner}/folder`, { recursive: true });
@@ -108,4 +108,15 @@ Deno.test("readInside() refuses links that lead out, and paths that are no files
     }
     assert.equal(await readInside(inner, "missing"), undefined);
   });
+});
+
+Deno.test("diffLines() leaves out lines that did not change between two changes", () => {
+  const before = "allow:\n- a\n- b\n- c\ndeny:\n- d\n";
+  const after = "allow:\n- a\n- c\ndeny:\n- d\n- b\n";
+  assert.deepEqual(diffLines(before, after), ["- - b", "+ - b"]);
+  assert.deepEqual(diffLines(before, before), []);
+  assert.deepEqual(diffLines("", "a\nb"), ["- ", "+ a", "+ b"]);
+  const many = Array.from({ length: 2_000 }, (_, line) => `${line}`);
+  const moved = [...many.slice(1), "0"];
+  assert.equal(diffLines(many.join("\n"), moved.join("\n")).length, 4_000);
 });

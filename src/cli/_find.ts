@@ -4,17 +4,24 @@
  * @module
  */
 
-import { nameOwner } from "../app/app_capabilities.ts";
+import { findNameOwner } from "../app/app_capabilities.ts";
 import { forgetLists } from "./fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../gateway/finder.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, inset, type JsonObject, memberOf, quoted, visible } from "../core/json.ts";
+import {
+  indentLines,
+  type JsonObject,
+  memberOf,
+  quoted,
+  visible,
+  withoutUndefined,
+} from "../core/json.ts";
 import { matches, narrowness, PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import { ENDED, MultiToolRules } from "../policy/multi_tool_rules.ts";
-import { readingOf, type ToolReading } from "../policy/reading.ts";
+import { MultiToolRules } from "../policy/multi_tool_rules.ts";
+import { readingOf, type ToolReading } from "../policy/tool_reading.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import {
   isServerName,
@@ -24,73 +31,81 @@ import {
   type ToolId,
   toolId,
 } from "../core/tool_id.ts";
-import { limitOf, parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
+import { callEffect, EFFECTS } from "./_call_effect.ts";
+import { parseArguments, parseCount, parseId, parseObject, takeObject } from "./_arguments.ts";
 import { noteText } from "../search/notes.ts";
-import { suggestionFor, usage } from "./_failure.ts";
+import { startHint, suggestionFor, usage } from "./_failure.ts";
+import { hasLog } from "./_logs.ts";
 import {
   askForTools,
   type CommandContext,
+  type CommandInput,
+  type CommandOutput,
   prepare,
-  type Shown,
-  type Typed,
+  withWaitLine,
 } from "./_command_context.ts";
 import { paintVerdicts } from "./_paint.ts";
 import { readersOf, readersText, uncoveredLines } from "./_readers.ts";
+import type { CatalogTool } from "../search/catalog.ts";
+import { findEffect } from "./_server_table.ts";
 import { tokensLine, toolPage } from "./_tool_page.ts";
 
-type Offered = Awaited<ReturnType<Finder["offered"]>>;
+type OfferedTools = Awaited<ReturnType<Finder["offeredTools"]>>;
 
-const LOOSE = "These share few words with the query; try others";
-const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
+/** The note about hits that may not match the query. */
+const LOOSE_MATCHES = "These tools share few words with the query; try other words";
 
 /** Lists servers and their tools, or shows one tool in full. */
 export async function toolsCommand(
-  at: CommandContext,
-  { words: [name], refresh }: Typed,
-): Promise<Shown> {
-  const { app } = at;
+  context: CommandContext,
+  { words: [name], refresh }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
   const server = name?.split(":", 1)[0];
   if (refresh === true) await forgetLists(app, server);
-  const offered = server === undefined ? [] : await (await app.finder()).offered(server);
-  if (name?.includes(":")) return await showTool(at, { id: parseId(name, app.servers), offered });
+  const offered = server === undefined ? [] : await (await app.finder()).offeredTools(server);
+  if (name?.includes(":")) {
+    return await showTool(context, { id: parseId(name, app.servers), offered });
+  }
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });
-  await prepareShown(at, name, refresh);
+  await prepareShown(context, name, refresh || undefined);
+  await app.servers.noteUnreached(name);
   const servers = app.servers.states()
     .filter((state) => name === undefined || state.name === name)
-    .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
+    .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listItemMaker(app)) }));
   const texts = servers.map((server) =>
-    listText(`${server.name} (${server.origin}, ${server.kind}) ${stateSaid(server)}`, server.tools)
+    listText(`${server.name} (${server.origin}, ${server.kind}) ${stateText(server)}`, server.tools)
   );
   return {
     value: { servers },
     text: texts.join("\n\n"),
     paint: paintVerdicts,
-    note: slow(servers),
+    note: startingText(servers),
   };
 }
 
-/** Loads the tools of one server or of all, for a user who looks at them. */
+/** Loads the tools of one server or of all, to show them. A failure suggests actions to the user. */
 async function prepareShown(
-  at: CommandContext,
+  context: CommandContext,
   server: string | undefined,
-  isWhole = false,
+  waitsForAll?: true,
 ): Promise<void> {
-  await prepare(at, server, { isWhole }).catch((cause) => {
-    const error = asPmlError(cause);
-    throw error.code === "UPSTREAM_DOWN" && server !== undefined
-      ? withAction(error, server)
-      : cause;
+  await prepare(context, server, { waitsForAll }).catch((cause) => {
+    throw server === undefined ? cause : withAction(context.app, asPmlError(cause), server);
   });
 }
 
-/** Returns the error of a server that does not start, with the actions of the user. */
-function withAction({ code, message, hint, detail, cause }: PmlError, name: string): PmlError {
-  const actions = `See \`pml logs ${name}\`; correct its definition, or \`pml remove ${name}\``;
-  const own = hint?.startsWith("Nothing was") === true ? [actions] : [hint, actions];
+/** Returns the error of a server that does not start, with the possible actions in its hint. */
+export function withAction({ servers }: App, error: PmlError, name: string): PmlError {
+  const { code, message, detail, cause } = error;
+  if (code !== "UPSTREAM_DOWN") return error;
+  const kind = servers.states().find((state) => state.name === name)?.kind;
+  const look = hasLog(kind) ? `See \`pml logs ${name}\`` : "Check that it runs at its address";
+  const actions = `${look}; correct its definition, or \`pml remove ${name}\``;
   return new PmlError(code, message, {
-    hint: own.filter(Boolean).join(". "),
+    hint: [startHint(error), actions].filter(Boolean).join(". "),
     cause,
-    ...defined({ detail }),
+    ...withoutUndefined({ detail }),
   });
 }
 
@@ -98,48 +113,63 @@ function listText(head: string, tools: readonly Parameters<typeof lineOf>[0][]):
   return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
 }
 
-/** Returns the state of a server, with the reason where there is one. */
-export function stateSaid(
+/** Returns the state of a server, with the reason if it has one. */
+export function stateText(
   { state, why }: { readonly state: string; readonly why?: string },
 ): string {
-  return why === undefined ? state : `${state}: ${inset(why, 400)}`;
+  const word = state === "unknown" ? "not ready yet" : state;
+  return why === undefined ? word : `${word}: ${indentLines(why, 400)}`;
 }
 
-/** Names the servers that did not answer in time. */
-function slow(servers: readonly { readonly name: string; readonly state: string }[]): string {
+/** Returns a text about the servers that did not answer in time; "" without such servers. */
+function startingText(
+  servers: readonly { readonly name: string; readonly state: string }[],
+): string {
   const names = servers.filter(({ state }) => state === "unknown").map(({ name }) => name);
   if (names.length === 0) return "";
   return `Not ready yet: ${names.join(", ")}. \`pml tools --refresh\` installs and waits for all`;
 }
 
-/** Names the servers whose tools are missing because they failed. */
-function failures(troubles: readonly { readonly name: string; readonly state: string }[]): string {
+/** Returns a text about the servers that failed, so that their tools are missing; "" without them. */
+function failedText(
+  troubles: readonly { readonly name: string; readonly state: string }[],
+): string {
   const names = troubles.filter(({ state }) => state === "failed").map(({ name }) => name);
   return names.length === 0 ? "" : `Failed: ${names.join(", ")}. \`pml doctor\` shows why`;
 }
 
+/** Returns a text about the servers whose tools are unknown; "" without such servers. */
+export function unlistedText({ servers }: App): string {
+  return [startingText(servers.states()), failedText(servers.troubles())].filter(Boolean)
+    .join("\n");
+}
+
 /** Finds tools for a task. */
 export async function search(
-  at: CommandContext,
-  { words, server, limit = "10" }: Typed,
-): Promise<Shown> {
+  context: CommandContext,
+  { words, server, limit = "10" }: CommandInput,
+): Promise<CommandOutput> {
   const query = words.join(" ").trim();
   if (query === "") {
     throw usage("Cannot search: the query is empty", "Write it like `pml search read a file`");
   }
-  const most = limitOf(limit, 100);
-  const { app } = at;
-  await prepare(at, server);
-  const { mode, hits, isLoose, notes } = await (await app.finder()).search(query, {
-    server,
-    limit: most,
-    allowed: (id) => app.policy.now.judge(id).kind !== "deny",
-  });
-  // With a server, PML asks no other one for its tools, so their states do not matter.
+  const most = parseCount(limit, 100);
+  const { app } = context;
+  await prepare(context, server);
+  const { mode, hits, isLoose, notes } = await withWaitLine(
+    "searching",
+    async () =>
+      await (await app.finder()).search(query, {
+        server,
+        limit: most,
+        allowed: (id) => app.policy.now.judge(id).kind !== "deny",
+      }),
+  );
+  // With `--server`, PML searches only this server, so the states of others do not matter.
   const isSearched = ({ name }: { readonly name: string }) => [undefined, name].includes(server);
-  const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();
+  const missingPart = mode === "hybrid" ? undefined : await (await app.finder()).missingPart();
   const items = hits.map((hit) => ({
-    ...listedBy(app)(hit),
+    ...listItemMaker(app)(hit),
     origin: hit.server.origin,
     approved: hit.server.asksFirst !== true,
     score: hit.score,
@@ -147,73 +177,80 @@ export async function search(
   }));
   return {
     value: { mode, loose: isLoose, notes, hits: items },
-    text: items.map((one) =>
-      lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
+    text: items.map((item) =>
+      lineOf(item, `[${originText(item)}, ${Math.round(item.covered * 100)}%] `)
     ).join("\n"),
     paint: paintVerdicts,
     note: [
-      items.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
+      items.length === 0
+        ? "Nothing matches; try other words, or `pml tools`"
+        : isLoose && LOOSE_MATCHES,
       ...notes.map(noteText),
-      slow(app.servers.states().filter(isSearched)),
-      failures(app.servers.troubles().filter(isSearched)),
-      ...(lacking === undefined ? [] : [`Search works ${lacking}`]),
+      startingText(app.servers.states().filter(isSearched)),
+      failedText(app.servers.troubles().filter(isSearched)),
+      ...(missingPart === undefined ? [] : [`Search works ${missingPart}`]),
     ].filter(Boolean).join("\n"),
   };
 }
 
 /**
- * Shows whether the rules allow a tool or a call, and which rule decides. Fails for an unknown
- * tool, for which it also shows the decision.
+ * Shows the effect that a call of a tool would have now, and the rule that decides. For an unknown
+ * tool, the exit code is 1.
  */
 export async function why(
-  at: CommandContext,
-  { words: [name = "", ...pairs] }: Typed,
-): Promise<Shown> {
-  const { app } = at;
-  const id = ruleNameOf(name) ?? parseId(name, app.servers);
-  const { server, tool: own } = splitToolId(id);
-  await askForTools(at, { only: server });
-  const tool = app.catalog.get(id)?.tool;
-  const args = await argumentsOf(app, { id, pairs, tool });
-  const forbidden = app.policy.forbidden(server);
+  context: CommandContext,
+  { words: [name = "", ...pairs] }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
+  const id = parseRuleName(name) ?? parseId(name, app.servers);
+  const { server, tool: toolName } = splitToolId(id);
+  await askForTools(context, { only: server });
+  const listed = app.catalog.get(id);
+  const tool = listed?.tool;
+  const args = await readArguments(app, { id, pairs, tool });
+  const forbidden = app.policy.whyForbidden(server);
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
   const isEnded = kind === "allow" && rule === id && tool !== undefined &&
     new MultiToolRules(app.policy.home).hasEnded({ rule, source }, tool);
-  const verdict = SAYS[isEnded ? "ask" : kind];
   const uncovered = kind === "ask" ? uncoveredRule(app, id) : undefined;
   const state = app.servers.states().find(({ name }) => name === server);
-  const approved = await approvedOf(app, id);
+  const approved = await readApprovals(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
-  const readers = own === READS_RULE_NAME ? readersOf(app, server) : undefined;
-  const reading = tool && await readingAt(app, { id, tool });
-  const note = forbidden || tool || own.startsWith("@")
+  const readers = toolName === READS_RULE_NAME ? readersOf(app, server) : undefined;
+  const reading = listed && await findReading(app, listed);
+  const note = forbidden || tool || toolName.startsWith("@")
     ? ""
-    : await missingText(app, { server, own, state });
+    : await missingText(app, { server, toolName, state });
+  const isListed = note === "" || state === undefined;
+  const { reason, byRules, ...own } = callEffect(app, { id, kind, state, isEnded, isListed });
+  const { effect = own.effect, ruled } = readerEffects(app, { server, readers, rule, source });
+  const decision = forbidden === undefined ? `by ${ruleText({ rule, source })}` : rule;
+  const stateLines = state === undefined ? [] : [`the server: ${stateText(state)}`];
+  const isByState = byRules !== undefined && reason === undefined;
   const isUnknown = note !== "" && state === undefined && source === "defaults";
   return {
     code: note ? 1 : 0,
     value: {
-      ...{ tool: id, verdict, rule, source, depends, ...defined({ uncovered }) },
-      ...{ state: state?.state, approved, tokens },
-      ...defined({ reading, covers: readers }),
+      ...{ tool: id, verdict: effect, ...withoutUndefined({ reason, by_rules: byRules }) },
+      ...{ rule, source, depends, state: state?.state, approved, tokens },
+      ...withoutUndefined({ uncovered, reading, covers: readers }),
+      ...ruled.length > 0 && { tools: ruled },
     },
     text: isUnknown ? "" : [
-      `${id}: ${verdict}`,
-      ...([undefined, id].includes(parseToolId(name))
-        ? []
-        : [`in rules, ${quoted(name, 200)} has this name`]),
-      forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
+      `${id}: ${effect}`,
+      ...isByState ? stateLines : reason === undefined ? [] : [reason],
+      ...ruleNameLines(name, id),
+      (byRules === undefined ? "" : `the rules alone: ${byRules}, `) +
+      (ruled.length === 0 ? "" : `without a rule for the tool: ${own.effect}, `) + decision,
+      ...ruled.map((each) => `${server}:${each.tool}: ${each.verdict}, by ${ruleText(each)}`),
       ...(uncovered === undefined ? [] : [uncoveredText(uncovered)]),
-      ...addressLines(own, { server, kind }),
-      ...(isEnded ? [ENDED] : []),
+      ...addressLines(toolName, { server, kind }),
       ...(readers === undefined ? uncoveredLines(app, id) : [readersText(server, readers)]),
-      ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
-      ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
-      ...Object.entries(approved).map(([what, value]) =>
-        `approved ${what}: ${visible(value, 400)}`
-      ),
+      ...(depends ?? []).map(dependsText),
+      ...isByState ? [] : stateLines,
+      ...approvalLines(approved),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
       ...(reading === undefined ? [] : [readingText(reading)]),
     ].join("\n  "),
@@ -221,7 +258,44 @@ export async function why(
   };
 }
 
-/** Returns a line for the addresses of a server that the rules for its resources do not cover. */
+/**
+ * Returns the tools that a rule `SERVER:@reads` covers and another rule decides about, because a rule
+ * for one tool is narrower. `effect` is the effect for all covered tools, if it is the same.
+ */
+function readerEffects(
+  app: App,
+  { server, readers = [], rule, source }: Pick<Verdict, "rule" | "source"> & {
+    readonly server: string;
+    readonly readers: readonly string[] | undefined;
+  },
+) {
+  const tools = readers.map((tool) => {
+    const { kind, rule, source } = app.policy.now.judge(toolId(server, tool));
+    return { tool, verdict: EFFECTS[kind], rule, source };
+  });
+  const ruled = tools.filter((each) => each.rule !== rule || each.source !== source);
+  const effects = new Set(tools.map(({ verdict }) => verdict));
+  return {
+    ruled,
+    ...withoutUndefined({ effect: effects.size === 1 ? [...effects][0] : undefined }),
+  };
+}
+
+/** Returns a line for each approved part of a tool or its server. */
+function approvalLines(approved: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(approved).map(([part, value]) =>
+    `approved ${part}: ${visible(value, 400)}`
+  );
+}
+
+/** Returns a line if rules use another name for a tool than the user typed. */
+function ruleNameLines(name: string, id: ToolId): readonly string[] {
+  return [undefined, id].includes(parseToolId(name))
+    ? []
+    : [`in rules, ${quoted(name, 200)} has this name`];
+}
+
+/** Returns a line about the addresses of a server that no rule for its resources covers. */
 function addressLines(
   part: string,
   { server, kind }: { readonly server: string; readonly kind: Verdict["kind"] },
@@ -238,7 +312,7 @@ interface UncoveredRule {
   readonly reason: string;
 }
 
-/** Returns the narrowest allow rule of the user's file that names a tool and does not cover it. */
+/** Finds the narrowest allow rule of the user's file that names a tool and does not cover it. */
 function uncoveredRule(app: App, id: ToolId): UncoveredRule | undefined {
   const { users, config: { rules } } = app.policy.now;
   const reason = users.whyUncovered(id);
@@ -250,29 +324,44 @@ function uncoveredRule(app: App, id: ToolId): UncoveredRule | undefined {
   return { rule: line.pattern.text, source: line.source, reason };
 }
 
+function dependsText(rule: string): string {
+  return `its arguments decide, by the rule ${quoted(rule, Infinity)}`;
+}
+
 function uncoveredText({ rule, source, reason }: UncoveredRule): string {
   return `the rule ${quoted(rule, Infinity)} in ${source} does not cover this server: ${reason}`;
 }
 
+/** Whether a tool only reads, and its effect in the table of new servers, which is stricter. */
+interface ShownReading extends ToolReading {
+  readonly table: { readonly effect: string; readonly note?: string };
+}
+
 /** Returns whether a tool only reads: of a module by its permissions, else by its definition. */
-async function readingAt(
-  app: App,
-  { id, tool }: { readonly id: ToolId; readonly tool: ToolDefinition },
-): Promise<ToolReading> {
+async function findReading(app: App, { id, own }: CatalogTool): Promise<ShownReading> {
   const { server, tool: name } = splitToolId(id);
-  const isDerived = await app.directory.at(server).onlyReads(name).catch(() => undefined);
-  if (isDerived === undefined) return readingOf(tool);
-  return { reads: app.policy.isReader(id), note: "by its permissions" };
+  const isDerived = await app.directory.get(server).onlyReads(name).catch(() => undefined);
+  const reading = isDerived === undefined
+    ? readingOf(own)
+    : { reads: app.policy.isReader(id), note: "by its permissions" };
+  const { effect, note } = await findEffect(app, { id, own });
+  return { ...reading, table: { effect, ...withoutUndefined({ note }) } };
 }
 
 /** Returns the text whether a tool only reads. */
-function readingText({ reads, note }: ToolReading): string {
+function readingText({ reads, note, table }: ShownReading): string {
   const why = note === undefined ? "" : ` (${note})`;
-  return `${reads ? "only reads" : "may do more than read"}${why}`;
+  if (!reads) return `may do more than read${why}`;
+  if (table.effect === "reads") return `only reads${why}`;
+  const reason = table.note === undefined ? "" : `: ${table.note}`;
+  return `only reads by its definition; "${table.effect}" in the table of new servers${reason}`;
 }
 
-/** Returns the arguments that were typed, with those that the user fixed; undefined if there are none. */
-async function argumentsOf(
+/**
+ * Returns the typed arguments, together with arguments that the user fixed in the definition of the
+ * server. Returns undefined if the user typed none.
+ */
+async function readArguments(
   app: App,
   { id, pairs, tool }: {
     readonly id: ToolId;
@@ -283,27 +372,27 @@ async function argumentsOf(
   const rest = [...pairs];
   const base = parseObject(takeObject(rest));
   const typed = parseArguments(rest, { base, schema: tool?.inputSchema ?? {} });
-  const entry = app.directory.at(splitToolId(id).server);
+  const entry = app.directory.get(splitToolId(id).server);
   const call = { id, arguments: typed };
-  const { arguments: fullArguments } = entry.blocked() === undefined
+  const { arguments: fullArguments } = entry.whyBlocked() === undefined
     ? await app.servers.withSettings(call, entry)
     : call;
   return pairs.length > 0 ? fullArguments : undefined;
 }
 
-/** Returns the text that a server is unknown, or that it lists no such tool. */
+/** Returns a text if a server is unknown, or does not list the tool; otherwise "". */
 async function missingText(
   app: App,
-  { server, own, state }: {
+  { server, toolName, state }: {
     readonly server: string;
-    readonly own: string;
+    readonly toolName: string;
     readonly state: { readonly state: string } | undefined;
   },
 ): Promise<string> {
   if (state === undefined) {
-    // The owner of the name is known after the registries were asked.
-    await (await app.finder()).offered(server);
-    if (nameOwner(app, server)) return "";
+    // Requests the lists of the registries first, because one of them may have this name.
+    await (await app.finder()).offeredTools(server);
+    if (findNameOwner(app, server)) return "";
     const names = app.servers.states().map(({ name }) => name);
     return suggestionFor(server, {
       known: names,
@@ -311,108 +400,109 @@ async function missingText(
     });
   }
   const toolNames = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
-  const before = `${quoted(server)} lists no tool ${quoted(own)}`;
-  return state.state === "ready" ? suggestionFor(own, { known: toolNames, before }) : "";
+  const before = `${quoted(server)} lists no tool ${quoted(toolName)}`;
+  return state.state === "ready" ? suggestionFor(toolName, { known: toolNames, before }) : "";
 }
 
-/** Returns the approvals of a server and a tool, or the pins of their first use. */
-async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string, string>>> {
+/** Reads the approvals of a server and a tool, or the pins of their first use. */
+async function readApprovals(app: App, id: ToolId): Promise<Readonly<Record<string, string>>> {
   const { server, tool } = splitToolId(id);
   const pins = await app.pins();
   await pins.state();
   const { version, integrity, tools = {} } = pins.pinOf(server) ?? {};
   const code = integrity ?? app.policy.approvedCode(server);
-  return defined({ version, code, tool: memberOf(tools, tool) });
+  return withoutUndefined({ version, code, tool: memberOf(tools, tool) });
 }
 
-/** Reads a name for another part of MCP, such as `github:@resources`. */
-function ruleNameOf(name: string): ToolId | undefined {
+/** Parses the name that rules use for another part of MCP, such as `github:@resources`. */
+function parseRuleName(name: string): ToolId | undefined {
   const names = [...PART_RULE_NAMES, READS_RULE_NAME];
-  const ruleName = names.find((one) => name.endsWith(`:${one}`));
+  const ruleName = names.find((each) => name.endsWith(`:${each}`));
   const server = name.slice(0, -1 - (ruleName?.length ?? 0));
   return ruleName !== undefined && isServerName(server) ? toolId(server, ruleName) : undefined;
 }
 
 /**
- * Returns the text for a rule. A rule that the user wrote contains a pattern; the default rules
- * are described in words.
+ * Returns the text for a rule. A rule of the user is a pattern and its file; a default rule is a text
+ * already.
  */
-function ruleSaid({ rule, source }: Pick<Verdict, "rule" | "source">): string {
+function ruleText({ rule, source }: Pick<Verdict, "rule" | "source">): string {
   return /[:*]/.test(rule) ? `${quoted(rule, Infinity)} in ${source}` : `default: ${rule}`;
 }
 
-/** Shows the tools that a registry lists for a server that was never used here. */
+/** Shows the tools that a registry lists for a server that the user has not used here. */
 function showOffer(
   app: App,
-  { name, offered }: { readonly name: string; readonly offered: Offered },
-): Shown {
-  const tools = offered.map(listedBy(app));
+  { name, offered }: { readonly name: string; readonly offered: OfferedTools },
+): CommandOutput {
+  const tools = offered.map(listItemMaker(app));
   const head = `${name} (registry) never used here: the first call asks you`;
   const state = { name, origin: "registry", state: "offered", tools };
   return { value: { servers: [state] }, text: listText(head, tools) };
 }
 
 async function showTool(
-  at: CommandContext,
-  { id, offered }: { readonly id: ToolId; readonly offered: Offered },
-): Promise<Shown> {
-  const { app } = at;
-  const offer = offered.find((one) => one.id === id);
+  context: CommandContext,
+  { id, offered }: { readonly id: ToolId; readonly offered: OfferedTools },
+): Promise<CommandOutput> {
+  const { app } = context;
+  const offer = offered.find((each) => each.id === id);
   if (offer !== undefined) {
     const { name: _, ...definition } = offer.tool;
     const facts = { id, verdict: "asks", permissions: [] };
-    const rule = "the first use of a server, which always asks";
+    const rule = "the first use of a server of a registry asks";
     return {
       value: { id, verdict: "asks", origin: "registry", ...definition },
       text: await toolPage(app, offer.tool, { ...facts, rule }),
     };
   }
-  await prepareShown(at, splitToolId(id).server);
+  await prepareShown(context, splitToolId(id).server);
   const definition = await app.servers.shownDefinition(id);
   const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);
-  const permissions = await app.directory.at(server).permissionLines(tool);
+  const permissions = await app.directory.get(server).permissionLines(tool);
   const ownId = toolId(server, definition.name);
   const rules = ownId === id ? {} : { rules_name: id };
-  const own = { id: ownId, ...rules, verdict: SAYS[kind], rule, source, permissions };
-  const facts = { ...own, rule: ruleSaid(own) };
+  const decision = { id: ownId, ...rules, verdict: EFFECTS[kind], rule, source, permissions };
+  const facts = { ...decision, rule: ruleText(decision) };
   return {
-    // PML's own values come first, and a server cannot override them with fields of the same name.
-    value: { ...own, ...definition, ...own },
+    // Spread twice: PML's values come first, and fields of the server cannot replace them.
+    value: { ...decision, ...definition, ...decision },
     text: await toolPage(app, definition, facts),
   };
 }
 
-function originSaid(
+function originText(
   { origin, approved }: { readonly origin: string; readonly approved: boolean },
 ): string {
   return approved ? origin : `${origin}, never used here`;
 }
 
-/** A tool that is listed or found. */
+/** A tool of a list or of a search. */
 interface ListedTool {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
   readonly server: { readonly name: string; readonly asksFirst?: boolean };
 }
 
-function listedBy(app: App) {
-  return ({ id: own, ...hit }: ListedTool) => {
+/** Returns a function that returns the facts about a tool for its line. */
+function listItemMaker(app: App) {
+  return ({ id: ruleId, ...hit }: ListedTool) => {
     const { tool: { description = "" }, server } = hit;
     const id = shownId(hit);
-    const { kind } = app.policy.now.judge(own);
+    const { kind } = app.policy.now.judge(ruleId);
     // The first use of a server always asks, even if the rules allow the tool.
-    const verdict = SAYS[server.asksFirst && kind === "allow" ? "ask" : kind];
+    const verdict = EFFECTS[server.asksFirst && kind === "allow" ? "ask" : kind];
     return { id, description, verdict };
   };
 }
 
 /**
- * Returns one line for a tool. PML's own words stand before the server's description, which may
- * claim anything.
+ * Returns one line for a tool. PML's own text comes before the server's description, so that no
+ * description can imitate it.
  */
 function lineOf(
-  { id, description, verdict }: ReturnType<ReturnType<typeof listedBy>>,
+  { id, description, verdict }: ReturnType<ReturnType<typeof listItemMaker>>,
   origin = "",
 ): string {
   const [first = ""] = description.split("\n");

@@ -1,5 +1,6 @@
 /**
- * Chooses the workspace for a client that started PML in no project: the first root that it offers.
+ * Chooses the workspace if the client started PML outside of a project: the first root that the client
+ * offers.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import type { Environment } from "../config/env.ts";
 import { projectFolder } from "../config/own_folder.ts";
 import { type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import type { ConnectionFactory } from "../protocol/connection.ts";
-import { soon } from "../io/waiting.ts";
+import { settlesWithin } from "../io/waiting.ts";
 import type { RootsReceiver } from "../protocol/server.ts";
 
 /** How long calls wait for the client's roots, in milliseconds. */
@@ -24,83 +25,89 @@ export class FirstRoot implements Disposable {
   #isChosen = false;
   #isMoving = false;
 
-  /** Has all calls of the app wait for the choice. */
+  /** Makes all calls of the app wait for the choice. */
   constructor(app: App) {
     this.#app = app;
     app.ready = this.#chosen.promise;
   }
 
-  /** Takes the capabilities of the client. A client without roots gets PML's own folder. */
+  /** Uses the default folder if the client has no roots, or does not send them in time. */
   takeCapabilities({ roots }: { readonly roots?: unknown }): void {
-    if (roots === undefined) this.#keep();
-    else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#isMoving || this.#keep());
+    if (roots === undefined) this.#finish();
+    else {void settlesWithin(this.#chosen.promise, ROOTS_MS).then(() =>
+        this.#isMoving || this.#finish()
+      );}
   }
 
-  /** Wraps a gateway: a client without roots gets the default folder at once. */
-  wrapping(connections: ConnectionFactory): ConnectionFactory {
+  /**
+   * Wraps the connections of a gateway. A client of the stateless revision gets the default folder at
+   * once.
+   */
+  wrapConnections(connections: ConnectionFactory): ConnectionFactory {
     return {
       ...connections,
-      connect: (peer, isStateless, party) => {
-        // In the stateless revision, a client can be asked only within a call.
-        if (isStateless) this.#keep();
-        return connections.connect(peer, isStateless, party);
+      connect: (peer, isStateless, owner) => {
+        // In the stateless revision, PML can ask a client only within a call.
+        if (isStateless) this.#finish();
+        return connections.connect(peer, isStateless, owner);
       },
     };
   }
 
-  /** Returns the receiver of the roots, which asks for them after the handshake. */
-  receiving(other: RootsReceiver): RootsReceiver {
+  /** Wraps the receiver of the roots: it also requests the roots after the handshake. */
+  wrapReceiver(receiver: RootsReceiver): RootsReceiver {
     let ask: () => Promise<JsonObject | undefined> = () => Promise.resolve(undefined);
     return {
-      connect: (handler) => other.connect(ask = handler),
-      changed: () => other.changed(),
-      initialized: () => void this.#choose(ask),
+      connect: (handler) => receiver.connect(ask = handler),
+      onChanged: () => receiver.onChanged(),
+      onInitialized: () => void this.#choose(ask),
     };
   }
 
-  /** Lets nothing wait any longer. */
+  /** Ends the waiting of all calls. */
   [Symbol.dispose](): void {
     this.#isChosen = true;
     this.#chosen.resolve();
   }
 
   async #choose(ask: () => Promise<JsonObject | undefined>): Promise<void> {
-    // A client without roots has got its folder already.
+    // The default folder was chosen already.
     if (this.#isChosen) return;
     const { environment } = this.#app.loaded();
     try {
       const roots = listOf((await ask())?.roots);
       const [folder] = roots.flatMap((root) =>
-        folderOf(textOf(objectOf(root).uri), environment) ?? []
+        findFolder(textOf(objectOf(root).uri), environment) ?? []
       );
       if (folder === undefined || this.#isChosen) return;
-      // Calls wait until the move has ended: half of it is no workspace.
+      // From here on, calls wait until the move to the folder has ended.
       this.#isMoving = true;
       await this.#app.policy.moveTo(folder);
     } catch (error) {
       this.#app.log.debug(`Cannot use the roots of the client: ${messageOf(error)}`);
     } finally {
-      this.#keep();
+      this.#finish();
     }
   }
 
   /** Loads the servers of registries that the user approved in this workspace. */
-  async #takeUp(): Promise<void> {
-    // Each call reports a broken lock.
+  async #loadRegistries(): Promise<void> {
+    // Each call reports a broken lock, so the start only logs it.
     await this.#app.registries().catch((error) => this.#app.log.warn(error.message));
   }
 
-  #keep(): void {
+  /** Ends the choice with the present workspace. */
+  #finish(): void {
     if (this.#isChosen) return;
     this.#isChosen = true;
-    void this.#takeUp().then(this.#chosen.resolve);
+    void this.#loadRegistries().then(this.#chosen.resolve);
   }
 }
 
-function folderOf(uri: string, environment: Environment): string | undefined {
+function findFolder(uri: string, environment: Environment): string | undefined {
   try {
     return projectFolder(fileURLToPath(uri), environment);
   } catch {
-    return undefined; // a root may be something else than a file
+    return undefined; // a root need not be the address of a file
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Starts a server that was added, and shows the table of its tools and what to do next.
+ * Starts a new server, and shows the table of its tools and the next step.
  *
  * @module
  */
@@ -8,66 +8,105 @@ import { serverToSignInAt } from "../oauth/logins.ts";
 import { counted } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
-import { type CommandContext, prepare, type Shown, unchanged } from "./_command_context.ts";
+import { startHint } from "./_failure.ts";
+import { type CommandContext, type CommandOutput, prepare, unchanged } from "./_command_context.ts";
+import { findExistingEntry } from "./_definition_edit.ts";
+import { askFirstKey } from "./_first_key.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
+import { hasLog } from "./_logs.ts";
 import { askTable } from "./_table_question.ts";
-import { agrees } from "./_terminal.ts";
+import { afterDone, agrees } from "./_terminal.ts";
 import { callToTry } from "./_tool_page.ts";
 import { tell } from "./out.ts";
 
-/** Starts a new server, and shows its tools and what to do next. */
-export async function startFirst(
-  at: CommandContext,
-  { name, isNpm, workspace, takeOut, undoing }: {
+/** Starts a new server, asks about its tools, and shows the next step. */
+export async function startNewServer(
+  context: CommandContext,
+  { name, isNpm, workspace, revert, undoText = `\`pml remove ${name}\` removes it` }: {
     readonly name: string;
     readonly isNpm: boolean;
-    /** Whether the rules of the server belong into the workspace file. */
+    /** Whether to write the rules of the server into the workspace file. */
     readonly workspace: boolean;
-    /** Takes the server out again, if the user does not keep it. */
-    readonly takeOut: () => Promise<void>;
-    /** How to undo the edit; by default `pml remove`. */
-    readonly undoing?: string | undefined;
+    /** Removes the server again, if the user does not want to keep it. */
+    readonly revert: () => Promise<void>;
+    /** A text how to undo the edit; by default with `pml remove`. */
+    readonly undoText?: string | undefined;
   },
-): Promise<Shown> {
-  try {
-    await prepare(at, name).catch(async (error) => {
-      const isOpen = serverToSignInAt(asPmlError(error)) !== undefined;
-      if (
-        !isOpen ||
-        !await agrees(`You must sign in to ${name}. Open its page in your browser now?`, at)
-      ) throw error;
-      await login(at, { words: [name] });
-      await prepare(at, name);
-    });
-  } catch (error) {
-    const { code, message, hint } = asPmlError(error);
-    const logs = code === "UPSTREAM_DOWN" ? `\`pml logs ${name}\` shows its output. ` : "";
-    throw new PmlError(code, message, {
-      hint: `${hint === undefined ? "" : `${hint}. `}${logs}${name} stays configured; ${
-        undoing ?? `\`pml remove ${name}\` takes it out`
-      }`,
-      cause: error,
-    });
-  }
-  const tools = at.app.catalog.toolsOf(name);
-  const table = await askTable(at, { servers: [name], workspace });
+): Promise<CommandOutput> {
+  await start(context, name, { workspace, undoText });
+  const tools = context.app.catalog.toolsOf(name);
+  const table = await afterDone(
+    context.signal,
+    [`${name} stays configured, and each tool asks; ${undoText}`],
+    () => askTable(context, { servers: [name], workspace }),
+  );
   if (table.kind === "declined") {
-    await takeOut();
+    await revert();
     return { ...unchanged(), text: `${name} was not added` };
   }
   const text = `${name} has ${counted(tools.length, "tool")}`;
-  if (isNpm && await agrees(`${text}\nTry whether it can run confined?`, at)) {
-    const learned = await learn(at, { words: [name] });
-    tell([learned.text, learned.note].filter(Boolean).join("\n"));
+  const written = table.kind === "accepted" ? table.written : "Each call asks you";
+  if (isNpm) {
+    await afterDone(context.signal, [`${name} stays configured. ${written}`], async () => {
+      if (!await agrees(`${text}\nTry whether it can run confined?`, context)) return;
+      const learned = await learn(context, { words: [name] });
+      tell([learned.text, learned.note].filter(Boolean).join("\n"));
+    });
   }
   const [first] = tools;
-  const next = first && await callToTry(first.tool, `${name}:${visible(first.tool.name, 60)}`);
-  const written = table.kind === "accepted" ? table.written : "Each call asks you";
-  const note = `${next ?? ""}\n${written}. \`pml allow ${name}\` lets all of its tools run`;
+  const trial = first && await callToTry(first.tool, `${name}:${visible(first.tool.name, 60)}`);
+  const note = `${trial ?? ""}\n${written}. \`pml allow ${name}\` lets all of its tools run`;
   return {
     value: { name, tools: tools.map(({ tool }) => tool.name) },
     text: isNpm ? "" : text,
     note,
   };
+}
+
+/**
+ * Starts a server, after a sign-in or with a key of the user if it needs one. An error has the file of
+ * the definition and `undoText` in its hint.
+ */
+async function start(
+  context: CommandContext,
+  name: string,
+  { workspace, undoText }: { readonly workspace: boolean; readonly undoText: string },
+): Promise<void> {
+  const { app } = context;
+  // An earlier start of this server may have failed, and the user has corrected its definition.
+  app.servers.lists.forgetLateStarts(name);
+  try {
+    await prepare(context, name).catch(async (cause) => {
+      const error = asPmlError(cause);
+      const isReady = serverToSignInAt(error) === undefined
+        ? await askFirstKey(context, { name, workspace, error })
+        : await signIn(context, name);
+      if (!isReady) throw cause;
+      await prepare(context, name);
+    });
+  } catch (error) {
+    const failure = asPmlError(error);
+    const { code, message } = failure;
+    const hint = startHint(failure);
+    const kind = app.servers.states().find((state) => state.name === name)?.kind;
+    const isDown = code === "UPSTREAM_DOWN" && hasLog(kind);
+    const logs = isDown ? `\`pml logs ${name}\` shows its output. ` : "";
+    const { existing } = await findExistingEntry(app, name, { workspace, tried: "find" });
+    const stays = `${name} stays configured${
+      existing === undefined ? "" : `, in ${existing.path}`
+    }`;
+    throw new PmlError(code, message, {
+      hint: `${hint === undefined ? "" : `${hint}. `}${logs}${stays}; ${undoText}`,
+      cause: error,
+    });
+  }
+}
+
+/** Offers a sign-in at a server. Returns whether the user signed in. */
+async function signIn(context: CommandContext, name: string): Promise<boolean> {
+  const question = `You must sign in to ${name}. Open its page in your browser now?`;
+  if (!await agrees(question, context)) return false;
+  await login(context, { words: [name] });
+  return true;
 }

@@ -1,5 +1,5 @@
 /**
- * Asks the user on a terminal for a server during a call: a form, or a page to open.
+ * Shows the user a form, or the address of a page, on a terminal if a server asks during a call.
  *
  * @module
  */
@@ -18,20 +18,22 @@ import type { CommandContext } from "./_command_context.ts";
 import { askReply, askWord } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
+/** The maximum length of a line of the server's message. */
 const TEXT_MAX = 4_000;
-const LINE_MAX = 400;
+/** The maximum length of the question about one field. */
+const QUESTION_MAX = 400;
 
-/** The capabilities of a terminal, as those of a client. */
-const TERMINAL_CAN: JsonObject = { elicitation: { form: {}, url: {} } };
+/** The capabilities of a terminal, in the form of a client's capabilities. */
+const TERMINAL_CAPABILITIES: JsonObject = { elicitation: { form: {}, url: {} } };
 
 /** One field of a form, as MCP defines it. */
 type Field = Readonly<Record<string, unknown>>;
 
-/** Returns the client of calls on a terminal. */
+/** Returns the functions of a call's client that ask on a terminal. */
 export async function terminalForms({ app, signal }: CommandContext) {
   return await terminalClient(app, {
-    able: TERMINAL_CAN,
-    put: (request) => askForm(request, AbortSignal.any([signal, request.signal])),
+    capabilities: TERMINAL_CAPABILITIES,
+    askUser: (request) => askForm(request, AbortSignal.any([signal, request.signal])),
   });
 }
 
@@ -44,7 +46,7 @@ export async function askForm(
   tell(`\n${visibleText(message)}`);
   const isPage = mode === "url";
   if (isPage) tell(visible(textOf(url), TEXT_MAX));
-  const reply = await askReply(isPage ? "Open it, and say when you are done:" : "Answer it?", {
+  const reply = await askReply(isPage ? "Open it, and answer when you are done:" : "Answer it?", {
     signal,
   });
   if (reply === "cancelled") return { action: "cancel" };
@@ -62,7 +64,7 @@ export async function askForm(
   return { action: "accept", content };
 }
 
-/** Asks for one field until its value fits; Enter takes the default or leaves it out. */
+/** Asks for one field until its value is valid. Enter takes the default, or leaves the field out. */
 async function askField(
   field: Field,
   { name, isNeeded, signal }: {
@@ -77,40 +79,40 @@ async function askField(
   const hint = preset === undefined
     ? isNeeded ? "" : ", Enter leaves it out"
     : `, Enter takes ${JSON.stringify(preset)}`;
-  const what = field.type === "array" ? `${kind}; several with commas` : kind;
+  const format = field.type === "array" ? `${kind}; several with commas` : kind;
   const question = visible(
-    `${textOf(title) || name} (${what}${hint}) ${textOf(description)}`.trim(),
-    LINE_MAX,
+    `${textOf(title) || name} (${format}${hint}) ${textOf(description)}`.trim(),
+    QUESTION_MAX,
   );
   for (;;) {
     const typed = await askWord(question, signal);
     if (typed === undefined) return "cancelled";
     if (typed === "" && preset !== undefined) return { value: preset as JsonObject[string] };
     if (typed === "" && !isNeeded) return undefined;
-    const value = valueOf(typed, field, choices);
+    const value = parseValue(typed, field, choices);
     if (value !== undefined) return { value };
     tell(`That is not ${kind}${typed === "" ? ", and an answer is needed" : ""}`);
   }
 }
 
-/** Returns the values that a field may have, if they are named. */
+/** Returns the possible values of a field; an empty list if its schema does not list them. */
 function choicesOf(field: Field): readonly string[] {
-  const { enum: named, oneOf, anyOf } = { ...field, ...objectOf(field.items) };
+  const { enum: listed, oneOf, anyOf } = { ...field, ...objectOf(field.items) };
   const titled = [oneOf, anyOf].flatMap(listOf)
-    .flatMap((one) => isObject(one) && one.const !== undefined ? [one.const] : []);
-  // A value of another kind cannot be typed.
-  return [...listOf(named), ...titled].filter((one) => Object(one) !== one)
+    .flatMap((choice) => isObject(choice) && choice.const !== undefined ? [choice.const] : []);
+  // The user cannot type an object or a list.
+  return [...listOf(listed), ...titled].filter((value) => Object(value) !== value)
     .map(String);
 }
 
-function valueOf(
+function parseValue(
   typed: string,
   { type }: Field,
   choices: readonly string[],
 ): JsonObject[string] | undefined {
   if (type === "array") {
-    const all = typed.split(",").map((one) => one.trim()).filter(Boolean);
-    return all.every((one) => choices.includes(one)) ? all : undefined;
+    const values = typed.split(",").map((value) => value.trim()).filter(Boolean);
+    return values.every((value) => choices.includes(value)) ? values : undefined;
   }
   if (choices.length > 0) return choices.includes(typed) ? typed : undefined;
   switch (type) {
@@ -122,8 +124,8 @@ function valueOf(
     case "integer":
     case "number": {
       const number = typed === "" ? NaN : Number(typed);
-      const fits = type === "integer" ? Number.isSafeInteger(number) : Number.isFinite(number);
-      return fits ? number : undefined;
+      const isValid = type === "integer" ? Number.isSafeInteger(number) : Number.isFinite(number);
+      return isValid ? number : undefined;
     }
     default:
       return typed === "" ? undefined : typed;

@@ -1,6 +1,6 @@
 /**
- * `pml --help`: all commands, without the library that reads command lines, which takes longer to
- * load than all of this.
+ * `pml --help`: shows all commands. Does not load the library that parses command lines, because
+ * loading it takes longer than the rest of this command.
  *
  * @module
  */
@@ -19,12 +19,12 @@ const HELP: CommandRow = {
   usage: "help [command]",
   does: "display help for command",
 };
-const HEAD = `Usage: pml [options] [command]
+const INTRODUCTION = `Usage: pml [options] [command]
 
 One MCP server between your AI client and every tool
 `;
 /** The text after the commands. */
-const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
+const FOOTER = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
 
 Options of a command: pml COMMAND --help
 Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
@@ -37,7 +37,7 @@ export async function help(): Promise<number> {
   return 0;
 }
 
-/** Returns the help. */
+/** Returns the text of the help. */
 export function helpText(): string {
   const lists: [string, (readonly [term: string, does: string])[]][] = [
     ["Options:", Object.values(OPTIONS).map(([flags, does]) => [flags, does])],
@@ -52,10 +52,10 @@ export function helpText(): string {
   const texts = lists.map(([title, rows]) =>
     [title, ...rows.map(([term, does]) => `  ${term.padEnd(width)}  ${does}`)].join("\n")
   );
-  return [HEAD, texts.join("\n\n"), MORE].join("\n");
+  return [INTRODUCTION, texts.join("\n\n"), FOOTER].join("\n");
 }
 
-/** Returns the lines of examples. */
+/** Returns a section with examples of command lines. */
 export function examples(lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
 }

@@ -8,224 +8,359 @@ import type { App } from "../app/app.ts";
 import {
   type ImportableServer,
   type PickResult,
-  pickServers,
+  type PresentServers,
+  ServerPicker,
   shownDefinition,
 } from "../config/client_servers.ts";
 import {
   type ClientEntry,
   type ClientFile,
+  clientFileExists,
   clientFiles,
   type ClientName,
   type ClientPlace,
   CLIENTS,
-  isThere,
   readClientFile,
 } from "../config/clients.ts";
-import { serverText } from "../config/shown.ts";
+import { serverText } from "../config/workspace_lines.ts";
 import { moveServers } from "./_import_move.ts";
 import { shellWord } from "./_shell_word.ts";
+import { counted } from "../core/amounts.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { variableNameFrom } from "../core/secret_words.ts";
 import { placeOf } from "./_client_setup.ts";
 import { suggestionFor, usage } from "./_failure.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
 import {
   addServers,
+  type EndedRules,
   type FileUndo,
   findTarget,
-  presentServers,
+  isInUse,
+  serversOf,
   type TargetFile,
+  workspaceServers,
 } from "./_import_file.ts";
-import { importUndo } from "./_import_undo.ts";
+import { findImportUndo } from "./_import_undo.ts";
+import { askOldRules, removeRules } from "./_definition_edit.ts";
 import { askDoubles, denyBuiltins, type DoubleChoice, doubleOf } from "./_import_doubles.ts";
-import { saveKey } from "./_key.ts";
+import {
+  askOtherValues,
+  askValues,
+  type KeyedServer,
+  literalLines,
+  otherValueLines,
+  storeValues,
+  unsetKeys,
+  valuesToStore,
+} from "./_server_keys.ts";
+import { readRules } from "./_rules.ts";
 import { offerTable } from "./_table_question.ts";
-import { agrees, askReply, needPerson } from "./_terminal.ts";
+import { afterDone, agrees, assertTerminal, isTerminal } from "./_terminal.ts";
 import { typedPath } from "./command_process.ts";
 import { tell } from "./out.ts";
 
-/** The text of an import that the user declined. */
+/** The text if the user declined the import. */
 const NOT_IMPORTED = "No server was imported";
 
 /** The found servers, and the planned changes. */
-interface ImportPlan extends PickResult {
+export interface ImportPlan extends PickResult {
   readonly files: readonly ClientFile[];
+  /** The path of the file that the import writes. */
+  readonly into: string;
   /** The errors of files that could not be read. */
   readonly problems: readonly PmlError[];
 }
 
 /** Shows the servers that clients have, and imports those that the user agrees to. */
-export async function importServers(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [from], workspace = false } = typed;
-  const target = await findTarget(at.app, workspace);
-  if (typed.undo) return await undoImport(at, target);
-  const plan = await planOf(at, { from, target });
-  const value = valueOf(plan, { into: target.path, app: at.app });
-  const text = textOf(plan, at);
+export async function importServers(
+  context: CommandContext,
+  input: CommandInput,
+): Promise<CommandOutput> {
+  const { words: [from], workspace = false } = input;
+  const target = await findTarget(context.app, workspace);
+  if (input.undo) return await undoImport(context, target);
+  // Another import would give PML two copies of a server that the workspace's file has.
+  const isOtherFileRead = input.move === true && !workspace;
+  const plan = await planImport(context, { from, target, isOtherFileRead });
+  const value = toJson(plan, context.app);
+  const text = importText(plan, context);
   const code = plan.problems.length > 0 ? 1 : 0;
-  if (typed.json) return { value, code };
+  if (input.json) return { value, code };
+  const count = plan.taken.length;
   if (from === undefined) {
-    const note = "\nImport servers with `pml import CLIENT` or `pml import FILE`";
+    const note = count === 0 && text !== ""
+      ? "\nThere is nothing to import"
+      : "\nImport servers with `pml import CLIENT` or `pml import FILE`";
     return { value, text: text || "No client has a configuration file here", note, code };
   }
-  const count = plan.taken.length;
-  if (typed.move && !typed.dryRun && count === 0) {
-    const lines = await moveServers(at, plan);
-    return { value, text: lines.join("\n") || text, note: "", code };
-  }
-  if (typed.dryRun || count === 0) {
-    return { value, text, note: "Nothing was changed", code };
-  }
-  needPerson("Cannot import servers");
+  if (input.dryRun) return { value, text, note: "Nothing was changed", code };
+  if (count === 0) return { value, code, ...await finishEarlier(context, { plan, text, input }) };
+  assertTerminal("Cannot import servers");
   const these = count === 1 ? "this server" : `these ${count} servers`;
   const question = `\nImport ${these} into ${target.path}?`;
-  if (!await agrees(question, at, [text])) return { ...unchanged(value), text: NOT_IMPORTED };
-  const choice = await askDoubles(at, plan.taken);
+  const choice = await afterDone(
+    context.signal,
+    [NOT_IMPORTED],
+    async () =>
+      await agrees(question, context, [text]) ? await askDoubles(context, plan.taken) : undefined,
+  );
   if (choice === undefined) return { ...unchanged(value), text: NOT_IMPORTED };
-  const { taken, denied, doubles } = choice;
-  if (taken.length === 0) {
-    const rest = await restOf(at, { ...plan, ...choice }, typed);
-    return { value, text: [NOT_IMPORTED, ...rest].join("\n"), note: "", code };
+  if (choice.taken.length === 0) {
+    const moved = await moveIfWanted(context, { ...plan, ...choice }, input);
+    return { value, text: [NOT_IMPORTED, ...moved].join("\n"), note: "", code };
   }
+  return { value, code, ...await importChosen(context, { plan, choice, target }, input) };
+}
+
+/** Imports the chosen servers. Asks about rules and keys before that, and about tools after it. */
+async function importChosen(
+  context: CommandContext,
+  { plan, choice, target }: {
+    readonly plan: ImportPlan;
+    readonly choice: DoubleChoice;
+    readonly target: TargetFile;
+  },
+  input: CommandInput,
+): Promise<Pick<CommandOutput, "text" | "note">> {
+  const { words: [from], workspace = false } = input;
+  // Asks these questions before the first change, so that nothing has changed if the user stops.
+  const { withoutRules, servers, names } = await afterDone(
+    context.signal,
+    [NOT_IMPORTED],
+    async () => {
+      const withoutRules = await askOldRules(context, choice.taken.map(({ name }) => name));
+      const servers = await askOtherValues(context, "file", {
+        taken: choice.taken,
+        values: plan.values,
+      });
+      const withKeys = {
+        taken: [...servers.taken, ...earlierImports(plan)],
+        values: servers.values,
+      };
+      const names = await askValues(context, "file", withKeys);
+      return { withoutRules, servers, names: [...servers.replaced, ...names] };
+    },
+  );
+  const { taken, values } = servers;
+  const imported = { ...plan, ...choice, taken };
+  const { paths, ended } = await removeRules(context.app, withoutRules);
+  const into = paths.includes(target.path) ? await findTarget(context.app, workspace) : target;
+  const written = await writeImport(context, { ...choice, taken }, {
+    target: into,
+    workspace,
+    ended,
+  });
+  const stored = await storeValues(context, values, names);
+  const lines = [...written, ...stored.values()];
+  const source = input.move ? undefined : from;
+  const note = importNote(imported, { stored, app: context.app, from: source, workspace });
+  const done = [...lines, note.trim()];
+  const added = taken.map(({ name }) => name);
+  const table = await afterDone(
+    context.signal,
+    done,
+    async () =>
+      await isInUse(context.app, await findTarget(context.app, workspace))
+        ? await offerTable(context, added, workspace)
+        : [trustFirst(added)],
+  );
+  const moved = await afterDone(context.signal, done, () => moveIfWanted(context, imported, input));
+  return { text: [...lines, ...table, ...moved].join("\n"), note };
+}
+
+/** Returns the next steps for new servers in a workspace file that the user does not trust. */
+function trustFirst(names: readonly string[]): string {
+  return "PML does not start servers of this file until you trust it. Next: `pml trust`, then " +
+    `\`pml rules table ${names.join(" ")}\` shows their tools in one table`;
+}
+
+/**
+ * Returns the servers that PML has already. Their keys may be only in the client's file: the earlier
+ * import was killed, or the user answered no to its question about keys.
+ */
+function earlierImports({ skipped }: Pick<ImportPlan, "skipped">): readonly KeyedServer[] {
+  return skipped.flatMap(({ same }) => same?.isExact === true ? [same] : []);
+}
+
+/** Offers the remaining steps for servers that PML has already: to store keys, and `--move`. */
+async function finishEarlier(
+  context: CommandContext,
+  { plan, text, input }: {
+    readonly plan: ImportPlan;
+    readonly text: string;
+    readonly input: CommandInput;
+  },
+): Promise<Pick<CommandOutput, "text" | "note">> {
+  const servers = { taken: earlierImports(plan), values: plan.values };
+  const unstored = valuesToStore(context, servers);
+  const unstoredText = unstored.length === 0
+    ? ""
+    : ". These keys of imported servers are not stored: " +
+      `${unstored.join(", ")}; \`pml import\` on a terminal, or \`pml key set NAME\`, stores them`;
+  if (unstored.length > 0 && isTerminal()) tell(text);
+  const names = isTerminal() ? await askValues(context, "file", servers) : [];
+  const stored = [...(await storeValues(context, plan.values, names)).values()];
+  const move = async () => input.move ? await moveServers(context, plan) : [];
+  const lines = [...stored, ...await afterDone(context.signal, stored, move)];
+  if (lines.length > 0) return { text: lines.join("\n"), note: "" };
+  const emptyText = "No client has a server to take out here";
+  const { words: [from = ""], move: isMove, workspace = false } = input;
+  const movable = isMove ? [] : plan.skipped.filter(({ same }) => same !== undefined);
+  const next = movable.length === 0
+    ? ""
+    : `. Your client still starts ${
+      movable.map(({ entry }) => nameOf(entry, context.app)).join(", ")
+    } ` +
+      `itself; \`${moveCommand(from, workspace)}\` takes ${
+        movable.length === 1 ? "it" : "them"
+      } out`;
+  return {
+    text: text || emptyText,
+    note: `Nothing was changed${isTerminal() ? "" : unstoredText}${next}`,
+  };
+}
+
+/** Writes the servers of an import into a file, and returns a line about each change. */
+export async function writeImport(
+  context: CommandContext,
+  { taken, denied, doubles }: DoubleChoice,
+  { target, workspace, ended = [] }: {
+    readonly target: TargetFile;
+    readonly workspace: boolean;
+    /** The rules of earlier servers that were removed for this import. */
+    readonly ended?: readonly EndedRules[];
+  },
+): Promise<readonly string[]> {
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
-  const summary = await addServers(at.app, target, {
+  const summary = await addServers(context.app, target, {
     servers: Object.fromEntries(servers),
     from: [...new Set(taken.map(({ entry }) => entry.path))],
     denied,
+    ended,
     doubles: doubles.map(({ name }) => name),
   });
-  const rules = await denyBuiltins(at, { denied, workspace });
-  const imported = { ...plan, taken, doubles };
-  const kept = await keepValues(at, imported, { source: "as the client's file has it" });
-  const table = await offerTable(at, taken.map(({ name }) => name), workspace);
-  const moved = await restOf(at, imported, typed);
-  const lines = [`${target.path}: ${summary}`, ...rules, ...kept.values(), ...table, ...moved];
-  const source = typed.move ? undefined : from;
-  const note = noteOf(imported, { lines: kept, app: at.app, from: source, workspace });
-  return { value, text: lines.join("\n"), note, code };
+  return [`${target.path}: ${summary}`, ...await denyBuiltins(context, { denied, workspace })];
 }
 
 /**
- * Takes the servers out of the client's file with `--move`. Returns lines about that, or about the
- * servers that stay there in spite of the user's choice of built-in ones.
+ * With `--move`, takes the servers out of the client's file, and returns lines about it. Otherwise
+ * returns lines about the servers that the client still starts although the user chose built-in ones.
  */
-async function restOf(
-  at: CommandContext,
+async function moveIfWanted(
+  context: CommandContext,
   plan: ImportPlan & Pick<DoubleChoice, "doubles">,
-  { move }: Typed,
+  { move }: CommandInput,
 ): Promise<readonly string[]> {
-  if (move) return await moveServers(at, plan);
+  if (move) return await moveServers(context, plan);
   return plan.doubles.map(({ entry }) =>
-    `${nameOf(entry, at.app)} stays in ${entry.path}, so your client still starts it`
+    `${nameOf(entry, context.app)} stays in ${entry.path}, so your client still starts it`
   );
 }
 
-/**
- * Offers to keep the keys that were taken out of definitions. `source` is the place where they were.
- * With `replaces`, also those of which PML has another value. Returns a line for each key that is
- * kept.
- */
-export async function keepValues(
-  at: CommandContext,
-  { taken, values }: Pick<ImportPlan, "taken" | "values">,
-  { source, replaces = false }: { readonly source: string; readonly replaces?: boolean },
-): Promise<ReadonlyMap<string, string>> {
-  const kept = new Map<string, string>();
-  const names = unsetIn(taken).filter((name) => {
-    const key = at.app.keys.find(name);
-    return values.has(name) &&
-      (key === undefined || replaces && key.value !== values.get(name));
-  });
-  if (names.length === 0) return kept;
-  const old = names.filter((name) => at.app.keys.find(name) !== undefined);
-  const instead = old.length === 0 ? "" : `It replaces the present value of ${old.join(", ")}. `;
-  const question = `${instead}Keep ${names.join(", ")} for PML, ${source}?`;
-  const [first] = old;
-  if (first !== undefined) {
-    tell(
-      `To keep both values, answer no, run \`pml key set OTHER\`, and add the server again with ` +
-        `\`--replace --env '${first}=\${OTHER}'\``,
-    );
-  }
-  if (await askReply(question, at) !== "Yes") return kept;
-  for (const name of names) {
-    const { text = "" } = await saveKey(at, name, values.get(name) ?? "");
-    kept.set(name, text);
-    at.app.keys.find(name);
-  }
-  // A key in the keyring counts as not set until it is looked up.
-  await at.app.keys.looked();
-  return kept;
-}
-
-function unsetIn(taken: ImportPlan["taken"]): readonly string[] {
-  const open = taken.flatMap(({ variables }) => variables).filter(({ isSet }) => !isSet);
-  return [...new Set(open.map(({ name }) => name))];
-}
-
-async function undoImport(at: CommandContext, target: TargetFile): Promise<Shown> {
-  const { undos, facts } = await importUndo(at.app, target);
-  return await revert(at, undos, { tried: "Cannot undo the import", facts });
+async function undoImport(context: CommandContext, target: TargetFile): Promise<CommandOutput> {
+  const { app } = context;
+  const { undos, facts, servers } = await findImportUndo(app, target);
+  const shown = await revertEdits(context, undos, { tried: "Cannot undo the import", facts });
+  if (shown.code !== undefined) return shown;
+  await app.policy.reload();
+  const gone = servers.filter((name) => !app.directory.isTaken(name));
+  const rules = (await Promise.all(gone.map((name) => readRules(app, name)))).flat();
+  if (rules.length === 0) return shown;
+  const lines = rules.map((rule) => `  ${rule}`);
+  const question = "Remove these rules of the servers, too?";
+  const isAgreed = await afterDone(
+    context.signal,
+    [shown.text ?? ""],
+    () => agrees(question, context, lines),
+  );
+  if (!isAgreed) return shown;
+  await removeRules(app, gone);
+  return { ...shown, text: `${shown.text}\nRemoved ${counted(rules.length, "rule")}` };
 }
 
 /**
- * Reverts edits of files, after it showed the facts and asked. `tried` is for the error without a
- * terminal.
+ * Reverts edits of files, after showing the facts and asking. `tried` is the beginning of the error
+ * without a terminal.
  */
-export async function revert(
-  at: CommandContext,
+export async function revertEdits(
+  context: CommandContext,
   undos: readonly FileUndo[],
   { tried, facts = [] }: { readonly tried: string; readonly facts?: readonly string[] },
-): Promise<Shown> {
-  needPerson(tried, "");
-  const summary = undos.map(({ said }) => said).join("\n");
-  if (!await agrees(`${summary}. Continue?`, at, facts)) return unchanged();
+): Promise<CommandOutput> {
+  assertTerminal(tried, "");
+  const summary = undos.map(({ summary }) => summary).join("\n");
+  if (!await agrees(`${summary}. Continue?`, context, facts)) return unchanged();
   const lines: string[] = [];
   for (const { run } of undos) lines.push(await run());
   return { value: {}, text: lines.join("\n") };
 }
 
-async function planOf(
+/** Reads the files of clients, and plans the import. */
+export async function planImport(
   { app }: CommandContext,
-  { from, target }: { readonly from: string | undefined; readonly target: TargetFile },
+  { from, target, isOtherFileRead = false }: {
+    readonly from: string | undefined;
+    readonly target: TargetFile;
+    /** Whether to leave out the servers that the workspace's file has. */
+    readonly isOtherFileRead?: boolean;
+  },
 ): Promise<ImportPlan> {
   const place = placeOf(app);
-  const files = filesOf(from, place);
+  const files = findFiles(from, place);
   const problems: PmlError[] = [];
   const entries: ClientEntry[] = [];
   for (const file of files) {
     try {
       entries.push(...await readClientFile(file, place));
     } catch (error) {
-      // One broken file must not hide the others.
+      // The servers of the other files are shown in spite of a broken file.
       problems.push(asPmlError(error));
     }
   }
-  return { files, problems, ...await importablePick(app, entries, target) };
+  const other = isOtherFileRead ? await workspaceServers(app) : undefined;
+  const pick = await importablePick(app, entries, { ...target, other });
+  return { files, into: target.path, problems, ...pick };
 }
 
-/** Picks the servers that can be put into a file. The server `replaced` will not be in it. */
+/** Picks the servers that can be added to a file. A new server may replace the server `replaced` there. */
 export async function importablePick(
   app: App,
   entries: readonly ClientEntry[],
-  { replaced = "", ...target }: TargetFile & { readonly replaced?: string | undefined },
+  { replaced = "", other, ...target }:
+    & TargetFile
+    & Pick<PresentServers, "other">
+    & { readonly replaced?: string | undefined },
 ): Promise<PickResult> {
-  const { [replaced]: _, ...present } = await presentServers(target);
-  return pickServers(entries, {
-    ...placeOf(app),
-    redact: (text) => app.parts.redactor.redact(text),
-    present,
-    builtins: app.builtins,
+  const place = placeOf(app);
+  // Keys of a keyring or a program count as not set until they are looked up.
+  if (entries.length > 0) await app.keys.waitForOutside();
+  // `plain()` first: it does not register the value of a variable that is not a key as a secret.
+  const get = (name: string) =>
+    app.keys.plain(name) ?? app.keys.find(name)?.value ?? place.environment.get(name);
+  const { there: { [replaced]: _, ...there }, imported } = await serversOf(app, target);
+  const redact = (text: string) => app.parts.redactor.redact(text);
+  return new ServerPicker(place, redact, app.builtins).pick(entries, {
+    there,
+    imported,
+    other,
+    get,
   });
 }
 
-function filesOf(from: string | undefined, place: ClientPlace): readonly ClientFile[] {
-  const named = CLIENTS.filter((each) => from === undefined || each === from);
-  const files = from === undefined || named.length > 0
-    ? named.flatMap((each: ClientName) => clientFiles(each, place))
+function findFiles(from: string | undefined, place: ClientPlace): readonly ClientFile[] {
+  const clients = CLIENTS.filter((each) => from === undefined || each === from);
+  const files = from === undefined || clients.length > 0
+    ? clients.flatMap((each: ClientName) => clientFiles(each, place))
     : [{ client: undefined, path: typedPath(from) }];
-  const there = files.filter(isThere);
-  if (from === undefined || there.length > 0) return there;
+  const existingFiles = files.filter(clientFileExists);
+  if (from === undefined || existingFiles.length > 0) return existingFiles;
   throw usage(
     `Cannot import: there is no file ${files.map(({ path }) => path).join(", ")}`,
     suggestionFor(from, {
@@ -243,14 +378,18 @@ function doubleLines(server: Pick<ImportPlan["taken"][number], "definition">): r
     : [`    does the same as ${quoted(builtin)}, which comes with PML`];
 }
 
-function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: CommandContext): string {
-  const of = (path: string) => [
+/** Returns a text about an import for the user. */
+export function importText(
+  { files, problems, taken, skipped }: ImportPlan,
+  { app }: CommandContext,
+): string {
+  const linesOf = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
       `  take ${nameOf(each.entry, app)}${
         each.name === each.entry.name ? "" : ` as "${each.name}"`
       }: ` +
       serverText(shownDefinition(each), { isOfUser: true }),
-      ...detailsOf(each),
+      ...detailLines(each, app),
       ...doubleLines(each),
     ]),
     ...skipped.filter(({ entry }) => entry.path === path)
@@ -258,14 +397,15 @@ function textOf({ files, problems, taken, skipped }: ImportPlan, { app }: Comman
   ];
   return [
     ...files.flatMap(({ client, path }) => {
-      const lines = of(path);
+      const lines = linesOf(path);
       return lines.length === 0 ? [] : [`${client ?? "file"}, ${path}`, ...lines];
     }),
     ...problems.map(({ message }) => `FAIL ${message}`),
   ].join("\n");
 }
 
-function detailsOf({ left, variables, name, definition }: ImportableServer): readonly string[] {
+function detailLines(server: ImportableServer, app: App): readonly string[] {
+  const { entry, left, variables, name, definition } = server;
   const { url, headers = {}, oauth } = definition;
   const isOpen = oauth !== undefined || Object.keys(headers).length === 0;
   const port = oauth?.redirect_port;
@@ -274,42 +414,72 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
       ? [`    if it requires a sign-in, run \`pml login ${name}\` once`]
       : []),
     ...(port === undefined ? [] : [`    its client must allow http://127.0.0.1:${port}/callback`]),
-    ...variables.flatMap(({ name, where, isSet }) => {
-      const now = where === undefined ? "" : `; its value is in ${where}`;
-      return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];
+    ...variables.flatMap((variable) => {
+      const { name, where, isSet } = variable;
+      const source = app.parts.redactor.redact(sourceText(entry, name));
+      const now = where !== undefined
+        ? `; its value is in ${where}`
+        : isSet
+        ? ""
+        : `: \`pml key set ${name}\``;
+      return [
+        `    it needs ${name}${source}, which is ${isSet ? "" : "not "}set${now}`,
+        ...otherValueLines(app, variable).map((line) => `    ${line}`),
+      ];
     }),
+    ...literalLines(app, server).map((line) => `    ${line}`),
     ...settingLines(definition),
     ...left.map(({ key, why }) => `    left out: ${quoted(key)} (${why})`),
   ];
 }
 
+/**
+ * Returns the reference in the client's file, in parentheses, if PML gave its variable another name;
+ * otherwise "".
+ */
+function sourceText({ fields }: ClientEntry, name: string): string {
+  const all = JSON.stringify(fields).matchAll(/\$\{(?:input|env):([\w.-]{1,60})\}/g);
+  for (const [reference, variable = ""] of all) {
+    if (variable !== name && variableNameFrom(variable) === name) {
+      return ` (${reference} in the file)`;
+    }
+  }
+  return "";
+}
+
 /** Returns lines about the time limit and the tools of a definition. */
 function settingLines({ timeout, tools }: ImportableServer["definition"]): readonly string[] {
-  const isOnly = Array.isArray(tools);
-  const names = isOnly ? tools : Object.keys(tools ?? {});
+  const isAllowList = Array.isArray(tools);
+  const names = isAllowList ? tools : Object.keys(tools ?? {});
   const list = names.map((name) => quoted(name, 200)).join(", ");
   return [
     ...timeout === undefined ? [] : [`    its calls take at most ${timeout} ms`],
     ...tools === undefined
       ? []
-      : [`    ${isOnly ? "only these tools" : "without these tools"}: ${list || "none"}`],
+      : [`    ${isAllowList ? "only these tools" : "without these tools"}: ${list || "none"}`],
   ];
 }
 
-/** Returns a line that shows how to set keys; nothing without a key. */
-function keyLine(names: readonly string[] = [], then: string): string {
+/** Returns a line for each key that shows how to set it. `then` is the text after the command. */
+function keyLines(names: readonly string[] = [], then: string): string {
   return names.map((name) => `Run \`pml key set ${name}\`${then}\n`).join("");
 }
 
-/** Returns the name of a server as its client has it. */
+/** Returns the name of a server in its client's file, quoted and without secrets. */
 function nameOf({ name }: ClientEntry, app: App): string {
   return app.parts.redactor.redact(quoted(name));
 }
 
-function noteOf(
+/** Returns the command that takes the servers of an import out of the client's file. */
+function moveCommand(from: string, workspace: boolean): string {
+  return `pml import ${shellWord(from)} --move${workspace ? " --workspace" : ""}`;
+}
+
+function importNote(
   { taken }: ImportPlan,
-  { lines, app, from, workspace }: {
-    readonly lines: ReadonlyMap<string, string>;
+  { stored, app, from, workspace }: {
+    /** The lines about stored keys, by their names. */
+    readonly stored: ReadonlyMap<string, string>;
     readonly app: App;
     /** The client or the file; undefined if the servers were taken out of it. */
     readonly from: string | undefined;
@@ -317,33 +487,31 @@ function noteOf(
     readonly workspace: boolean;
   },
 ): string {
-  const names = unsetIn(taken).filter((name) => !lines.has(name));
-  const inFile = taken.flatMap(({ variables }) => variables)
+  const names = unsetKeys(taken).filter((name) => !stored.has(name));
+  const written = taken.flatMap(({ variables }) => variables)
     .filter(({ where }) => where !== undefined).map(({ name }) => name);
-  const [written, elsewhere] = [true, false].map((isWritten) =>
-    names.filter((name) => inFile.includes(name) === isWritten)
+  const [inClientFile, elsewhere] = [true, false].map((isWritten) =>
+    names.filter((name) => written.includes(name) === isWritten)
   );
   const keys = [
-    keyLine(written, ", then remove its value from the client's file"),
-    keyLine(elsewhere, ""),
+    keyLines(inClientFile, ", then remove its value from the client's file"),
+    keyLines(elsewhere, ""),
   ].join("");
   const [what, them] = taken.length === 1
     ? ["this server", "it"]
     : [`these ${taken.length} servers`, "them"];
-  const files = [...Map.groupBy(taken, ({ entry }) => entry.path)].map(([path, own]) =>
-    `  ${path}: ${own.map(({ entry }) => nameOf(entry, app)).join(", ")}`
+  const files = [...Map.groupBy(taken, ({ entry }) => entry.path)].map(([path, servers]) =>
+    `  ${path}: ${servers.map(({ entry }) => nameOf(entry, app)).join(", ")}`
   );
   const undoing = `\`pml import --undo${workspace ? " --workspace" : ""}\` undoes the import`;
   if (from === undefined) return `\n${keys}${undoing}`;
-  return `\n${keys}Your client still starts ${what} itself. \`pml import ${
-    shellWord(from)
-  } --move\` ` +
+  return `\n${keys}Your client still starts ${what} itself. \`${moveCommand(from, workspace)}\` ` +
     `takes ${them} out of:\n${files.join("\n")}\n${undoing}`;
 }
 
-function valueOf(
-  { files, problems, taken, skipped }: ImportPlan,
-  { into, app }: { readonly into: string; readonly app: CommandContext["app"] },
+function toJson(
+  { files, into, problems, taken, skipped }: ImportPlan,
+  app: App,
 ): unknown {
   const from = ({ client, path, name }: ClientEntry) => ({
     name: app.parts.redactor.redact(name),

@@ -1,5 +1,6 @@
 /**
- * Finds imported servers that do the same as a built-in server of PML, and offers to leave one out.
+ * Finds doubles: imported servers that do the same as a built-in server of PML. Asks which of the two
+ * to leave out.
  *
  * @module
  */
@@ -8,22 +9,24 @@ import type { ImportableServer } from "../config/client_servers.ts";
 import { quoted } from "../core/json.ts";
 import type { CommandContext } from "./_command_context.ts";
 import { rulesChange } from "./_rules.ts";
-import { askKey } from "./_terminal.ts";
+import { askKey, stopError } from "./_terminal.ts";
 
-/** The programs and packages that do the same as a built-in server. */
+/** The names of the built-in servers, with the programs and packages that do the same. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   filesystem: ["@modelcontextprotocol/server-filesystem", "mcp-server-filesystem"],
   git: ["mcp-server-git"],
   sqlite: ["mcp-server-sqlite"],
 };
-/** The folder of a program, and the version or the extension at the end. */
-const AROUND = /^(?:\/|[A-Za-z]:\\|\.{1,2}[\\/]|~\/).*[\\/]|(?:[@=]=?[\w.^~-]+|\.exe)$/g;
+/** The parts of a word around the name of a program: its folder, and its version or extension. */
+const FOLDER_OR_VERSION = /^(?:\/|[A-Za-z]:\\|\.{1,2}[\\/]|~\/).*[\\/]|(?:[@=]=?[\w.^~-]+|\.exe)$/g;
 
-/** The servers to import, and the built-in ones to leave out. */
+/** The user's choice between imported and built-in servers. */
 export interface DoubleChoice {
+  /** The servers to import. */
   readonly taken: readonly ImportableServer[];
+  /** The built-in servers to deny. */
   readonly denied: readonly string[];
-  /** The servers in whose place the user wants the built-in ones. */
+  /** The servers that are not imported, because the user wants the built-in ones instead. */
   readonly doubles: readonly ImportableServer[];
 }
 
@@ -33,16 +36,18 @@ export function doubleOf({ definition }: Pick<ImportableServer, "definition">): 
     readonly command?: string;
     readonly args?: readonly string[];
   };
-  // Another package whose name contains one of these does something else.
-  const words = [command, ...args].map((word) => word.replace(AROUND, ""));
-  return Object.keys(PROGRAMS).find((name) => PROGRAMS[name]?.some((one) => words.includes(one)));
+  // Compares whole names, because a package whose name only contains such a name does something else.
+  const words = [command, ...args].map((word) => word.replace(FOLDER_OR_VERSION, ""));
+  return Object.keys(PROGRAMS).find((name) =>
+    PROGRAMS[name]?.some((program) => words.includes(program))
+  );
 }
 
-/** Asks for each double which one to leave out. Returns undefined if the user stops. */
+/** Asks about each double which of the two to use. Throws `CANCELLED` if the user stops. */
 export async function askDoubles(
   { signal }: CommandContext,
   taken: readonly ImportableServer[],
-): Promise<DoubleChoice | undefined> {
+): Promise<DoubleChoice> {
   const doubles: ImportableServer[] = [];
   const denied: string[] = [];
   for (const server of taken) {
@@ -53,13 +58,13 @@ export async function askDoubles(
     const reply = await askKey(question, {
       answers: [
         { reply: "both", key: "b", name: "both" },
-        { reply: "builtin", key: "p", name: "that of PML" },
+        { reply: "builtin", key: "p", name: "the one of PML" },
         { reply: "imported", key: "i", name: "the imported one" },
       ],
-      otherwise: "both",
+      enterReply: "both",
       signal,
     });
-    if (reply === "cancelled") return undefined;
+    if (reply === "cancelled") throw stopError();
     if (reply === "builtin") doubles.push(server);
     if (reply === "imported") denied.push(builtin);
   }
@@ -78,6 +83,7 @@ export async function denyBuiltins(
   if (change.diff !== "") await change.write();
   await app.policy.reload();
   return rules.map((rule) =>
-    `${change.path}: the rule deny ${rule} leaves it out; \`pml deny --remove '${rule}'\` brings it back`
+    `${change.path}: the rule deny ${rule} hides the server that comes with PML; ` +
+    `\`pml deny --remove '${rule}'\` shows it again`
   );
 }

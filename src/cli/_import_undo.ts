@@ -1,34 +1,41 @@
 /**
- * `pml import --undo`: finds the last import of a file, the moves of its servers, and the rules that
- * stay.
+ * `pml import --undo`: finds the last import into a file, the moves of its servers, and the rules that
+ * an undo keeps.
  *
  * @module
  */
 
 import type { App } from "../app/app.ts";
+import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
+import { findWholeUndo } from "./_ended_rules.ts";
 import { usage } from "./_failure.ts";
 import {
   canUndo,
-  editsOf,
   type FileUndo,
   findTarget,
-  findUndo,
   isReplacement,
+  type MovedServer,
+  readEdits,
   type TargetFile,
 } from "./_import_file.ts";
 import { undoableMoves } from "./_import_move.ts";
-import { rulesOf } from "./_rules.ts";
+import { readRules } from "./_rules.ts";
 
-/** The undo of an import: its edits, and facts for the user before the question. */
+/** The undo of an import: the edits to revert, and facts for the user before the question. */
 export interface ImportUndo {
   readonly undos: readonly FileUndo[];
   readonly facts: readonly string[];
+  /** The servers of the import. */
+  readonly servers: readonly string[];
 }
 
-/** Returns the undo of the last import into a file; without one, of moves that belong to no import. */
-export async function importUndo(app: App, target: TargetFile): Promise<ImportUndo> {
+/**
+ * Returns the undo of the last import into a file, with the moves of its servers. If no import can be
+ * undone, returns the undo of moves that belong to no import.
+ */
+export async function findImportUndo(app: App, target: TargetFile): Promise<ImportUndo> {
   if (isReplacement(app, target.path)) {
     throw usage(
       `Cannot undo: the last edit of ${target.path} is a \`pml add --replace\``,
@@ -36,43 +43,61 @@ export async function importUndo(app: App, target: TargetFile): Promise<ImportUn
     );
   }
   const isImport = canUndo(app, target.path);
-  const last = isImport ? editsOf(app, target.path).at(-1) : undefined;
+  const last = isImport ? readEdits(app, target.path).at(-1) : undefined;
   const { added, from = [], denied = [], doubles = [] } = last ?? {};
-  const own = new Set(added?.map(serverSlug));
-  const open = isImport ? new Set([...own, ...doubles]) : await importedNames(app);
-  const isOwn = (name: string) =>
-    isImport ? added === undefined || open.has(name) : !open.has(name);
+  const addedNames = new Set(added?.map(serverSlug));
+  const names = new Set([...addedNames, ...doubles]);
+  const others = isImport ? [] : await allImports(app);
+  // Another import into PML's other file may have taken out servers of the same names.
+  const isOwn = ({ name, file }: MovedServer) => {
+    const isAt = (path: string) => file === undefined || file === path;
+    return isImport
+      ? isAt(target.path) && (added === undefined || names.has(name))
+      : !others.some((each) => isAt(each.path) && each.names.has(name));
+  };
   const moves = await undoableMoves(app, isOwn, from);
-  if (!isImport && moves.undos.length > 0) return { undos: moves.undos, facts: moves.lines };
-  const undos = [await findUndo(app, target), ...moves.undos];
-  const names = (added ?? []).map((name) => app.parts.redactor.redact(quoted(name))).join(", ");
+  if (!isImport && moves.length > 0) return { undos: moves, facts: [], servers: [] };
+  if (!isImport) throw await noImportError(app, target);
+  const undos = [await findWholeUndo(app, target), ...moves];
+  const shown = (added ?? []).map((name) => app.parts.redactor.redact(quoted(name))).join(", ");
   const source = from.length === 0 ? "" : ` from ${from.join(", ")}`;
-  const facts = added === undefined ? [] : [`The import of ${names}${source}:`];
-  return { undos, facts: [...facts, ...moves.lines, ...await keptRules(app, [...own], denied)] };
+  const facts = added === undefined ? [] : [`The import of ${shown}${source}:`];
+  const servers = [...addedNames];
+  return { undos, facts: [...facts, ...await keptRules(app, servers, denied)], servers };
 }
 
-/** Returns the names of the servers of all imports that can be undone. */
-async function importedNames(app: App): Promise<ReadonlySet<string>> {
+/** Returns the error for a file into which no import wrote. Its hint names an undo that is possible. */
+async function noImportError(app: App, { path }: TargetFile): Promise<PmlError> {
+  const [own, workspace] = [await findTarget(app, false), await findTarget(app, true)];
+  const [other, option] = path === own.path ? [workspace, " --workspace"] : [own, ""];
+  const hint = canUndo(app, other.path) && !isReplacement(app, other.path)
+    ? `\`pml import --undo${option}\` undoes the last import into ${other.path}`
+    : "No import into another file can be undone. `pml doctor` names the servers of your clients";
+  return usage(`Cannot undo: no import wrote ${path}`, hint);
+}
+
+/** Returns the names of the servers of all imports that can be undone, for each of PML's files. */
+async function allImports(app: App) {
   const targets = [await findTarget(app, false), await findTarget(app, true)];
-  const edits = targets.flatMap(({ path }) => editsOf(app, path));
-  return new Set(
-    edits.flatMap(({ added = [], doubles = [] }) => [...added.map(serverSlug), ...doubles]),
-  );
+  return targets.map(({ path }) => {
+    const names = readEdits(app, path)
+      .flatMap(({ added = [], doubles = [] }) => [...added.map(serverSlug), ...doubles]);
+    return { path, names: new Set(names) };
+  });
 }
 
-/** Returns a line with the rules that an undo keeps: of its servers, and those of the import. */
+/** Returns lines with the rules that an undo keeps: for its servers, and the denied built-in ones. */
 async function keptRules(
   app: App,
   servers: readonly string[],
   denied: readonly string[],
 ): Promise<readonly string[]> {
-  const own = (await Promise.all(servers.map((name) => rulesOf(app, name)))).flat();
-  const ofBuiltins = (await Promise.all(denied.map((name) => rulesOf(app, name)))).flat()
+  const serverRules = (await Promise.all(servers.map((name) => readRules(app, name)))).flat();
+  const builtinRules = (await Promise.all(denied.map((name) => readRules(app, name)))).flat()
     .filter((rule) => denied.some((name) => rule === `deny ${name}:*`));
-  const rules = [...new Set([...own, ...ofBuiltins])];
+  const rules = [...new Set([...serverRules, ...builtinRules])];
   return rules.length === 0 ? [] : [
-    "These rules stay, and apply to a later server of the same name. `pml rules remove RULE` " +
-    "removes one:",
+    "There are rules for these servers. If they stay, they also apply to later servers of these names:",
     ...rules.map((rule) => `  ${rule}`),
   ];
 }

@@ -8,147 +8,181 @@ import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import type { ClientName } from "../config/clients.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
-import { allowedLine } from "../config/shown.ts";
+import { allowedLine } from "../config/workspace_lines.ts";
 import { FILE_NAME } from "../config/workspace.ts";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 import {
-  chosenClients,
+  chooseClients,
   type ClientSetup,
-  clientStates,
+  readClientStates,
   readSetup,
   type SetupContext,
   type SetupStep,
   undoSetups,
   writeSetup,
 } from "./_client_setup.ts";
-import { allowTools, askState } from "./_ask_once.ts";
+import { servedUrl } from "../transport/attach/window_socket.ts";
+import { allowTools, readAskState } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
-import { portOf, SERVE_PORT } from "./_port.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { fitOf, fitText, type ModeFit } from "./_config_costs.ts";
+import { parsePort, SERVE_PORT } from "./_port.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
+import { fitText, measureFit, type ModeFit } from "./_config_costs.ts";
 import { usage } from "./_failure.ts";
 import { CLOUD_KEY, saveKey } from "./_key.ts";
-import { make } from "./_import_file.ts";
+import { createFile } from "./_import_file.ts";
 import { importServers } from "./_import.ts";
-import { askSecret, isTerminal } from "./_terminal.ts";
+import { afterDone, askSecret, isTerminal, stopError } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
 /** The address of the JSON Schema for editors. PML itself never requests it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
-/** Sets up the workspace, and the clients that the user names. A second run changes nothing. */
-export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
-  if (typed.undo) return await undoSetups(at, typed);
-  const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
-  const port = servedPort(typed);
+/** Sets up the workspace and the named clients; by default Claude Code. A second run changes nothing. */
+export async function init(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  if (input.undo) return await undoSetups(context, input);
+  const { yes = false, http = false, user = false, dryRun: isDryRun = false, client } = input;
+  const serving = await findServing(context.app, input);
   const clients = client === undefined
     ? ["claude-code" as const]
-    : chosenClients(at.app, client, http);
-  if (!yes && !dry && !isTerminal()) {
-    throw usage("Cannot set up: there is no terminal", "Take the defaults with --yes");
-  }
-  const { root, found } = at.app.loaded().workspace;
+    : chooseClients(context.app, client, http);
+  const { root, found } = context.app.loaded().workspace;
   const isProject = found !== "default";
-  if (!isProject && client === undefined) {
-    throw usage(
-      "Cannot set up: no project found in the current folder",
-      "Run it in your project; `pml init --client NAME` connects a client everywhere",
-    );
-  }
-  const asking = { ...at, ask: !yes, dry };
-  // Only the first setup of a workspace asks.
-  const isKeyOffered = asking.ask && !dry && isProject && isNew(at.app);
+  checkSetup(input, isProject);
+  const setupContext = { ...context, mayAsk: !yes, isDryRun };
+  // Only the first setup of a workspace asks for a key.
+  const isKeyOffered = setupContext.mayAsk && !isDryRun && isProject && isNewSetup(context.app);
   // All files are read and checked before one is written.
   const setups = [];
   for (const each of clients) {
-    setups.push(await readSetup(at.app, each, { user: user || !isProject, http, port }));
+    setups.push(await readSetup(context.app, each, { user: user || !isProject, http, ...serving }));
   }
   const steps: SetupStep[] = [];
-  for (const setup of setups) steps.push(await writeSetup(setup, asking));
-  if (isProject) steps.push(await writeWorkspace(at.app, dry));
-  // Questions follow, and a user may stop there.
-  const early = asking.ask && !dry ? steps.length : 0;
-  const linesOf = (some: readonly SetupStep[]) =>
-    some.map(({ path, message }) => `${path}: ${message}`).join("\n");
-  if (early > 0) tell(linesOf(steps));
-  const connected = setups.filter((_, at) => steps[at]?.todo === undefined);
-  const isNewlyConnected = new Set(setups.filter((_, at) => steps[at]?.changed));
+  const undoLines = () =>
+    steps.some(({ changed }) => changed) ? ["`pml init --undo` reverts its changes"] : [];
+  const runStep = <T>(work: () => Promise<T>) => afterDone(context.signal, undoLines(), work);
+  for (const setup of setups) steps.push(await runStep(() => writeSetup(setup, setupContext)));
+  if (isProject) steps.push(await writeWorkspace(context.app, isDryRun));
+  // Shows these steps before the next questions, because the user may stop at a question.
+  const shownEarly = setupContext.mayAsk && !isDryRun ? steps.length : 0;
+  const linesOf = (steps: readonly SetupStep[]) =>
+    steps.map(({ path, message }) => `${path}: ${message}`).join("\n");
+  if (shownEarly > 0) tell(linesOf(steps));
+  const connected = setups.filter((_, index) => steps[index]?.todo === undefined);
+  const isNewlyConnected = new Set(setups.filter((_, index) => steps[index]?.changed));
   const hints: string[] = [];
   const next: string[] = [];
   for (const setup of connected) {
     const isOffered = isNewlyConnected.has(setup);
-    const step = await allowTools(setup, asking, { isWanted: typed.askOnce === true, isOffered });
-    if (step !== undefined) steps.push(step);
-    const { isAllowed, command } = await askState(setup, asking);
-    if (!dry) next.push(nextStep({ ...setup, isAllowed }, root));
-    if (step === undefined && command !== undefined) hints.push(askOnceHint(setup, command));
+    const isWanted = input.askOnce === true;
+    const allowed = await runStep(() => allowTools(setup, setupContext, { isWanted, isOffered }));
+    if (allowed !== undefined) steps.push(allowed);
+    const { isAllowed, command } = await readAskState(setup, setupContext);
+    if (!isDryRun) next.push(nextStep({ ...setup, isAllowed }, root));
+    if (allowed === undefined && command !== undefined) hints.push(askOnceHint(setup, command));
   }
-  const fit = await addHints(asking, { clients, hints });
-  const keyStep = typed.key === true && !dry || isKeyOffered ? await keepCloudKey(at) : undefined;
+  const fit = await runStep(() => addHints(setupContext, { clients, hints }));
+  const isKeyWanted = input.key === true && !isDryRun || isKeyOffered;
+  const keyStep = isKeyWanted ? await runStep(() => storeCloudKey(context)) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
   return {
-    value: { workspace: root, steps, ...defined({ fit }) },
-    text: linesOf(steps.slice(early)),
+    value: { workspace: root, steps, ...withoutUndefined({ fit }) },
+    text: linesOf(steps.slice(shownEarly)),
     note: [
-      dry ? "Nothing was changed" : noteOf(steps),
-      ...(http ? [serveSteps(port, next.length > 0)] : []),
+      isDryRun ? "Nothing was changed" : noteOf(steps),
+      ...(http ? [serveSteps(serving, next.length > 0)] : []),
       ...next,
       ...hints,
     ].join("\n"),
   };
 }
 
-/** Returns the port of `pml serve` for the entries. Throws USAGE if it cannot be one. */
-function servedPort({ port, http = false }: Typed): number {
-  if (port === undefined) return SERVE_PORT;
-  if (!http) throw usage("Cannot use --port: only --http writes an address", "Add --http");
-  const number = portOf(port, "See `pml init --help`");
-  if (number > 0) return number;
+/** Throws `USAGE` if PML cannot ask without a terminal, or has no project or client to set up. */
+function checkSetup({ yes, dryRun, client }: CommandInput, isProject: boolean): void {
+  if (!yes && !dryRun && !isTerminal()) {
+    throw usage("Cannot set up: there is no terminal", "Take the defaults with --yes");
+  }
+  if (isProject || client !== undefined) return;
+  throw usage(
+    "Cannot set up: no project found in the current folder",
+    "Run it in your project; `pml init --client NAME` connects a client everywhere",
+  );
+}
+
+/** The `pml serve` to which clients are connected. */
+interface Serving {
+  readonly port: number;
+  /** The address of a running `pml serve` of this workspace; undefined if none runs. */
+  readonly running: URL | undefined;
+}
+
+/** Finds the port of `pml serve` for the entries. Throws `USAGE` if the typed port is not valid. */
+async function findServing(app: App, { port, http = false }: CommandInput): Promise<Serving> {
+  if (!http && port !== undefined) {
+    throw usage("Cannot use --port: only --http writes an address", "Add --http");
+  }
+  const { home, workspace } = app.config();
+  const running = http ? await servedUrl(home, workspace) : undefined;
+  if (port === undefined) {
+    return { port: running === undefined ? SERVE_PORT : Number(running.port || 80), running };
+  }
+  const number = parsePort(port, "See `pml init --help`");
+  if (number > 0) return { port: number, running };
   throw usage("Cannot connect a client to port 0", "Name the port of `pml serve`");
 }
 
 /**
- * Adds the hints about servers of clients, and about the mode that costs less with the tools that are
- * known without starting a server. Returns the costs.
+ * Adds hints about the servers of clients, and about the cheaper mode of listing tools. Starts no
+ * server for this: it counts only known tools. Returns the costs.
  */
 async function addHints(
-  asking: SetupContext,
+  setupContext: SetupContext,
   { clients, hints }: { readonly clients: readonly ClientName[]; readonly hints: string[] },
 ): Promise<ModeFit | undefined> {
-  const { app, dry } = asking;
-  hints.push(...await offered(asking, clients));
-  if (dry || app.config().problem !== undefined) return undefined;
+  const { app, isDryRun } = setupContext;
+  hints.push(...await offerImports(setupContext, clients));
+  if (isDryRun || app.config().problem !== undefined) return undefined;
   await app.servers.lists.prepareCached();
-  const fit = await fitOf(app);
+  const fit = await measureFit(app);
   hints.push(fitText(fit, app.config().gateway.exposure));
   return fit;
 }
 
-/** Returns the steps of the user for clients of `pml serve`. Lines about the clients may follow. */
-function serveSteps(port: number, isFollowed: boolean): string {
+/**
+ * Returns the user's steps for clients of `pml serve`. With `isFollowed`, the text ends with a colon,
+ * because lines about the clients follow.
+ */
+function serveSteps({ port, running }: Serving, isFollowed: boolean): string {
   const command = `pml serve${port === SERVE_PORT ? "" : ` --port ${port}`}`;
-  return `1. Run \`${command}\` in this folder. It prints the path of the file with its token\n` +
-    `2. Set the variable PML_TOKEN to that token, and start your client${isFollowed ? ":" : ""}`;
+  const first = running?.port === `${port}`
+    ? `1. \`pml serve\` runs at ${running.href}. It has printed the path of the file with its token`
+    : `1. Run \`${command}\` in this folder. It prints the path of the file with its token`;
+  return `${first}\n2. Set the variable PML_TOKEN to that token, and start your client${
+    isFollowed ? ":" : ""
+  }`;
 }
 
-/** Returns the line about a client that asks itself before each call of PML. */
+/** Returns the line about a client that itself asks before each call of a PML tool. */
 function askOnceHint({ client }: ClientSetup, command: string): string {
   return `${client} asks before each call of PML, too: \`${command}\` leaves the questions to PML`;
 }
 
-/** Returns whether neither the workspace is set up nor a key for the cloud is known. */
-function isNew(app: App): boolean {
+/** Returns whether the workspace has no file yet and no key for the cloud is stored. */
+function isNewSetup(app: App): boolean {
   return app.loaded().workspace.file === undefined && app.keys.cloud() === undefined;
 }
 
-/** Keeps the key of the cloud, typed unseen or read from stdin. An empty answer keeps none. */
-async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> {
+/** Asks for the key of the cloud, or reads it from stdin, and stores it. Ignores an empty answer. */
+async function storeCloudKey(context: CommandContext): Promise<SetupStep | undefined> {
   const value = isTerminal()
-    ? await askSecret(`${CLOUD_KEY}, for tools in the cloud (Enter goes on without it)`, at.signal)
+    ? await askSecret(
+      `${CLOUD_KEY}, for tools in the cloud (Enter goes on without it)`,
+      context.signal,
+    )
     : (await readAll()).replace(/\r?\n$/, "");
-  if (!value) return undefined;
-  await saveKey(at, CLOUD_KEY, value);
+  if (value === undefined) throw stopError();
+  if (value === "") return undefined;
+  await saveKey(context, CLOUD_KEY, value);
   return {
     path: CLOUD_KEY,
     changed: true,
@@ -157,59 +191,65 @@ async function keepCloudKey(at: CommandContext): Promise<SetupStep | undefined> 
 }
 
 /**
- * Offers to import the servers that these clients start themselves. Returns the remaining notes about
- * them, and about other clients.
+ * Offers to import the servers that these clients start themselves. Returns notes about servers that
+ * it cannot offer, and about other clients.
  */
-async function offered(
-  { ask, dry, ...at }: SetupContext,
+async function offerImports(
+  { mayAsk, isDryRun, ...context }: SetupContext,
   clients: readonly ClientName[],
 ): Promise<readonly string[]> {
-  const states = await clientStates(at.app);
+  const states = await readClientStates(context.app);
   const lines: string[] = [];
-  for (const { client, startsPml, others, imported } of states) {
-    const count = others.length === 1 ? "one server" : `${others.length} servers`;
-    const them = others.length === 1 ? "it" : "them";
+  for (const { client, startsPml, others, imported, refused } of states) {
+    const isImported = imported.length > 0 && imported.length + refused.length === others.length;
+    const servers = isImported ? imported : others;
+    const count = servers.length === 1 ? "one server" : `${servers.length} servers`;
+    const them = servers.length === 1 ? "it" : "them";
     if (!clients.includes(client)) {
       if (!startsPml) lines.push(`${client} does not start PML: \`pml init --client ${client}\``);
-    } else if (others.length > 0 && imported.length === others.length) {
+    } else if (isImported) {
       lines.push(
-        `${client} still starts ${count} itself that PML has, too; ` +
+        `${client} itself still starts ${count} that PML has, too; ` +
           `\`pml import ${client} --move\` takes ${them} out of its file`,
+        ...refused.length === 0 ? [] : [`PML cannot import from ${client}: ${refused.join(", ")}`],
       );
-    } else if (others.length > 0 && ask && !dry) {
+    } else if (others.length > 0 && refused.length === others.length) {
+      lines.push(`${client} itself starts ${count} that PML cannot import: ${refused.join(", ")}`);
+    } else if (others.length > 0 && mayAsk && !isDryRun) {
       tell(
-        `\n${client} starts ${count} itself. PML can take ${them}:`,
+        `\n${client} starts ${count} itself. PML can copy ${them} into its own file; ` +
+          `${client} keeps ${them}:`,
       );
-      const { text = "", note = "" } = await importServers(at, { words: [client] });
+      const { text = "", note = "" } = await importServers(context, { words: [client] });
       tell([text, note].filter((each) => each !== "").join("\n"));
     } else if (others.length > 0) {
       lines.push(
-        `${client} starts ${count} itself; \`pml import ${client}\` takes ${them} into PML`,
+        `${client} starts ${count} itself; \`pml import ${client}\` copies ${them} into PML`,
       );
     }
   }
   return lines;
 }
 
-/** Returns the open tasks of the user, which come before the next steps of the clients. */
+/** Returns the remaining tasks of the user, and the heading of the next steps of the clients. */
 function noteOf(steps: readonly SetupStep[]): string {
   const todos = steps.flatMap(({ todo = [] }) => todo);
   if (todos.length > 0) return `\n${todos.join("\n")}`;
   return steps.some((step) => step.changed) ? "\nNext:" : "Nothing was changed. Next:";
 }
 
-async function writeWorkspace(app: App, dry: boolean): Promise<SetupStep> {
+async function writeWorkspace(app: App, isDryRun: boolean): Promise<SetupStep> {
   const { root, file } = app.loaded().workspace;
   const path = join(root, FILE_NAME);
   if (file !== undefined) {
-    const but = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
-    return { path, changed: false, message: `is there already${but}` };
+    const trustText = app.config().trusted ? "" : ", and not trusted: run `pml trust`";
+    return { path, changed: false, message: `is there already${trustText}` };
   }
-  if (dry) return { path, changed: false, message: "would be created with the default rules" };
-  // A later question marks changes since then.
+  if (isDryRun) return { path, changed: false, message: "would be created with the default rules" };
+  // A later question about the file marks the lines that differ from these.
   const shown = DEFAULT_TEXTS.allow.map(allowedLine);
-  const made = { path, text: workspaceText(), shown };
-  await app.policy.store.whileEditing(path, () => make(app, made));
+  const newFile = { path, text: workspaceText(), shown };
+  await app.policy.store.whileEditing(path, () => createFile(app, newFile));
   return { path, changed: true, message: "created with the default rules, and trusted" };
 }
 

@@ -1,6 +1,6 @@
 /**
- * `pml search install-model`: shows how large a model for search by meaning is, downloads it, and
- * tests it before it is used.
+ * `pml search install-model`: shows the size of a model for search by meaning, downloads the model, and
+ * tests it before search uses it.
  *
  * @module
  */
@@ -10,8 +10,13 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { fileSize } from "../core/amounts.ts";
 import { setForPerson } from "./_config_file.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { agrees, isTyped, needPerson } from "./_terminal.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
+import { agrees, assertTerminal, confirmWord } from "./_terminal.ts";
 import { tell } from "./out.ts";
 import { typedPath } from "./command_process.ts";
 
@@ -32,118 +37,129 @@ interface InstallPlan {
     readonly bytes: number;
   };
   /** Downloads the model if it is missing. */
-  readonly get: () => Promise<void>;
+  readonly download: () => Promise<void>;
 }
 
-/** The time between two lines of progress. */
-const TELL_MS = 1_000;
+/** The minimum time between two lines of progress, in milliseconds. */
+const PROGRESS_MS = 1_000;
 
 /** Installs a model: the default one, or the one in a folder. */
-export async function installModel(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [modelName], yes = false, json = false } = typed;
-  const finder = await at.app.finder();
+export async function installModel(
+  context: CommandContext,
+  input: CommandInput,
+): Promise<CommandOutput> {
+  const { words: [modelName], yes = false, json = false } = input;
+  const finder = await context.app.finder();
   const folder = modelName === undefined ? undefined : typedPath(modelName);
   const plan = folder === undefined
-    ? await planOfHub(finder, { at, from: typed.from })
-    : await planOfFolder(finder, folder);
-  const { get, ...value } = plan;
+    ? await planDownload(finder, { context, from: input.from })
+    : await planFolder(finder, folder);
+  const { download, ...value } = plan;
   if (json && !yes) return { value };
-  tell(textOf(plan));
+  tell(planText(plan));
   if (!yes) {
-    needPerson("Cannot install a model", "; `--yes` asks nothing");
-    if (!await agrees("\nContinue?", at)) return unchanged(value);
+    assertTerminal("Cannot install a model", "; `--yes` asks nothing");
+    if (!await agrees("\nContinue?", context)) return unchanged(value);
   }
-  await get();
+  await download();
   await using meaning = await finder.model(plan.model.folder);
-  const model = await meaning.see();
-  if (model.isOther && !await isMeant(plan.model.folder, at)) {
+  const model = await meaning.checkModel();
+  if (model.hasChanged && !await confirmOtherModel(plan.model.folder, context)) {
     return { value, text: "Nothing was pinned: search does not use this model", code: 1 };
   }
-  const tried = await meaning.install(tell, model);
-  tell(`It works: a sentence became ${tried.dimensions} numbers in ${tried.ms} ms`);
-  const path = await setForPerson(at.app, {
+  const trial = await meaning.install(tell, model);
+  tell(`It works: a sentence became ${trial.dimensions} numbers in ${trial.ms} ms`);
+  const path = await setForPerson(context.app, {
     keys: ["search", "model"],
     value: plan.model.folder,
   });
-  const indexed = await index(meaning, { at, finder });
+  const indexed = await indexTools(meaning, { context, finder });
   const done = `${path}: search.model is ${plan.model.folder}`;
   return {
-    value: { ...value, ...tried, indexed, path },
+    value: { ...value, ...trial, indexed, path },
     text: `${done}\nSearch is hybrid now, and indexes new tools by itself`,
   };
 }
 
 /**
- * Asks the user to type "pin". No option replaces this, because a model that differs from the
+ * Asks the user to type "pin". No option replaces this question, because a model that differs from the
  * pinned one may be malicious.
  */
-async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
-  needPerson("Cannot use a model that differs from the pinned one", "");
+async function confirmOtherModel(folder: string, { signal }: CommandContext): Promise<boolean> {
+  assertTerminal("Cannot use a model that differs from the pinned one", "");
   tell(`The files in ${folder} are not those that were pinned at the first use`);
-  return await isTyped("pin", "use them as they are now", signal);
+  return await confirmWord("pin", "use them as they are now", signal);
 }
 
-async function planOfHub(
+async function planDownload(
   finder: Finder,
-  { at, from }: { readonly at: CommandContext; readonly from: string | undefined },
+  { context, from }: {
+    readonly context: CommandContext;
+    readonly from: string | undefined;
+  },
 ): Promise<InstallPlan> {
-  const hub = await finder.hub({ from, signal: at.signal });
+  const hub = await finder.hub({ from, signal: context.signal });
   const { name, revision } = hub.model;
-  const folder = join(at.app.config().home, "models", hub.model.folder);
-  const files = await hub.look();
+  const folder = join(context.app.config().home, "models", hub.model.folder);
+  const files = await hub.listFiles();
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const isThere = await hub.has(files, folder);
+  const isInstalled = await hub.has(files, folder);
   await using meaning = await finder.model(folder);
-  const progress = progressOf((done, total) => `Model: ${fileSize(done)} of ${fileSize(total)}`);
+  const progress = progressReporter((done, total) =>
+    `Model: ${fileSize(done)} of ${fileSize(total)}`
+  );
   return {
     model: {
       name: `${name} (${revision.slice(0, 8)}) from ${hub.host}`,
       folder,
-      downloadBytes: isThere ? 0 : bytes,
+      downloadBytes: isInstalled ? 0 : bytes,
       bytes,
     },
     library: libraryOf(meaning),
-    get: async () => {
-      if (!isThere) await hub.install(files, { folder, onBytes: progress });
+    download: async () => {
+      if (!isInstalled) await hub.install(files, { folder, onBytes: progress });
     },
   };
 }
 
-async function planOfFolder(finder: Finder, folder: string): Promise<InstallPlan> {
+async function planFolder(finder: Finder, folder: string): Promise<InstallPlan> {
   await using meaning = await finder.model(folder);
-  const { bytes } = meaning.look();
+  const { bytes } = meaning.readModel();
   return {
     model: { name: folder, folder, downloadBytes: 0, bytes },
     library: libraryOf(meaning),
-    get: () => Promise.resolve(),
+    download: () => Promise.resolve(),
   };
 }
 
 function libraryOf(meaning: Meaning): InstallPlan["library"] {
-  const { isThere, name, bytes, downloadBytes } = meaning.library();
-  return { name, bytes, downloadBytes: isThere ? 0 : downloadBytes };
+  const { isInstalled, name, bytes, downloadBytes } = meaning.library();
+  return { name, bytes, downloadBytes: isInstalled ? 0 : downloadBytes };
 }
 
 /**
- * Indexes the tools that are known, so that the next search can use them. Returns how many were
- * indexed. A failure only leaves the rest for later searches.
+ * Indexes the known tools, so that the next search can use the model. Returns the number of indexed
+ * tools. After a failure, later searches index the remaining tools.
  */
-async function index(
+async function indexTools(
   meaning: Meaning,
-  { at: { app, signal }, finder }: { readonly at: CommandContext; readonly finder: Finder },
+  { context: { app, signal }, finder }: {
+    readonly context: CommandContext;
+    readonly finder: Finder;
+  },
 ): Promise<number> {
   const entries = async () => {
     await app.servers.lists.prepare();
     return finder.entries();
   };
-  let last = 0;
-  const report = progressOf((done, total) => `Indexed ${done} of ${total} tools`);
+  let indexedCount = 0;
+  const report = progressReporter((done, total) => `Indexed ${done} of ${total} tools`);
   const all = await entries();
   try {
     await meaning.index(all, {
       signal,
-      tell: (done, total) => {
-        last = done;
+      report: (done, total) => {
+        indexedCount = done;
         report(done, total);
       },
     });
@@ -151,11 +167,11 @@ async function index(
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
     tell(`Not all is indexed yet: ${error.message}`);
-    return last;
+    return indexedCount;
   }
 }
 
-function textOf({ model, library }: InstallPlan): string {
+function planText({ model, library }: InstallPlan): string {
   const total = model.downloadBytes + library.downloadBytes;
   const line = (what: string, { name, downloadBytes, bytes }: InstallPlan["library"]) => {
     const net = downloadBytes === 0 ? "nothing" : fileSize(downloadBytes);
@@ -169,12 +185,12 @@ function textOf({ model, library }: InstallPlan): string {
   ].join("\n");
 }
 
-/** Shows the first and the last step, and others at most once a second. */
-function progressOf(text: (done: number, total: number) => string) {
+/** Returns a function that shows the first and the last step, and others at most once a second. */
+function progressReporter(text: (done: number, total: number) => string) {
   let next = 0;
   return (done: number, total: number) => {
     if (Date.now() < next && done < total) return;
-    next = Date.now() + TELL_MS;
+    next = Date.now() + PROGRESS_MS;
     tell(text(done, total));
   };
 }

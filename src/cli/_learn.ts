@@ -1,6 +1,6 @@
 /**
- * `pml learn`: runs a server under Deno's permissions, and proposes the smallest grants that it
- * works with.
+ * `pml learn`: runs a server confined by Deno's permissions, and proposes the smallest grants with
+ * which it works.
  *
  * @module
  */
@@ -8,36 +8,41 @@
 import { resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, quoted, visible } from "../core/json.ts";
+import { isObject, quoted, visible, withoutUndefined } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf, remoteOf } from "../servers/kinds.ts";
 import { parseId, parseObject } from "./_arguments.ts";
-import { answered } from "./_call.ts";
+import { callWithAnswers } from "./_call.ts";
 import { usage } from "./_failure.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
 import { DataCopies, dataLines } from "./_learn_data.ts";
-import { type Proposal, proposal } from "./_learn_file.ts";
-import { exampleCommand, readingCall, type TrialCall } from "./_learn_examples.ts";
+import { type Proposal, proposeChange } from "./_learn_file.ts";
+import { type Example, findExample, findReadingCall, type TrialCall } from "./_learn_examples.ts";
 import { askUntrusted } from "./_trust.ts";
 import { resultText } from "./_result.ts";
 import { agrees, isTerminal } from "./_terminal.ts";
-import { noPackage } from "./_upgrade.ts";
+import { notPackageError } from "./_upgrade.ts";
 import { tell } from "./out.ts";
 
 type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"]["tryOut"]>>;
 type Grants = Trial["grants"];
-type Lesson = ReturnType<Trial["lesson"]>;
+type Lesson = ReturnType<Trial["readLesson"]>;
 
 /** The grants and variables that a server runs with. */
 interface TrialSettings {
   readonly grants: Grants;
-  /** Variables that are set in addition to those of its definition. */
+  /** Variables that are set in addition to the variables of its definition. */
   readonly set: Lesson["env"];
 }
 
-/** The result of a trial: its last round, and the call to try if none was tried. */
+/** The result of a trial: its last round, and the calls that it tried. */
 interface Trials {
   readonly last: TrialRound;
   readonly calls: readonly TrialCall[];
@@ -45,10 +50,11 @@ interface Trials {
 
 /** The result of one attempt to run the server. */
 interface TrialRound extends Lesson, TrialSettings {
-  /** The error messages of what did not work. */
+  /** The error messages of the start and of calls. */
   readonly failures: readonly string[];
-  /** The tools that worked, and the tools that were not called. */
+  /** The tools that were called and worked. */
   readonly tried: readonly string[];
+  /** The tools that were not called. */
   readonly untried: readonly string[];
   /** The tools of the server. */
   readonly tools: readonly ToolDefinition[];
@@ -57,27 +63,30 @@ interface TrialRound extends Lesson, TrialSettings {
 }
 
 /**
- * The maximum number of rounds of one trial. Each round may show another thing that the server
+ * The maximum number of rounds of one trial. Each round may show another permission that the server
  * needs.
  */
-const ROUNDS = 20;
-/** The longest call that is offered, in characters. */
-const LONGEST_CALL = 500;
+const ROUNDS_MAX = 20;
+/** The maximum length of a call that is offered, in characters. */
+const CALL_LENGTH_MAX = 500;
 
 /** Tries a server, and writes the grants that it needs if a user at a terminal agrees. */
-export async function learn(at: CommandContext, { words: [name = "", ...words], json }: Typed) {
-  const calls = readCalls(words, { name, servers: at.app.servers });
-  const server = await serverOf(name, at);
+export async function learn(
+  context: CommandContext,
+  { words: [name = "", ...words], json }: CommandInput,
+) {
+  const calls = readCalls(words, { name, servers: context.app.servers });
+  const server = await findServer(name, context);
   const asks = !json && isTerminal();
   const copies = new DataCopies();
   let isWritten = false;
   try {
-    const trials = await triedWith(server, { at, calls, asks, copies });
-    const { output, question, change } = await resultOf(at.app, server, trials);
+    const trials = await runTrials(server, { context, calls, asks, copies });
+    const { output, question, change } = await toResult(context.app, server, trials);
     if (change?.write === undefined) return output;
     if (!asks) return { ...output, note: `${output.note}. Run it in a terminal to write this` };
     const facts = [output.text, ...copies.facts];
-    if (!await agrees(question, at, facts)) return unchanged(output.value);
+    if (!await agrees(question, context, facts)) return unchanged(output.value);
     await change.write();
     isWritten = true;
     const copied = copies.paths.map((path) => `${path}: copied`);
@@ -87,27 +96,32 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
   }
 }
 
-/** The output of a trial, and the change that it proposes: only if a tool worked. */
+/** The output of a trial, and the proposed change, which exists only if a tool worked. */
 interface TrialResult {
-  readonly output: Shown & { readonly text: string; readonly value: { readonly path: string } };
+  readonly output: CommandOutput & {
+    readonly text: string;
+    readonly value: { readonly path: string };
+  };
   readonly question: string;
   readonly change?: Proposal;
 }
 
-async function resultOf(
+async function toResult(
   app: App,
   server: ServerDefinition,
   { last, calls }: Trials,
 ): Promise<TrialResult> {
   const { name } = server;
-  const { grants, set, tools, onlyRead, ...about } = last;
+  const { grants, set, tools, onlyRead, dataEnv, ...about } = last;
+  // A server without tools works if it starts.
   const isTried = tools.length === 0 || last.tried.length > 0;
-  const planned = await proposal(app, { server, grants, set });
-  const example = await exampleCommand(app, { server: name, tools, calls });
+  const change = await proposeChange(app, { server, grants, set });
+  const example = await findExample(app, { server: name, tools, calls });
   const value = {
-    ...{ server: name, grants, set, ...about, only_read: onlyRead, path: planned.path },
-    diff: isTried ? planned.diff : "",
-    ...defined({ example }),
+    ...{ server: name, grants, set, ...about, only_read: onlyRead, path: change.path },
+    data_env: dataEnv,
+    diff: isTried ? change.diff : "",
+    ...withoutUndefined({ example: example?.command }),
   };
   const described = [describeRound(last), ...dataLines(last.data)];
   if (last.failures.length > 0) {
@@ -116,170 +130,207 @@ async function resultOf(
     return { output, question: "" };
   }
   if (!isTried) {
-    const note = "Nothing is proposed, because no tool was tried";
+    const note = "PML proposes no change, because no tool was tried";
     const text = [
       ...described,
-      ...example ? [`Try a call, such as:\n  ${visible(example, 2_000)}`] : [],
+      ...example ? [`Try a call, such as:\n${exampleText(example)}`] : [],
     ];
     return { output: { value, text: text.join("\n"), note }, question: "" };
   }
-  // The data folder belongs to one workspace, and the definition to all.
-  const isShared = Object.keys(set).length > 0 && planned.path === app.loaded().person.path;
+  // Each workspace has its own data folder, and all share a definition in the user's file.
+  const isShared = Object.keys(set).length > 0 && change.path === app.loaded().person.path;
   const worked = calls.map(({ id, arguments: args }) => `${id} ${JSON.stringify(args)}`);
   const question = [
     ...worked.length === 0 ? [] : [`\nIt works with: ${visible(worked.join(", "), 1_000)}`],
-    ...example ? [`To try other tools, answer no:\n  ${visible(example, 2_000)}`] : [],
-    `Write this into ${planned.path}?`,
+    ...example ? [untriedText(last, example)] : [],
+    `Write this into ${change.path}?`,
   ].join("\n");
   const shared = isShared ? ["Each workspace gets its own data folder"] : [];
-  const text = [...described, planned.text, ...shared].join("\n");
+  const text = [...described, change.text, ...shared].join("\n");
   const output = { value, text, note: "Nothing was changed" };
-  return { output, question, change: planned };
+  return { output, question, change };
 }
 
-/** Tries a server. If no call is named, it offers one to a tool that reads. */
-async function triedWith(
+/** Returns the text with the command of an example, and the effect of the tool that it calls. */
+function exampleText({ command, effect }: Example): string {
+  return `  ${visible(command, 2_000)}\n  ${effect}`;
+}
+
+/** Returns the text about the tools that were not tried, for the question about the grants. */
+function untriedText({ onlyRead }: TrialRound, example: Example): string {
+  const { writing } = example;
+  const names = `${writing.slice(0, 10).join(", ")}${writing.length > 10 ? ", …" : ""}`;
+  const others = onlyRead && writing.length > 0
+    ? `PML tried no tool that may write, so these may still fail: ${
+      visible(names, 1_000)
+    }. To try one first`
+    : "To try other tools";
+  return `${others}, answer no and run:\n${exampleText(example)}`;
+}
+
+/** Tries a server. If the user named no call, offers a call of a tool that reads. */
+async function runTrials(
   server: ServerDefinition,
-  { at, calls, asks, copies }: {
-    readonly at: CommandContext;
+  { context, calls, asks, copies }: {
+    readonly context: CommandContext;
     readonly calls: readonly TrialCall[];
     readonly asks: boolean;
     readonly copies: DataCopies;
   },
 ): Promise<Trials> {
-  const last = await tried(server, { at, calls, asks, copies });
-  const isOver = calls.length > 0 || last.failures.length > 0 || !asks;
-  const reading = isOver ? undefined : await readingCall(at.app, server.name, last.tools);
+  const last = await runTrial(server, { context, calls, asks, copies });
+  const isDone = calls.length > 0 || last.failures.length > 0 || !asks;
+  const reading = isDone ? undefined : await findReadingCall(context.app, server.name, last.tools);
   if (reading === undefined) return { last, calls };
   const { id, arguments: args } = reading;
   const call = visible(`${id} ${JSON.stringify(args)}`, Infinity);
-  // Its arguments come from the server, and the user must see all of them.
+  // The arguments come from the server, so the user must see all of them.
   // guard: example-shown
-  if (call.length > LONGEST_CALL) return { last, calls };
-  const facts = [toldTried(last)];
-  if (!await agrees(`\nTry ${call} now? The tool only reads`, at, facts)) return { last, calls };
-  const all = [reading];
-  return { last: await tried(server, { at, calls: all, asks, copies }), calls: all };
+  if (call.length > CALL_LENGTH_MAX) return { last, calls };
+  const facts = [triedText(last)];
+  if (!await agrees(`\nTry ${call} now? The tool only reads`, context, facts)) {
+    return { last, calls };
+  }
+  const readingCalls = [reading];
+  const lastRound = await runTrial(server, { context, calls: readingCalls, asks, copies });
+  return { last: lastRound, calls: readingCalls };
 }
 
 /**
- * Runs the server with its present grants, then with those that the user adds, until it works or
- * the user stops.
+ * Runs the server with its present grants, and again with each grant that the user adds, until the
+ * server works or the user stops.
  */
-async function tried(
+async function runTrial(
   { name }: ServerDefinition,
-  { at, calls, asks, copies }: {
-    readonly at: CommandContext;
+  { context, calls, asks, copies }: {
+    readonly context: CommandContext;
     readonly calls: readonly TrialCall[];
     readonly asks: boolean;
     readonly copies: DataCopies;
   },
 ): Promise<TrialRound> {
-  let settings: TrialSettings = { grants: at.app.config().grants[name] ?? {}, set: {} };
+  let settings: TrialSettings = { grants: context.app.config().grants[name] ?? {}, set: {} };
   for (let rounds = 1;; rounds++) {
-    const [round, more, withUnseen] = await oneRound(name, { at, calls, settings });
+    const [round, withDenied, withUnseen] = await runRound(name, { context, calls, settings });
     const isWorking = round.failures.length === 0;
     const names = Object.keys({ ...round.missing, ...round.env });
-    const isUnseen: boolean = isWorking && calls.length > 0 && round.unseen.length > 0;
-    const isOver = isWorking ? !isUnseen : names.length === 0;
-    if (isOver || !asks || rounds >= ROUNDS) return round;
+    const isTried = isWorking && calls.length > 0;
+    const missesData: boolean = isTried && round.unseen.length > 0;
+    const needsFolder: boolean = isTried && !missesData && Object.keys(round.dataEnv).length > 0;
+    const isDone = isWorking ? !missesData && !needsFolder : names.length === 0;
+    if (isDone || !asks || rounds >= ROUNDS_MAX) return round;
     const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
-    const question = isUnseen
+    const question = missesData
       ? "\nTry again and also let it read the data that it did not see?"
-      : `\nTry again and also allow what it was denied${variables}?`;
-    const isMore = await agrees(question, at, [describeRound(round)]);
-    if (!isMore) return round;
-    settings = isUnseen ? withUnseen : more;
-    if (!isUnseen) await copies.offer(at, round.data);
+      : needsFolder
+      ? "\nTry again with its own data folder? Without one, its tools cannot write"
+      : `\nTry again and also allow the denied accesses${variables}?`;
+    if (!await agrees(question, context, [describeRound(round)])) return round;
+    settings = missesData ? withUnseen : withDenied;
+    if (!missesData) await copies.offer(context, round.data);
   }
 }
 
-async function oneRound(
+/**
+ * Runs the server and the calls once. Returns the result, and the settings for a next round: with the
+ * denied accesses, or with the data that the server did not see.
+ */
+async function runRound(
   name: string,
-  { at, calls, settings }: {
-    readonly at: CommandContext;
+  { context, calls, settings }: {
+    readonly context: CommandContext;
     readonly calls: readonly TrialCall[];
     readonly settings: TrialSettings;
   },
-): Promise<readonly [TrialRound, more: TrialSettings, withUnseen: TrialSettings]> {
-  const { app } = at;
+): Promise<readonly [TrialRound, withDenied: TrialSettings, withUnseen: TrialSettings]> {
+  const { app } = context;
   const { grants, set } = settings;
   const { machine } = await app.callPath();
   const trial = await machine.tryOut(name, { grants, env: set });
-  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${beyond(settings)}`);
+  tell(`Trying ${quoted(name)}, confined to ${app.config().workspace}${settingsText(settings)}`);
   const failures: string[] = [];
   const tried: string[] = [];
   let tools: readonly ToolDefinition[] = [];
-  const attempt = async (what: string, work: () => Promise<string | undefined>) => {
-    const failure = await work().catch((error) => failureOf(error, trial));
+  const attempt = async (name: string, work: () => Promise<string | undefined>) => {
+    const failure = await work().catch((error) => toFailure(error, trial));
     if (failure !== undefined) {
-      failures.push(`${what}: ${visible(failure.replaceAll("\n", " "), 1_200)}`);
+      failures.push(`${name}: ${visible(failure.replaceAll("\n", " "), 1_200)}`);
     }
     return failure === undefined;
   };
   await attempt("its start", async () => {
-    tools = await app.directory.at(name).list("tools") as unknown as readonly ToolDefinition[];
+    tools = await app.directory.get(name).list("tools") as unknown as readonly ToolDefinition[];
     return undefined;
   });
   for (const call of failures.length === 0 ? calls : []) {
     const isDone = await attempt(call.id, async () => {
-      const result = await answered(call, at);
+      const result = await callWithAnswers(call, context);
       const text = resultText(result);
-      trial.hear(text);
+      trial.addOutput(text);
       const isDenied = /Requires \w+ access|NotCapable/.test(text);
       return result.isError === true || isDenied ? text : undefined;
     });
     if (isDone) tried.push(call.id);
   }
-  const lesson = trial.lesson();
+  const lesson = trial.readLesson();
   const idOf = (tool: ToolDefinition) => `${name}:${tool.name}`;
   const untried = tools.map(idOf).filter((id) => !calls.some((call) => call.id === id));
   const onlyRead = tools.filter((tool) => tried.includes(idOf(tool)))
     .every(({ annotations }) => isObject(annotations) && annotations.readOnlyHint === true);
   const round = { ...lesson, ...settings, failures, tried, untried, onlyRead, tools };
-  const more = { grants: trial.with(lesson.missing), set: { ...set, ...lesson.env } };
+  const { missing, env, dataEnv } = lesson;
+  // Does not grant denied accesses without which the server works.
+  const withDenied = {
+    grants: failures.length === 0 ? grants : trial.withGrants(missing),
+    set: { ...set, ...env, ...dataEnv },
+  };
   const isUnseen = (path: string) => lesson.unseen.includes(resolve(app.config().workspace, path));
   const { read = [], write = [] } = lesson.missing;
   const unseen = { read: read.filter(isUnseen), write: write.filter(isUnseen) };
   const lists = Object.entries(unseen).filter(([, list]) => list.length > 0);
-  return [round, more, { grants: trial.with(Object.fromEntries(lists)), set }];
+  return [round, withDenied, { grants: trial.withGrants(Object.fromEntries(lists)), set }];
 }
 
 /**
- * Returns the message of a failure that the server caused. Throws a failure that the user or the
- * rules caused, which ends the trial.
+ * Returns the message of an error that the server caused. Throws an error that the user or the rules
+ * caused, which ends the trial.
  */
-function failureOf(error: unknown, trial: Trial): string {
+function toFailure(error: unknown, trial: Trial): string {
   const { code, message, detail } = asPmlError(error);
   if (/^(?:APPROVAL|PERMISSION|UNKNOWN|BAD_|KEY|WORKSPACE)/.test(code)) throw error;
-  trial.hear(`${message} ${JSON.stringify(detail ?? {}).replaceAll('\\"', '"')}`);
+  trial.addOutput(`${message} ${JSON.stringify(detail ?? {}).replaceAll('\\"', '"')}`);
   return message;
 }
 
-async function serverOf(name: string, { app, signal }: CommandContext): Promise<ServerDefinition> {
-  const open = await app.policy.unapproved(name);
-  if (open !== undefined) {
+/** Finds the server to try. Throws if it is not trusted, or PML cannot run it confined. */
+async function findServer(
+  name: string,
+  context: CommandContext,
+): Promise<ServerDefinition> {
+  const { app } = context;
+  const unapproved = await app.policy.findUnapproved(name);
+  if (unapproved !== undefined) {
     tell(`This trial runs ${quoted(name)} confined. It needs trust in the whole file:`);
-    if (!isTerminal() || !await askUntrusted(open, signal)) {
+    if (!isTerminal() || await askUntrusted(context, unapproved) === undefined) {
       const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
       throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
     }
   }
-  const own = app.config().servers.find((one) => one.name === name);
-  const program = own && programOf(own);
+  const definition = app.config().servers.find((server) => server.name === name);
+  const program = definition && programOf(definition);
   if (program !== undefined) return program;
-  const forbidding = app.policy.forbidden(name);
+  const forbidding = app.policy.whyForbidden(name);
   if (forbidding !== undefined) throw forbidding.error;
-  if (own === undefined && !app.builtins.has(name)) {
-    throw noPackage(name, { app, what: "try" });
+  if (definition === undefined && !app.builtins.has(name)) {
+    throw notPackageError(name, { app, verb: "try" });
   }
-  const why = own !== undefined && remoteOf(own) !== undefined
+  const why = definition !== undefined && remoteOf(definition) !== undefined
     ? "it is a remote server, so there is nothing to confine"
     : "it always runs in the sandbox";
   throw usage(`Cannot try ${quoted(name)}: ${why}`, "`pml list` shows the kind of each server");
 }
 
-/** Reads the calls to try. Each is a tool, followed by its arguments as JSON if it needs any. */
+/** Parses the calls to try. Each is a tool, and its arguments as JSON if it needs any. */
 function readCalls(
   words: readonly string[],
   { name, servers }: { readonly name: string; readonly servers: App["servers"] },
@@ -300,7 +351,7 @@ function readCalls(
   return calls;
 }
 
-function beyond({ grants, set }: TrialSettings): string {
+function settingsText({ grants, set }: TrialSettings): string {
   const lines = linesOf(grants);
   const granted = lines.length === 0 ? ", with no grant" : `, with the grants: ${lines.join("; ")}`;
   const variables = Object.entries(set).map(([name, value]) => `, with ${name}=${value}`);
@@ -312,15 +363,15 @@ function linesOf(grants: Grants): readonly string[] {
 }
 
 function describeRound(round: TrialRound): string {
-  const { failures, missing, left, variables, env, unseen } = round;
+  const { failures, missing, left, variables, env, dataEnv, unseen } = round;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   const worked = failures.length === 0;
   return [
-    ...(worked ? [toldTried(round)] : section("What failed:", failures)),
+    ...(worked ? [triedText(round)] : section("What failed:", failures)),
     ...section(worked ? "It worked without:" : "It was denied:", linesOf(missing)),
     ...section(
-      "It did not see these, which exist. If they are its data, it begins without them:",
+      "It cannot see these files, which exist. If they are its data, it starts without its data:",
       worked ? unseen.map((path) => visible(path, 400)) : [],
     ),
     ...section("Left out:", left),
@@ -328,15 +379,20 @@ function describeRound(round: TrialRound): string {
       'It read variables that are not set for it (set them under "env" of its definition):',
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
+    ...section("It writes into its package folder. This sets a separate folder:", envLines(env)),
     ...section(
-      "It writes into its package folder. This sets a separate folder:",
-      Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
+      "It looked for its data in its package folder, which must not change. This sets a separate folder:",
+      envLines(dataEnv),
     ),
   ].join("\n");
 }
 
-/** Returns a text that lists the tools that worked, and promises nothing about others. */
-function toldTried({ tried, untried, onlyRead }: TrialRound): string {
+function envLines(env: Lesson["env"]): readonly string[] {
+  return Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`];
+}
+
+/** Returns a text that lists the tools that worked and the tools that were not tried. */
+function triedText({ tried, untried, onlyRead }: TrialRound): string {
   const others = untried.length === 0 ? "" : ` Not tried: ${untried.slice(0, 20).join(", ")}.`;
   if (tried.length === 0) return `It starts. No tool was tried.${others}`;
   const more = onlyRead ? " Tools that write may need more." : "";

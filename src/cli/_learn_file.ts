@@ -1,30 +1,30 @@
 /**
- * Shows what `pml learn` would write into the file that defines a server, as removed and added lines.
+ * The change that `pml learn` proposes for the file that defines a server, as removed and added lines.
  *
  * @module
  */
 
 import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { changeOf } from "./_config_file.ts";
-import { changed } from "./_files.ts";
-import { definedIn, textWith } from "./_import_file.ts";
+import { planChange } from "./_config_file.ts";
+import { diffLines } from "./_files.ts";
+import { findDefinition, textWith } from "./_import_file.ts";
 
 type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
-/** A change of a file that the user has not agreed to yet. */
+/** A proposed change of a file. */
 export interface Proposal {
   readonly path: string;
   readonly diff: string;
-  /** The change as text, or the text for the user to write by hand. */
+  /** The change as text, or the instructions to change the file by hand. */
   readonly text: string;
-  /** Writes the change; undefined if there is none, or the server is defined in another file. */
+  /** Writes the change; undefined if nothing changes, or no file of the user defines the server. */
   readonly write: (() => Promise<void>) | undefined;
 }
 
 /** Returns the change that confines a server to these grants and sets these variables. */
-export async function proposal(
+export async function proposeChange(
   app: App,
   { server, grants, set }: {
     readonly server: ServerDefinition;
@@ -33,7 +33,7 @@ export async function proposal(
   },
 ): Promise<Proposal> {
   const { name } = server;
-  const { workspace, target: { path, found }, title, section } = await definedIn(app, server);
+  const { workspace, target: { path, found }, title, section } = await findDefinition(app, server);
   if (found === undefined || section === undefined) {
     const env = Object.keys(set).length === 0 ? "" : `, "env": ${JSON.stringify(set)}`;
     const entry = JSON.stringify({ [name]: grants });
@@ -53,10 +53,10 @@ export async function proposal(
   const diffs: string[] = [];
   for (const setting of settings) {
     const after = await textWith({ path, found: { ...found, text } }, [setting]);
-    diffs.push(...changed(text, after));
+    diffs.push(...diffLines(text, after));
     text = after;
   }
-  const { write } = await changeOf(app, { workspace, settings });
+  const { write } = await planChange(app, { workspace, settings });
   const diff = diffs.join("\n");
   if (diff === "") return { path, diff, text: `${path} has this already`, write: undefined };
   return { path, diff, text: `${path}\n${diff}`, write };

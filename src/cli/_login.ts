@@ -1,5 +1,5 @@
 /**
- * `pml login` and `pml logout`: sign the user in at a server over HTTP, and out again.
+ * `pml login` and `pml logout`: sign the user in and out at a server over HTTP.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { openInBrowser } from "./browser.ts";
 import { receiversText } from "../oauth/logins.ts";
 import { asPmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { askWord, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -18,17 +18,18 @@ type Login = Awaited<ReturnType<CallPath["logins"]["begin"]>>;
 type SignIns = Awaited<ReturnType<CallPath["machine"]["signIns"]>>;
 type SignedIn = Awaited<ReturnType<SignIns["all"]>>[number];
 
-const ENDED = {
+/** The results of a sign-out as text. */
+const SIGN_OUT_TEXTS = {
   revoked: "signed out, token revoked",
   removed: "signed out, token not revoked",
   none: "not signed in",
 };
 
-/** Signs in at a server: in the browser, or by an address that the user opens elsewhere. */
+/** Signs in at a server: opens a browser, or prints the address for a browser on another machine. */
 export async function login(
   { app, signal }: CommandContext,
-  { words: [name = ""], browser = true, scope }: Typed,
-): Promise<Shown> {
+  { words: [name = ""], browser = true, scope }: CommandInput,
+): Promise<CommandOutput> {
   if (browser && !isTerminal()) {
     throw usage(
       `Cannot sign in at ${quoted(name)}: there is no terminal`,
@@ -42,11 +43,11 @@ export async function login(
   tell(receiversText(login));
   if (browser) openInBrowser(url, app.loaded());
   tell(`${browser ? "If your browser does not show it, open" : "Open"} this address:\n\n${url}\n`);
-  const over = new AbortController();
-  void paste(login, AbortSignal.any([signal, over.signal]));
-  await done.finally(() => over.abort());
-  const all = await (await machine.signIns()).all();
-  const signIn = all.find((one) => one.server === name && one.url === server.url);
+  const finished = new AbortController();
+  void readPastedAddress(login, AbortSignal.any([signal, finished.signal]));
+  await done.finally(() => finished.abort());
+  const signIns = await (await machine.signIns()).all();
+  const signIn = signIns.find((each) => each.server === name && each.url === server.url);
   if (signIn === undefined) return { value: { server: name }, text: `Signed in at ${name}` };
   const { isRenewed: renewed, isInKeyring, ...value } = signIn;
   return {
@@ -55,11 +56,11 @@ export async function login(
   };
 }
 
-/** Takes the address that a browser on another machine was sent to. */
-async function paste(login: Login, signal: AbortSignal): Promise<void> {
-  const what = "If the browser is elsewhere, paste the address that it ends at";
-  for (let lines; (lines = await askWord(what, signal)) !== undefined;) {
-    // A pipe may bring several at once, and a wrong one must not hide the right one.
+/** Reads the address to which a browser on another machine was redirected. */
+async function readPastedAddress(login: Login, signal: AbortSignal): Promise<void> {
+  const question = "If the browser is on another machine, paste the last address that it shows";
+  for (let lines; (lines = await askWord(question, signal)) !== undefined;) {
+    // A pipe may contain several addresses at once. Each is tried, because only one may be right.
     for (const line of lines.split(/\s+/).filter(Boolean)) {
       try {
         login.paste(line);
@@ -74,21 +75,21 @@ async function paste(login: Login, signal: AbortSignal): Promise<void> {
 /** Signs out at one server or at all. */
 export async function logout(
   { app, signal }: CommandContext,
-  { words: [name], all }: Typed,
-): Promise<Shown> {
+  { words: [name], all }: CommandInput,
+): Promise<CommandOutput> {
   if ((name === undefined) === (all === undefined)) {
-    throw usage("Cannot sign out: it takes a server, or --all", "Use `pml logout SERVER`");
+    throw usage("Cannot sign out: name a server, or use --all", "Use `pml logout SERVER`");
   }
   const ended = await (await app.callPath()).logins.end(name, signal);
-  const lines = Object.entries(ended).map(([server, how]) => `${server}: ${ENDED[how]}`);
+  const lines = Object.entries(ended).map(([name, state]) => `${name}: ${SIGN_OUT_TEXTS[state]}`);
   const servers = Object.entries(ended).map(([name, state]) => ({ name, state }));
-  return { value: { servers }, text: lines.join("\n") || ENDED.none };
+  return { value: { servers }, text: lines.join("\n") || SIGN_OUT_TEXTS.none };
 }
 
-/** Returns where the user is signed in, for what and until when. */
+/** Returns a text about a sign-in: its issuer, its scopes, its end and its storage. */
 export function signInText({ issuer, scopes, until, isRenewed, isInKeyring }: SignedIn): string {
   const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
-  const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
-  return visible(what, 1_000) + (isRenewed ? ", renewed automatically" : "") +
+  const text = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
+  return visible(text, 1_000) + (isRenewed ? ", renewed automatically" : "") +
     (isInKeyring ? ", in the keyring" : ", in a file");
 }

@@ -8,8 +8,8 @@
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
-import { kindNamed } from "../servers/kinds.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { findKind } from "../servers/kinds.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { tell } from "./out.ts";
 
 /** The packages of npm that PML imports. Most of them are loaded only when they are needed. */
@@ -26,7 +26,7 @@ export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   "yaml": () => import("yaml"),
 };
 
-/** Something to fetch. `get` returns quickly if it is there. */
+/** A package, server or library to fetch. `get` returns quickly if it is installed already. */
 interface OfflinePart {
   readonly kind: "package of PML" | "server" | "library of the search model";
   readonly name: string;
@@ -41,14 +41,17 @@ interface Failure extends Pick<OfflinePart, "kind" | "name"> {
 }
 
 /**
- * Fetches PML's own packages, and those of the configuration: packages and modules of servers, and
- * the library of the search model. A failure does not stop the rest.
+ * Fetches PML's own packages, the packages and modules of the configured servers, and the library of
+ * the search model. After a failure it fetches the other parts.
  */
-export async function installForOffline(at: CommandContext, { json }: Typed): Promise<Shown> {
+export async function installForOffline(
+  context: CommandContext,
+  { json }: CommandInput,
+): Promise<CommandOutput> {
   const ready: Pick<OfflinePart, "kind" | "name">[] = [];
   const failed: Failure[] = [];
-  for (const { kind, name, get } of await partsOf(at)) {
-    at.signal.throwIfAborted();
+  for (const { kind, name, get } of await listParts(context)) {
+    context.signal.throwIfAborted();
     try {
       if (!json && kind !== "package of PML") tell(`Fetching the ${kind} ${name}`);
       await get();
@@ -58,12 +61,12 @@ export async function installForOffline(at: CommandContext, { json }: Typed): Pr
       failed.push({ kind, name, code, message, hint });
     }
   }
-  const online = onlineServers(at);
+  const online = onlineServers(context);
   const value = { ready, failed, online };
-  const own = ready.filter(({ kind }) => kind === "package of PML");
+  const pmlPackages = ready.filter(({ kind }) => kind === "package of PML");
   const lines = [
-    `ready   ${counted(own.length, "package")} of PML`,
-    ...ready.filter((part) => !own.includes(part)).map(({ kind, name }) =>
+    `ready   ${counted(pmlPackages.length, "package")} of PML`,
+    ...ready.filter((part) => !pmlPackages.includes(part)).map(({ kind, name }) =>
       `ready   ${name} (${kind})`
     ),
     ...failed.map(({ name, code, message, hint = "" }) =>
@@ -75,12 +78,12 @@ export async function installForOffline(at: CommandContext, { json }: Typed): Pr
   return { value, text: lines.join("\n"), note, code: failed.length === 0 ? 0 : 1 };
 }
 
-async function partsOf({ app }: CommandContext): Promise<readonly OfflinePart[]> {
+async function listParts({ app }: CommandContext): Promise<readonly OfflinePart[]> {
   const { machine } = await app.callPath();
   const finder = await app.finder();
   const { model } = app.config();
   const registered = app.servers.states().filter(({ name, kind, state }) =>
-    app.directory.at(name).origin.isFetched && !isOnline(kind) && state !== "blocked"
+    app.directory.get(name).origin.isFetched && !isOnline(kind) && state !== "blocked"
   );
   const server = (name: string, get: OfflinePart["get"]): OfflinePart => ({
     kind: "server",
@@ -93,7 +96,7 @@ async function partsOf({ app }: CommandContext): Promise<readonly OfflinePart[]>
       name,
       get,
     })),
-    ...(await machine.packaged()).map((name) => server(name, () => machine.scriptsOf(name))),
+    ...machine.serversWithPackages().map((name) => server(name, () => machine.scriptsOf(name))),
     // The server of a registry is approved already, so it may start.
     ...registered.map(({ name }) => server(name, () => app.servers.lists.load(name))),
     ...(model === undefined ? [] : [
@@ -112,5 +115,5 @@ function onlineServers({ app }: CommandContext): readonly string[] {
 }
 
 function isOnline(kind: string): boolean {
-  return kindNamed(kind)?.isOnline === true;
+  return findKind(kind)?.isOnline === true;
 }

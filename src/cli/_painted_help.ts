@@ -1,5 +1,5 @@
 /**
- * Prints the help on a terminal: as wide as that is, and with colours.
+ * Prints the help on a terminal, fitted to its width and with colours.
  *
  * @module
  */

@@ -10,14 +10,14 @@ import { memberOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { VERSION } from "../core/version.ts";
 import { report, usage } from "./_failure.ts";
-import type { Typed } from "./_command_context.ts";
+import type { CommandInput } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
 import { examples, helpText, OPTIONS } from "./_help.ts";
 import { paintHelp } from "./_paint.ts";
 import { shellWord } from "./_shell_word.ts";
 import { print } from "./out.ts";
 
-/** Commands by the words that other programs have for them. */
+/** PML's commands by the names that other programs use for them. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
   unallow: "allow --remove",
   rm: "remove",
@@ -41,13 +41,13 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     code = await work();
   });
   try {
-    if (args.length === 0) return await ran("", { words: [] });
-    await program.parseAsync(searched(args), { from: "user" });
+    if (args.length === 0) return await runByName("", { words: [] });
+    await program.parseAsync(keepSearchWords(args), { from: "user" });
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) return report(error, args);
     if (error.exitCode === 0) return 0;
-    return report(asUsage(error, args), args);
+    return report(toUsageError(error, args), args);
   }
 }
 
@@ -55,28 +55,28 @@ export async function runCommand(args: readonly string[]): Promise<number> {
  * Returns the arguments with a space before the first word after `--`. Without it, commander would
  * read `install-model` there as a subcommand instead of a word to search for.
  */
-export function searched(args: readonly string[]): readonly string[] {
+export function keepSearchWords(args: readonly string[]): readonly string[] {
   const [command, ...rest] = args;
-  const at = rest.indexOf("--") + 1;
-  if (command !== "search" || at === 0 || at === rest.length) return args;
-  return [command, ...rest.with(at, ` ${rest[at]}`)];
+  const wordIndex = rest.indexOf("--") + 1;
+  if (command !== "search" || wordIndex === 0 || wordIndex === rest.length) return args;
+  return [command, ...rest.with(wordIndex, ` ${rest[wordIndex]}`)];
 }
 
 /** Returns an error of commander as a `USAGE` error. */
-function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
+function toUsageError({ message }: CommanderError, args: readonly string[]): PmlError {
   const reason = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
     .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, '. Did you mean "$1"?')
     .replace(/\.$/, "");
   const [word = "", ...rest] = args;
   const tried = `Cannot run ${quoted(`pml ${args.join(" ")}`)}`;
   const isNear = /Did you mean/.test(reason);
-  const other = memberOf(OTHER_WORDS, word) ??
+  const pmlCommand = memberOf(OTHER_WORDS, word) ??
     (isNear ? undefined : memberOf(OTHER_WORDS, nearName(word, Object.keys(OTHER_WORDS)) ?? ""));
-  if (other !== undefined && !isCommand(word)) {
+  if (pmlCommand !== undefined && !isCommand(word)) {
     const words = rest.map((one) => shellWord(one)).join(" ") || (word === "unallow" ? "RULE" : "");
     return usage(
       `${tried}: unknown command ${quoted(word)}`,
-      `Run \`${["pml", other, words].filter(Boolean).join(" ")}\``,
+      `Run \`${["pml", pmlCommand, words].filter(Boolean).join(" ")}\``,
     );
   }
   return usage(
@@ -89,7 +89,7 @@ function isCommand(word: string | undefined): boolean {
   return Object.values(COMMANDS).flat().some(({ usage }) => usage.split(" ")[0] === word);
 }
 
-/** Creates the parser of the command line. `start` receives the work of the command. */
+/** Creates the parser of the command line. `start` receives a function that runs the command. */
 export function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Command {
   const program = new Command("pml")
     .version(VERSION, ...OPTIONS.version)
@@ -104,22 +104,24 @@ export function makeProgram(start: (work: () => Promise<number>) => Promise<void
   program.helpInformation = helpText;
   for (const rows of Object.values(COMMANDS)) {
     for (const row of rows) {
-      const above = program.commands.find((one) => one.name() === row.under) ?? program;
-      const command = above.command(row.usage).description(row.does)
+      const parent = program.commands.find((one) => one.name() === row.under) ?? program;
+      const command = parent.command(row.usage).description(row.does)
         .addHelpText("after", examples(row.examples ?? [`pml ${row.usage.split(" ", 1)}`]));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
       if (row.passesOn) command.allowUnknownOption().helpOption(false);
       command.action(() =>
-        start(() => ran(command.name(), { ...command.optsWithGlobals(), words: command.args }))
+        start(() =>
+          runByName(command.name(), { ...command.optsWithGlobals(), words: command.args })
+        )
       );
     }
   }
   return program;
 }
 
-async function ran(name: string, typed: Typed): Promise<number> {
+async function runByName(name: string, input: CommandInput): Promise<number> {
   const { RUNS } = await import("./_runs.ts");
   const run = RUNS[name];
   if (run === undefined) throw new Error(name);
-  return await run(typed);
+  return await run(input);
 }

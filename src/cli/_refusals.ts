@@ -7,10 +7,10 @@
 import { messageOf } from "../core/errors.ts";
 import type { App } from "../app/app.ts";
 import type { JsonObject } from "../core/json.ts";
-import { after } from "../io/waiting.ts";
+import { callAfter } from "../io/waiting.ts";
 
-/** How many refusals of a minute are recorded one by one, so that they cannot fill the journal. */
-const [MOST, MINUTE] = [60, 60_000];
+/** The maximum number of refusals per minute with their own records. More could fill the journal. */
+const [RECORDED_MAX, MINUTE_MS] = [60, 60_000];
 
 /** Records refused requests: each one, or the number of further ones in a minute. */
 export class Refusals implements Disposable {
@@ -18,28 +18,28 @@ export class Refusals implements Disposable {
   #count = 0;
   #minute: Disposable | undefined;
 
-  /** Takes the PML of the user. */
+  /** Records to the journal of this PML. */
   constructor(app: App) {
     this.#app = app;
   }
 
   /** Records a refused request with its status and reason. */
   add(status: number, why: string): void {
-    this.#minute ??= after(MINUTE, () => this[Symbol.dispose]());
-    if (++this.#count <= MOST) this.#tell({ status, why });
+    this.#minute ??= callAfter(MINUTE_MS, () => this[Symbol.dispose]());
+    if (++this.#count <= RECORDED_MAX) this.#record({ status, why });
   }
 
-  /** Records the remaining ones. */
+  /** Records how many requests were refused beyond the limit. */
   [Symbol.dispose](): void {
     this.#minute?.[Symbol.dispose]();
     this.#minute = undefined;
-    if (this.#count > MOST) this.#tell({ more: this.#count - MOST });
+    if (this.#count > RECORDED_MAX) this.#record({ more: this.#count - RECORDED_MAX });
     this.#count = 0;
   }
 
-  #tell(about: JsonObject): void {
+  #record(about: JsonObject): void {
     this.#app.log.info("Refused a request", about);
-    // The sender is unknown.
+    // The record names no actor, because the sender of a refused request is unknown.
     const record = this.#app.callPath().then((path) => path.record("request refused", { about }));
     record.catch((error) => this.#app.log.warn(messageOf(error)));
   }

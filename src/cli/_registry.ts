@@ -5,16 +5,16 @@
  */
 
 import { once } from "node:events";
-import { authorsOf } from "../authoring/open_authors.ts";
+import { openAuthors } from "../authoring/open_authors.ts";
 import { readEnvironment } from "../config/env.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { followedInfo, isInside, realPathIfAny } from "../io/place.ts";
+import { infoAfterLinks, isInside, realPathIfAny } from "../io/path_info.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { unknownWords, usage } from "./_failure.ts";
-import type { Typed } from "./_command_context.ts";
-import { portOf } from "./_port.ts";
+import type { CommandInput } from "./_command_context.ts";
+import { parsePort } from "./_port.ts";
 import { Signals } from "./_signals.ts";
 import { commandProcess, logWriter, typedPath } from "./command_process.ts";
 import { print, tell } from "./out.ts";
@@ -29,28 +29,28 @@ const WARNINGS = {
 };
 
 /** Serves a folder until a signal comes, and returns the exit code. */
-export async function serveRegistry(typed: Typed): Promise<number> {
-  const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
-  if (verb !== "serve") {
-    throw unknownWords("registry", { ...typed, known: ["serve"] });
+export async function serveRegistry(input: CommandInput): Promise<number> {
+  const { words: [subcommand = "", folder = ""], host = "127.0.0.1", json } = input;
+  if (subcommand !== "serve") {
+    throw unknownWords("registry", { ...input, known: ["serve"] });
   }
-  const path = folderOf(folder);
-  const port = portOf(typed.port ?? PORT, HOW);
-  const privateKey = typeof typed.key === "string" ? keyOf(typed.key, path) : undefined;
+  const path = parseFolder(folder);
+  const port = parsePort(input.port ?? PORT, USAGE_HINT);
+  const privateKey = typeof input.key === "string" ? readSigningKey(input.key, path) : undefined;
   using signals = new Signals();
   const { signal } = signals;
   const { openApp } = await import("../app/app.ts");
   const { cwd, variables } = commandProcess();
   const environment = readEnvironment(variables, cwd);
   await using app = await openApp({ cwd, environment, write: logWriter() });
-  const options = { host, port, log: WARNINGS, signal, privateKey, publicUrl: typed.url };
-  await using served = await (await authorsOf(app)).serveRegistry(path, options);
+  const options = { host, port, log: WARNINGS, signal, privateKey, publicUrl: input.url };
+  await using served = await (await openAuthors(app)).serveRegistry(path, options);
   const { url, size: servers, isLocal, publicKey } = served;
   if (!isLocal) {
-    WARNINGS.warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
+    WARNINGS.warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${NO_TLS}`);
   }
-  const place = typed.url ?? url;
-  const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
+  const publicUrl = input.url ?? url;
+  const entry = publicKey === undefined ? publicUrl : { url: publicUrl, public_key: publicKey };
   const text = `Serving ${counted(servers, "server")} of ${visible(path, 300)}`;
   print(
     json
@@ -61,17 +61,17 @@ export async function serveRegistry(typed: Typed): Promise<number> {
   return signals.exitCode ?? 0;
 }
 
-const HOW = "Write `pml registry serve FOLDER`";
-const PLAIN = "it serves without TLS, which clients on other machines require";
+const USAGE_HINT = "Write `pml registry serve FOLDER`";
+const NO_TLS = "it serves without TLS, which clients on other machines require";
 
-function folderOf(folder: string): string {
+function parseFolder(folder: string): string {
   const path = folder === "" ? undefined : realPathIfAny(typedPath(folder));
-  if (path !== undefined && followedInfo(path)?.isDirectory) return path;
-  throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
+  if (path !== undefined && infoAfterLinks(path)?.isDirectory) return path;
+  throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, USAGE_HINT);
 }
 
-/** Reads the signing key. Throws `USAGE` if it lies in the folder that is served. */
-function keyOf(file: string, served: string): string {
+/** Reads the signing key. Throws `USAGE` if it is in the served folder, where every client gets it. */
+function readSigningKey(file: string, served: string): string {
   const refused = (why: string) =>
     usage(
       `Cannot sign with ${quoted(file, 300)}: ${why}`,

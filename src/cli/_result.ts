@@ -25,30 +25,30 @@ function blockText(block: ContentBlock): string {
 }
 
 /** Throws if the file exists, so that no file of the user is replaced. */
-export function mustBeNew(path: string): void {
+export function assertNew(path: string): void {
   if (!pathExists(typedPath(path))) return;
   throw usage(`Cannot save into ${quoted(path, 400)}: it is there already`, "Name another file");
 }
 
 /**
- * Saves the images, sounds and files of a result; a result without any is saved as the text that
- * would be shown. Several get numbers before the ending. Returns the texts that were not saved.
+ * Saves the images, sounds and files of a result, or its text if it has none of them. Several files
+ * get numbers before the ending. Returns the texts that were not saved.
  */
 export async function saveResult(
   result: ToolResult,
   path: string,
 ): Promise<{ readonly text: string; readonly note: string; readonly files: readonly string[] }> {
   const binary = result.content.flatMap((block) => bytesOf(block) ?? []);
-  const all = binary.length > 0 ? binary : [new TextEncoder().encode(resultText(result))];
+  const contents = binary.length > 0 ? binary : [new TextEncoder().encode(resultText(result))];
   const ending = extname(path);
   const stem = path.slice(0, path.length - ending.length);
-  const files = all.map((_, at) => at === 0 ? path : `${stem}-${at + 1}${ending}`);
-  files.forEach(mustBeNew);
-  for (const [at, bytes] of all.entries()) {
-    await Deno.writeFile(typedPath(files[at] ?? path), bytes, { createNew: true }).catch(
+  const files = contents.map((_, index) => index === 0 ? path : `${stem}-${index + 1}${ending}`);
+  files.forEach(assertNew);
+  for (const [index, bytes] of contents.entries()) {
+    await Deno.writeFile(typedPath(files[index] ?? path), bytes, { createNew: true }).catch(
       (error) => {
         throw usage(
-          `Cannot save into ${quoted(files[at] ?? path, 400)}: ${error.message}`,
+          `Cannot save into ${quoted(files[index] ?? path, 400)}: ${error.message}`,
           "Name another file",
         );
       },
@@ -57,7 +57,8 @@ export async function saveResult(
   const content = result.content.filter((block) => bytesOf(block) === undefined);
   return {
     text: binary.length > 0 ? content.map(blockText).join("\n") : "",
-    note: all.map(({ length }, at) => `Saved ${files[at]}: ${counted(length, "byte")}`).join("\n"),
+    note: contents.map(({ length }, index) => `Saved ${files[index]}: ${counted(length, "byte")}`)
+      .join("\n"),
     files,
   };
 }

@@ -8,19 +8,25 @@
 import type { App } from "../app/app.ts";
 import { defaultRules, DEFAULTS_SOURCE, type Rules } from "../config/rules.ts";
 import { counted } from "../core/amounts.ts";
-import { defined, visible } from "../core/json.ts";
+import { visible, withoutUndefined } from "../core/json.ts";
+import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { reachText } from "../policy/rule_file.ts";
 import { RULE_LISTS, type RuleList } from "../policy/rule_lists.ts";
 import { revokeSessionAnswer, sessionAnswersIn } from "../policy/session_files.ts";
-import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
-import { misnamed, subcommandOf } from "./_failure.ts";
-import { removeRule, ruleOf } from "./_rules.ts";
-import { tableOf, tableValue } from "./_server_table.ts";
-import { askTable, startServers } from "./_table_question.ts";
-import { needPerson } from "./_terminal.ts";
-import { whyUncovered } from "./_unmet_rules.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  recordAction,
+} from "./_command_context.ts";
+import { subcommandOf, unknownNameError } from "./_failure.ts";
+import { parseRule, removeRule } from "./_rules.ts";
+import { readTable, tableValue } from "./_server_table.ts";
+import { askTable, startUntilEnter } from "./_table_question.ts";
+import { assertTerminal } from "./_terminal.ts";
+import { unmetRule, whyUncovered } from "./_unmet_rules.ts";
 import { JournalReader } from "./journal_reader.ts";
 
 /** A rule, as `pml rules --json` prints it. */
@@ -42,7 +48,7 @@ interface RuleGroup {
   readonly rows: readonly RuleRow[];
 }
 
-/** The sources of rules. Answers for sessions are no rules. */
+/** The sources of rules. Answers for sessions are not rules. */
 const SOURCES: readonly ((app: App) => readonly RuleGroup[])[] = [
   companyRules,
   fileRules,
@@ -51,69 +57,72 @@ const SOURCES: readonly ((app: App) => readonly RuleGroup[])[] = [
 ];
 
 /** Lists the rules, or removes one. */
-export async function rules(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words } = typed;
-  if (words.length === 0) return await listRules(at);
-  const run = subcommandOf<() => Promise<Shown>>("rules", words, {
-    list: [() => listRules(at), 0],
-    end: [() => endSession(at, words[1] ?? ""), 1],
-    remove: [() => removeRule(at, { ...typed, rule: ruleOf(words[1]) }), 1],
-    table: [() => showTable(at, typed), 0, Infinity],
+export async function rules(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  const { words } = input;
+  if (words.length === 0) return await listRules(context);
+  const run = subcommandOf<() => Promise<CommandOutput>>("rules", words, {
+    list: [() => listRules(context), 0],
+    end: [() => endSessionAnswers(context, words[1] ?? ""), 1],
+    remove: [() => removeRule(context, { ...input, rule: parseRule(words[1]) }), 1],
+    table: [() => showTable(context, input), 0, Infinity],
   });
   return await run();
 }
 
 /**
- * Starts servers and shows the table of their tools; without names, of all servers that files define.
- * `--json` prints it.
+ * Starts the named servers, or all that files define, and shows the table of their tools. `--json`
+ * prints the table.
  */
 async function showTable(
-  at: CommandContext,
-  { words: [, ...named], json }: Typed,
-): Promise<Shown> {
-  const { app } = at;
-  const all = app.config().servers.map(({ name }) => name);
-  const other = named.find((name) => !app.directory.has(name));
-  if (other !== undefined) {
-    throw misnamed("show the table of", other, { why: "there is no such server", known: all });
+  context: CommandContext,
+  { words: [, ...names], json }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
+  const definedNames = app.config().servers.map(({ name }) => name);
+  const unknown = names.find((name) => !app.directory.has(name));
+  if (unknown !== undefined) {
+    throw unknownNameError("show the table of", unknown, {
+      why: "there is no such server",
+      known: definedNames,
+    });
   }
-  const servers = named.length > 0 ? named : all;
-  if (!json) needPerson("Cannot ask about the table");
-  await startServers(at, servers);
-  if (json) return { value: tableValue(await tableOf(app, servers)) };
+  const servers = names.length > 0 ? names : definedNames;
+  if (!json) assertTerminal("Cannot ask about the table");
+  await startUntilEnter(context, servers);
+  if (json) return { value: tableValue(await readTable(app, servers)) };
   const isShared = (name: string) => !app.policy.fileFor(toolId(name, WHOLE_SERVER)).isOfUser;
   const lines: string[] = [];
-  for (const [workspace, own] of Map.groupBy(servers, isShared)) {
-    const result = await askTable(at, { servers: own, workspace });
+  for (const [workspace, group] of Map.groupBy(servers, isShared)) {
+    const result = await askTable(context, { servers: group, workspace });
     lines.push(result.kind === "accepted" ? result.written : "No rule was written");
   }
   return { value: { servers }, text: lines.join("\n") || "No server has tools to decide about" };
 }
 
-/** Returns all rules by their sources. */
+/** Returns all rules, grouped by their sources. */
 export function ruleGroups(app: App): readonly RuleGroup[] {
   return SOURCES.flatMap((source) => source(app)).filter(({ rows }) => rows.length > 0);
 }
 
-/** Returns the lines of rules, by their sources. `after` returns a text for the end of a line. */
-export function ruleLines(app: App, after: (row: RuleRow) => string = () => ""): readonly string[] {
+/** Returns lines of rules, grouped by their sources. `endOf` returns a text for the end of a line. */
+export function ruleLines(app: App, endOf: (row: RuleRow) => string = () => ""): readonly string[] {
   return ruleGroups(app).flatMap(({ title, rows }) => [
     title,
     ...rows.map((row) => {
       const { list, rule, note } = row;
-      const end = [after(row), note].filter(Boolean).join("; ");
+      const end = [endOf(row), note].filter(Boolean).join("; ");
       return `  ${list.padEnd(5)}  ${visible(rule, 200).padEnd(40)}  ${end}`.trimEnd();
     }),
   ]);
 }
 
-async function listRules({ app }: CommandContext): Promise<Shown> {
+async function listRules({ app }: CommandContext): Promise<CommandOutput> {
   const rows = ruleGroups(app).flatMap((group) => group.rows);
   const used = await lastUses(app.config().home);
   const usedAt = (row: RuleRow) => used.get(useKey(row.source, row.rule)) ?? null;
   const text = ruleLines(app, (row) => {
-    const at = usedAt(row);
-    return at === null ? "no call in the journal" : `last used ${at}`;
+    const lastUse = usedAt(row);
+    return lastUse === null ? "no call in the journal" : `last used ${lastUse}`;
   });
   const { policy } = app;
   const isBroken = app.config().problem !== undefined;
@@ -140,29 +149,37 @@ function shortId(id: string): string {
   return id.slice(0, 12);
 }
 
-/** Ends the answers for sessions whose ids begin like this, or that cover exactly this rule. */
-async function endSession(at: CommandContext, typed: string): Promise<Shown> {
-  const { home } = at.app.config();
-  const answers = await sessionAnswersIn(home, at.app.log);
+/** Ends the answers for sessions whose ids begin with the typed text, or whose rule equals it. */
+async function endSessionAnswers(context: CommandContext, typed: string): Promise<CommandOutput> {
+  const { home } = context.app.config();
+  const answers = await sessionAnswersIn(home, context.app.log);
   const isId = /^[0-9a-f]{6,64}$/.test(typed);
   const ended = answers.filter(({ id, rule }) => isId ? id.startsWith(typed) : rule === typed);
   if (ended.length === 0) {
-    throw misnamed("end the answer", typed, {
+    throw unknownNameError("end the answer", typed, {
       why: "no session has it",
       known: answers.map(({ rule }) => rule),
       otherwise: "`pml rules` shows the answers with their ids",
     });
   }
-  for (const { id, tool } of ended) {
-    revokeSessionAnswer(home, id);
-    await recordAction(at, "session ended", { tool });
-  }
+  await endAnswers(context, ended);
   const names = ended.map(({ rule }) => visible(rule, 200)).join(", ");
   return { value: { ended: ended.map(({ id }) => id) }, text: `${names} asks again from now on` };
 }
 
+/** Ends answers for sessions. */
+export async function endAnswers(
+  context: CommandContext,
+  answers: Awaited<ReturnType<typeof sessionAnswersIn>>,
+): Promise<void> {
+  for (const { id, tool } of answers) {
+    revokeSessionAnswer(context.app.config().home, id);
+    await recordAction(context, "session ended", { tool });
+  }
+}
+
 /** Returns the times of the last uses of rules, by the file and the text of a rule. */
-async function lastUses(home: string): Promise<ReadonlyMap<string, string>> {
+export async function lastUses(home: string): Promise<ReadonlyMap<string, string>> {
   const times = new Map<string, string>();
   using reader = new JournalReader(home);
   for await (const { record } of reader.read()) {
@@ -175,8 +192,11 @@ async function lastUses(home: string): Promise<ReadonlyMap<string, string>> {
   return times;
 }
 
-/** The journal contains no arguments, so all rules with exact arguments of one tool share an entry. */
-function useKey(source: string, rule: string): string {
+/**
+ * Returns the key of a rule in `lastUses()`. The journal contains no arguments, so all rules with exact
+ * arguments of one tool share a key.
+ */
+export function useKey(source: string, rule: string): string {
   return JSON.stringify([source, rule.replace(/\(\{.*/s, "({...})")]);
 }
 
@@ -184,31 +204,36 @@ function fileRules(app: App): readonly RuleGroup[] {
   const loaded = app.loaded();
   const { person, file, parents } = loaded;
   const { trusted } = app.config();
-  const own = group(reachText({ path: person.path, isOfUser: true }, loaded), person, "user");
-  const shared = file?.permissions === undefined ? [] : [
+  const userRules = group(reachText({ path: person.path, isOfUser: true }, loaded), person, "user");
+  const workspaceRules = file?.permissions === undefined ? [] : [
     group(
       reachText({ path: file.path, isOfUser: false }, loaded),
       { ...file, permissions: file.permissions },
       "workspace",
     ),
   ];
-  const above = parents.flatMap(({ path, permissions }) => {
+  const parentRules = parents.flatMap(({ path, permissions }) => {
     const title = `${path}, a folder above, without its allow rules`;
     return permissions === undefined
       ? []
       : [group(title, { path, permissions: { ...permissions, allow: [] } }, "parent")];
   });
-  return [own, ...shared, ...above].map(({ title, rows }) => ({
+  return [userRules, ...workspaceRules, ...parentRules].map(({ title, rows }) => ({
     title: title.replace(/^in /, ""),
-    rows: rows.map((row) => ({ ...row, ...defined({ note: noteOf(row) }) })),
+    rows: rows.map((row) => ({ ...row, ...withoutUndefined({ note: noteOf(row) }) })),
   }));
 
-  function noteOf({ rule, list, reach }: RuleRow): string | undefined {
-    if (list !== "allow") return undefined;
-    if (reach === "workspace" && !trusted) return "asks: the file is not trusted";
-    const line = person.permissions.allow.find(({ pattern }) => pattern.text === rule);
-    const reason = reach === "user" && line !== undefined ? whyUncovered(app, line) : undefined;
-    return reason === undefined ? undefined : `does not apply here: ${visible(reason, 400)}`;
+  function noteOf({ rule, list, reach, source }: RuleRow): string | undefined {
+    const line = { pattern: parsePattern(rule), source };
+    const isOwn = list === "allow" && reach === "user";
+    const reason = isOwn ? whyUncovered(app, line) : undefined;
+    if (reason !== undefined) return `does not apply here: ${visible(reason, 400)}`;
+    const isUntrusted = list === "allow" && reach === "workspace" && !trusted;
+    const notes = [
+      ...isUntrusted ? ["asks: the file is not trusted"] : [],
+      ...reach === "parent" ? [] : [unmetRule(app, line, list)?.note],
+    ].filter((note) => note !== undefined);
+    return notes.length === 0 ? undefined : visible(notes.join("; "), 600);
   }
 }
 
@@ -220,15 +245,15 @@ function builtInRules(app: App): readonly RuleGroup[] {
 }
 
 function companyRules(app: App): readonly RuleGroup[] {
-  const { files = [] } = app.config().narrowing?.company ?? {};
+  const { files = [] } = app.config().restrictions?.company ?? {};
   return files.map(({ path, rules }) =>
     group(`${path}, the policy of this machine`, { path, permissions: rules }, "company")
   );
 }
 
 function identityRules(app: App): readonly RuleGroup[] {
-  const { others, person: { path } } = app.loaded();
-  return [...others?.identities.values() ?? []].map(({ name, permissions }) => {
+  const { access, person: { path } } = app.loaded();
+  return [...access?.identities.values() ?? []].map(({ name, permissions }) => {
     const { title, rows } = group(
       `${path}, for ${visible(name)}`,
       { path, permissions },

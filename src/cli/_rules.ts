@@ -1,12 +1,13 @@
 /**
- * `pml allow`, `pml ask` and `pml deny`: put a rule into a file or remove it, and keep its comments.
+ * `pml allow`, `pml ask` and `pml deny`: put a rule into a file or remove it, and keep the comments of
+ * the file.
  *
  * @module
  */
 
 import type { App } from "../app/app.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
-import { defined, isObject, objectOf, quoted } from "../core/json.ts";
+import { isObject, objectOf, quoted, withoutUndefined } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { isSameRule, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
@@ -18,64 +19,108 @@ import {
   type RuleList,
 } from "../policy/rule_lists.ts";
 import { reachText } from "../policy/rule_file.ts";
-import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
-import { agreed, changeOf, type FileChange } from "./_config_file.ts";
+import {
+  askForTools,
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+} from "./_command_context.ts";
+import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { findTarget, valueIn } from "./_import_file.ts";
+import { type EndedRules, findTarget, parseTarget } from "./_import_file.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 import { readersOf, readersText } from "./_readers.ts";
 import { denyingRule, unmetRule, whyUncovered } from "./_unmet_rules.ts";
+
+/** The reach of an allow rule `*`, which the user sees before the question. */
+const ANY_TOOL =
+  "It covers all tools of your servers, also tools that you have not used yet: they run, and PML " +
+  "does not show you their texts. `shell`, the first use of a server of a registry and " +
+  "changed definitions still ask";
 
 /**
  * Returns the command that adds a rule to one list and removes it from the two others. The name of a
  * server alone means all of its tools.
  */
 export function ruleCommand(list: RuleList) {
-  return async (at: CommandContext, typed: Typed): Promise<Shown> => {
-    const rule = ruleOf(typed.words[0]);
-    if (typed.remove) return await removeRule(at, { ...typed, rule, lists: [list] });
-    const { json } = typed;
+  return async (context: CommandContext, input: CommandInput): Promise<CommandOutput> => {
+    const rule = parseRule(input.words[0]);
+    if (input.remove) return await removeRule(context, { ...input, rule, lists: [list] });
+    const { json } = input;
     const pattern = parsePattern(rule);
-    const [workspace, reason] = fileOf(at.app, { list, pattern, chosen: typed.workspace });
-    const change = await rulesChange(at.app, { workspace, rules: [{ list, rules: [rule] }] });
+    const [workspace, reason] = chooseFile(context.app, {
+      ...{ list, pattern, workspaceOption: input.workspace },
+    });
+    const change = await rulesChange(context.app, { workspace, rules: [{ list, rules: [rule] }] });
     const isOfTools = pattern.kind !== "any" && pattern.kind !== "server";
-    if (isOfTools) await askForTools(at, { only: pattern.server });
-    const unmet = unmetRule(at.app, { pattern, source: change.path }, list);
-    const denying = list === "deny" ? undefined : denyingRule(at.app, pattern);
+    if (isOfTools) await askForTools(context, { only: pattern.server });
+    const unmet = unmetRule(context.app, { pattern, source: change.path }, list);
+    const denying = list === "deny" ? undefined : denyingRule(context.app, pattern);
     const denied = denying &&
       `A deny rule wins over it: ${quoted(denying.pattern.text, 200)} in ${denying.source}`;
-    const readers = pattern.kind === "reads" ? readersOf(at.app, pattern.server) : undefined;
+    const readers = pattern.kind === "reads" ? readersOf(context.app, pattern.server) : undefined;
     const covers = readers?.length && "server" in pattern
       ? `It ${readersText(pattern.server, readers)}`
       : undefined;
-    const warnings = [reason, unmet?.said, denied].filter((line) => line !== undefined);
-    const remarks = [...warnings, ...covers === undefined ? [] : [covers]].join("\n");
+    const unread = list === "allow" && pattern.kind === "any" ? ANY_TOOL : undefined;
+    const warnings = [reason, unread, unmet?.sentence, denied].filter((line) => line !== undefined);
+    const replaced = await replacedText(context.app, { workspace, rule, list });
+    const remarks = [...warnings, covers, replaced].filter((line) => line !== undefined).join("\n");
     const about = {
       list,
       rule,
       reach: workspace ? "workspace" : "user",
-      ...defined({ covers: readers }),
+      ...withoutUndefined({ covers: readers }),
       ...warnings.length > 0 && { warnings },
     };
-    const reach = reachIn(at.app, workspace);
-    const own = await ownRule(at.app, { change, rule });
-    return await agreed(at, { change: own, said: remarks, about, json, reach });
+    const reach = reachIn(context.app, workspace);
+    const ownChange = await ownRule(context.app, { change, rule, list });
+    return await confirmChange(context, {
+      change: ownChange,
+      details: remarks,
+      about,
+      json,
+      reach,
+    });
   };
 }
 
+/** Returns the text that a rule moves to this list from another one of the same file. */
+async function replacedText(
+  app: App,
+  { workspace, rule, list }: {
+    readonly workspace: boolean;
+    readonly rule: string;
+    readonly list: RuleList;
+  },
+): Promise<string | undefined> {
+  const lists = objectOf((await listsIn(app, workspace)).permissions) as PresentLists;
+  const [other] = RULE_LISTS.filter((one) =>
+    one !== list && lists[one]?.some((each) => isSameRule(each, rule))
+  );
+  return other && `The rule moves from ${other} to ${list}`;
+}
+
 /**
- * Returns the change that makes a rule the user's own. If an answer for several tools wrote it, its
- * tool may have changed since, and the rule ended.
+ * Returns a change after which a rule counts as written by the user. A rule that an answer for several
+ * tools wrote ends when its tool changes; a rule of the user does not end.
  */
 async function ownRule(
   app: App,
-  { change, rule }: { readonly change: FileChange; readonly rule: string },
+  { change, rule, list }: {
+    readonly change: FileChange;
+    readonly rule: string;
+    readonly list: RuleList;
+  },
 ): Promise<FileChange> {
-  const { multiTool } = (await app.callPath()).always;
+  const { multiTool } = (await app.callPath()).alwaysRules;
   const written = { rule, source: change.path };
   if (!multiTool.has(written)) return change;
-  const line = `The rule ${quoted(rule, 200)} in ${change.path} was an answer for several tools. ` +
-    "As your own rule, it applies whatever the hints of its tool are";
+  // Only an allow rule ends with the hints of its tool.
+  const line = list !== "allow"
+    ? ""
+    : `The rule ${quoted(rule, 200)} in ${change.path} was an answer for several tools. ` +
+      "As your own rule, it applies whatever the hints of its tool are";
   return {
     ...change,
     diff: change.diff || line,
@@ -92,40 +137,67 @@ async function ownRule(
  * contain it.
  */
 export async function removeRule(
-  at: CommandContext,
-  { rule: typed, lists = RULE_LISTS, workspace, json }: Pick<Typed, "workspace" | "json"> & {
+  context: CommandContext,
+  { rule: typed, lists = RULE_LISTS, workspace, json }: Pick<CommandInput, "workspace" | "json"> & {
     readonly rule: string;
     readonly lists?: readonly RuleList[];
   },
-): Promise<Shown> {
+): Promise<CommandOutput> {
+  const { rule, change, isWorkspace, reach } = await planRuleRemoval(context.app, {
+    rule: typed,
+    lists,
+    workspace,
+  });
+  const about = { removed: rule, reach: isWorkspace ? "workspace" : "user" };
+  return await confirmChange(context, { change, about, json, reach, isRemoval: true });
+}
+
+/** The removal of one rule from a file. The change is not written yet. */
+export interface SingleRuleRemoval {
+  readonly rule: string;
+  readonly change: FileChange;
+  /** Whether the workspace's file has the rule. */
+  readonly isWorkspace: boolean;
+  /** The file, and the calls that its rules apply to. */
+  readonly reach: string;
+}
+
+/** Returns the change that removes a rule. Throws if no file or both files contain it. */
+export async function planRuleRemoval(
+  app: App,
+  { rule: typed, lists = RULE_LISTS, workspace }: {
+    readonly rule: string;
+    readonly lists?: readonly RuleList[];
+    readonly workspace?: boolean | undefined;
+  },
+): Promise<SingleRuleRemoval> {
   const pattern = parsePattern(typed);
   const rule = pattern.kind === "arguments"
     ? `${pattern.server}:${pattern.tool}(${pattern.canonical})`
     : typed;
   const places = workspace === undefined ? [false, true] : [workspace];
-  const present = await Promise.all(
-    places.map(async (place) => {
-      const permissions = objectOf((await listsIn(at.app, place)).permissions) as PresentLists;
-      return { place, permissions, rules: lists.flatMap((list) => permissions[list] ?? []) };
+  const files = await Promise.all(
+    places.map(async (isWorkspace) => {
+      const permissions = objectOf((await listsIn(app, isWorkspace)).permissions) as PresentLists;
+      return { isWorkspace, permissions, rules: lists.flatMap((list) => permissions[list] ?? []) };
     }),
   );
-  const [found, other] = present.filter(({ rules }) => rules.some((one) => isSameRule(one, rule)));
-  if (found === undefined) {
-    throw unlisted(rule, lists, present.flatMap(({ rules }) => rules));
+  const [match, secondMatch] = files
+    .filter(({ rules }) => rules.some((one) => isSameRule(one, rule)));
+  if (match === undefined) {
+    throw unknownRuleError(rule, lists, files.flatMap(({ rules }) => rules));
   }
-  if (other !== undefined) {
+  if (secondMatch !== undefined) {
     throw usage(
       `Cannot remove the rule ${quoted(rule, 200)}: your config.yaml and .pml.json both have it`,
       "Choose the file with --workspace or --no-workspace",
     );
   }
-  const { permissions, place } = found;
+  const { permissions, isWorkspace } = match;
   const chosen = Object.fromEntries(lists.map((list) => [list, permissions[list]]));
   const settings = listSettings(chosen, movedRules(chosen, [rule], undefined));
-  const change = await changeOf(at.app, { workspace: place, settings });
-  const about = { removed: rule, reach: place ? "workspace" : "user" };
-  const reach = reachIn(at.app, place);
-  return await agreed(at, { change, about, json, reach, isRemoval: true });
+  const change = await planChange(app, { workspace: isWorkspace, settings });
+  return { rule, change, isWorkspace, reach: reachIn(app, isWorkspace) };
 }
 
 /** Returns the change of a file that puts rules into lists, in one edit. */
@@ -138,43 +210,46 @@ export async function rulesChange(
 ): Promise<FileChange> {
   const { permissions } = await listsIn(app, workspace);
   const isNew = workspace && !isObject(permissions);
-  // A workspace file without rules gets the default rules with its first.
+  // A workspace file without rules gets the default rules together with its first rule.
   const before: PresentLists = isNew ? DEFAULT_TEXTS : objectOf(permissions);
   const after = rules.reduce<PresentLists>(
     (lists, one) => movedRules(lists, one.rules, one.list),
     before,
   );
-  const all = rules.length === 0 ? [] : listSettings(isNew ? {} : before, after);
-  const settings = all.filter(({ entry }) => !isNew || Array.isArray(entry) && entry.length > 0);
-  return await changeOf(app, { workspace, settings });
+  const edits = rules.length === 0 ? [] : listSettings(isNew ? {} : before, after);
+  const settings = edits.filter(({ entry }) => !isNew || Array.isArray(entry) && entry.length > 0);
+  return await planChange(app, { workspace, settings });
 }
 
 /** Returns the rule that a user typed. The name of a server alone means all of its tools. */
-export function ruleOf(typed = ""): string {
+export function parseRule(typed = ""): string {
   return isServerName(typed) ? `${typed}:*` : typed;
 }
 
-/** The settings that remove the rules and the grants of a server from a file. */
+/** The edits that remove the rules and the grants of a server from a file. */
 export interface RuleRemoval {
   readonly workspace: boolean;
   /** The parts that the file has: rules, grants, or both. */
   readonly parts: readonly string[];
   readonly settings: readonly YamlSetting[];
+  /** The rules and grants themselves, so that an undo can bring them back. */
+  readonly ended: EndedRules;
 }
 
-/** Returns the rules of the user and of a trusted workspace that name a server, after their lists. */
-export async function rulesOf(app: App, server: string): Promise<readonly string[]> {
+/** Returns the rules of the user and of a trusted workspace about a server, each as `LIST RULE`. */
+export async function readRules(app: App, server: string): Promise<readonly string[]> {
   const places = app.config().trusted ? [false, true] : [false];
-  const all = await Promise.all(places.map((workspace) => listsIn(app, workspace)));
-  return all.flatMap(({ permissions }) => {
+  const files = await Promise.all(places.map((workspace) => listsIn(app, workspace)));
+  return files.flatMap(({ permissions }) => {
     const lists = objectOf(permissions) as PresentLists;
     return RULE_LISTS.flatMap((list) =>
-      (lists[list] ?? []).filter(names(server)).map((rule) => `${list} ${rule}`)
+      (lists[list] ?? []).filter(isRuleOf(server)).map((rule) => `${list} ${rule}`)
     );
   });
 }
 
-function names(server: string) {
+/** Returns a function that checks whether a rule names a server. */
+function isRuleOf(server: string) {
   return (rule: string): boolean => {
     const pattern = parsePattern(rule);
     return pattern.kind !== "any" && pattern.server === server;
@@ -190,18 +265,25 @@ export async function ruleRemovals(app: App, server: string): Promise<readonly R
   for (const workspace of app.config().trusted ? [false, true] : [false]) {
     const { permissions, grants } = await listsIn(app, workspace);
     const lists = objectOf(permissions) as PresentLists;
-    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter(names(server));
+    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter(isRuleOf(server));
     const settings: YamlSetting[] = rules.length === 0
       ? []
       : [...listSettings(lists, movedRules(lists, rules, undefined))];
     const granted = Object.keys(objectOf(grants));
-    const own = granted.filter((one) => one === server);
+    const ownGrants = granted.filter((one) => one === server);
     const at: YamlSetting["at"] = granted.length === 1 ? ["grants"] : ["grants", server];
     // guard: replaced-grants
-    if (own.length > 0) settings.push({ at, entry: undefined });
-    const parts = [...rules.length > 0 ? ["rules"] : [], ...own.length > 0 ? ["grants"] : []];
+    if (ownGrants.length > 0) settings.push({ at, entry: undefined });
+    const parts = [...rules.length > 0 ? ["rules"] : [], ...ownGrants.length > 0 ? ["grants"] : []];
     if (parts.length === 0) continue;
-    removals.push({ workspace, parts, settings });
+    const ended = Object.fromEntries(
+      RULE_LISTS.map((list) => [list, (lists[list] ?? []).filter(isRuleOf(server))]),
+    );
+    const entries = ownGrants.map((name) => [name, objectOf(grants)[name]]);
+    removals.push({
+      ...{ workspace, parts, settings },
+      ended: { workspace, rules: ended, grants: Object.fromEntries(entries) },
+    });
   }
   return removals;
 }
@@ -210,24 +292,24 @@ export async function ruleRemovals(app: App, server: string): Promise<readonly R
  * Returns whether a rule is written into the workspace file, and a line that explains it. An allow
  * rule of the user's file would not cover a server that the workspace defines.
  */
-function fileOf(
+function chooseFile(
   app: App,
-  { list, pattern, chosen }: {
+  { list, pattern, workspaceOption }: {
     readonly list: RuleList;
     readonly pattern: Pattern;
-    readonly chosen: boolean | undefined;
+    readonly workspaceOption: boolean | undefined;
   },
 ): readonly [workspace: boolean, line?: string] {
-  if (chosen === true || list !== "allow") return [chosen === true];
+  if (workspaceOption === true || list !== "allow") return [workspaceOption === true];
   const { path } = app.loaded().person;
   const reason = whyUncovered(app, { pattern, source: path });
   if (reason === undefined) return [false];
   const line = `An allow rule in ${path} does not cover this server: ${reason}`;
-  return [chosen === undefined, line];
+  return [workspaceOption === undefined, line];
 }
 
 async function listsIn(app: App, workspace: boolean) {
-  return objectOf(await valueIn(await findTarget(app, workspace)));
+  return objectOf(await parseTarget(await findTarget(app, workspace)));
 }
 
 function reachIn(app: App, workspace: boolean): string {
@@ -240,18 +322,18 @@ function toolOf(rule: string): string {
   return rule.replace(/\(.*$/s, "");
 }
 
-function unlisted(rule: string, lists: readonly RuleList[], known: readonly string[]) {
+function unknownRuleError(rule: string, lists: readonly RuleList[], known: readonly string[]) {
   const where = lists.length === 1 ? `${lists[0]} rule` : "rule";
   const [server = ""] = rule.split(":", 1);
-  const same = [...new Set(known)].filter((one) => one.startsWith(`${server}:`));
-  // Arguments make a rule unlike every short name, so only the tools are compared.
+  const serverRules = [...new Set(known)].filter((one) => one.startsWith(`${server}:`));
+  // With arguments, a rule resembles no other one, so only the names of the tools are compared.
   const nearTool = nearName(toolOf(rule), known.map(toolOf));
   const near = known.find((one) => toolOf(one) === nearTool);
   const otherwise = near !== undefined && near !== rule
     ? `Did you mean ${quoted(near, 200)}?`
-    : same.length === 0
+    : serverRules.length === 0
     ? "See all with `pml rules`"
-    : `Rules of ${server}: ${same.slice(0, 5).join(", ")}`;
+    : `Rules of ${server}: ${serverRules.slice(0, 5).join(", ")}`;
   return usage(
     `Cannot remove ${quoted(rule, 200)}: no file of yours has this ${where}`,
     DEFAULT_TEXTS.allow.includes(rule)

@@ -15,17 +15,16 @@ export const IN_WORKSPACE = "write into the workspace's .pml.json instead of you
 export const SERVER_COMMANDS: readonly CommandRow[] = [
   {
     usage: "add [server] [command...]",
-    does:
-      "add a server: a command behind --, an address, a package, a module, or one of a registry",
+    does: "add a server: a command after --, an address, a package, a module, or one of a registry",
     options: {
-      "--json": "only show it, as JSON",
+      "--json": "change nothing, and print JSON",
       "--url <address>": "the address of a server over HTTP",
-      "--header <pairs...>": "a header for it: 'NAME: VALUE'; write a secret as ${VARIABLE}",
-      "--env <pairs...>": "a variable for its command: NAME=VALUE, or NAME='${VARIABLE}'",
-      "--replace": "replace the server of that name, after it showed the difference",
+      "--header <pairs...>": "a header of the server: 'NAME: VALUE'; write a secret as ${VARIABLE}",
+      "--env <pairs...>": "a variable of the command: NAME=VALUE, or NAME='${VARIABLE}'",
+      "--replace": "show the difference, and replace the server of that name",
       "--undo": "bring back the definition that the last --replace replaced",
       "--workspace": IN_WORKSPACE,
-      "--no-workspace": "replace the one in your config.yaml",
+      "--no-workspace": "replace the server in your config.yaml",
     },
     examples: [
       "pml add ./mcp/weather.ts",
@@ -38,7 +37,11 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   {
     usage: "remove <server>",
     does: "remove a server from config.yaml or .pml.json",
-    options: { "--workspace": "from .pml.json", "--no-workspace": "from config.yaml" },
+    options: {
+      "--json": "change nothing, and print JSON",
+      "--workspace": "from .pml.json",
+      "--no-workspace": "from config.yaml",
+    },
     examples: ["pml remove files"],
   },
   {
@@ -53,17 +56,18 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "upgrade <server>",
-    does: "upgrade a server's package, after it showed the changes and asked",
-    options: { "--json": "only show it, as JSON" },
+    does: "show the changes of a server's newer package, and upgrade it if you agree",
+    options: { "--json": "change nothing, and print JSON" },
     examples: ["pml upgrade github"],
   },
   {
     usage: "logs <server>",
     does: "show the stderr of a server, or the log of a module",
     options: {
-      "--json": "print JSON; with --follow, a line of it for each line",
-      "--follow": "show new lines as they come",
+      "--json": "print JSON; with --follow, one JSON object for each line",
+      "--follow": "show new lines as they come, until Ctrl-C",
+      "--tail <number>": "only the last lines; with --follow 0 by default",
     },
-    examples: ["pml logs github", "pml logs github --follow"],
+    examples: ["pml logs github", "pml logs github --follow --tail 20"],
   },
 ];

@@ -1,6 +1,6 @@
 /**
  * The table of a new server: the effect of each tool, by its definition, and the decision that PML
- * proposes for it. Tools that read are proposed to run, all others to ask.
+ * proposes for it: `allow` for tools that only read, `ask` for all others.
  *
  * @module
  */
@@ -8,32 +8,34 @@
 import type { App } from "../app/app.ts";
 import { pageFacts } from "../calls/page_tools.ts";
 import { counted } from "../core/amounts.ts";
-import { lookOf } from "../core/confusable.ts";
-import { defined, inset, objectOf, quoted, visible } from "../core/json.ts";
+import { skeletonOf } from "../core/confusable.ts";
+import { indentLines, objectOf, quoted, visible, withoutUndefined } from "../core/json.ts";
 import { splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { definitionLines, isMark } from "../policy/definition_texts.ts";
 import { definitionHash } from "../policy/integrity.ts";
-import { readingOf } from "../policy/reading.ts";
+import { readingOf } from "../policy/tool_reading.ts";
 import type { RuleList } from "../policy/rule_lists.ts";
-import { unhidden } from "../policy/trust_subject.ts";
+import { escapeInvisible } from "../policy/trust_subject.ts";
 import type { ListName } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { CatalogTool } from "../search/catalog.ts";
-import { kindNamed } from "../servers/kinds.ts";
+import { findKind } from "../servers/kinds.ts";
 
 /** A tool, or a part of a server such as its resources, with the proposed rule. */
 export interface TableRow {
   readonly id: ToolId;
-  /** `reads`, `writes`, `destroys` or `unclear`; for a part the number of its items. */
+  /** `reads`, `writes`, `destroys` or `unclear`; of a part, the number of its items. */
   readonly effect: string;
-  /** Why it is not proposed to run, or a remark on a tool that is. */
+  /** Why PML does not propose `allow`, or a remark on a tool for which it does. */
   readonly note?: string;
   /** The first line of the description of its server. */
   readonly description: string;
   /** The decision of the present rules. */
   readonly present: RuleList;
   readonly proposed: RuleList;
-  /** The hash of the definition, which an answer binds to; of a part, of its name alone. */
+  /** Whether the row runs without a rule, because the approval of its server covers it. */
+  readonly needsNoRule?: boolean;
+  /** The hash of the definition that the user's answer is about; of a part, its name. */
   readonly hash: string;
   /** Whether its texts are unusual, so that it may run only after they were shown. */
   readonly isMarked: boolean;
@@ -55,7 +57,7 @@ export interface ServerTable {
   readonly facts: readonly string[];
 }
 
-/** The effect of a tool, and why it is not proposed to run. */
+/** The effect of a tool, and why PML does not propose `allow`. */
 type Effect = Pick<TableRow, "effect" | "note"> & { readonly reads: boolean };
 
 /** The parts of a server besides tools, with the lists that they consist of. */
@@ -64,21 +66,22 @@ const PARTS: readonly (readonly [part: string, lists: readonly ListName[]])[] = 
   ["@prompts", ["prompts"]],
   ["@skills", ["skills"]],
 ];
-/** First words of names of tools that do more than read, whatever the server says about them. */
-const WRITES = new Set(
+/** A tool whose name begins with such a word does more than read, whatever its server says about it. */
+const WRITING_WORDS = new Set(
   ("add append apply approve archive assign book buy call clear click commit convert copy create " +
     "deploy draft drag edit enable exec execute fill fork import insert install invite kick launch " +
     "lock merge modify move navigate open pay post press publish push put register rename reply " +
     "restart restore run save schedule send set share sign start stop store submit swap sync tag " +
     "transfer trigger type unlock update upgrade upload upsert write").split(" "),
 );
-const DESTROYS = new Set(
+/** A tool whose name begins with such a word may destroy something, whatever its server says. */
+const DESTROYING_WORDS = new Set(
   ("abort ban cancel close delete destroy disable discard drop erase flush kill purge remove reset " +
     "revert revoke rm shutdown terminate truncate uninstall unpublish wipe").split(" "),
 );
 
-/** Returns the table of servers that PML has listed. Starts none. */
-export async function tableOf(app: App, servers: readonly string[]): Promise<ServerTable> {
+/** Returns the table of servers whose tools PML has listed. Starts no server. */
+export async function readTable(app: App, servers: readonly string[]): Promise<ServerTable> {
   const states = new Map(app.servers.states().map((state) => [state.name, state]));
   const rows: TableRow[] = [];
   const unlisted: UnlistedServer[] = [];
@@ -92,7 +95,7 @@ export async function tableOf(app: App, servers: readonly string[]): Promise<Ser
     const tools = app.catalog.toolsOf(name).flatMap(({ id }) => app.catalog.get(id) ?? []);
     rows.push(...await toolRows(app, tools), ...await partRows(app, name));
     const { servers, policy: { now: { judge } } } = app;
-    facts.push(...pageFacts(name, { servers, judge }).map(unhidden));
+    facts.push(...pageFacts(name, { servers, judge }).map(escapeInvisible));
   }
   return { rows, unlisted, facts };
 }
@@ -113,24 +116,26 @@ export function tableLines(
   const digits = `${rows.length}`.length;
   const lines: string[] = [];
   let server: string | undefined;
-  for (const [at, row] of rows.entries()) {
-    const own = splitToolId(row.id);
-    if (own.server !== server) {
-      server = own.server;
+  for (const [index, row] of rows.entries()) {
+    const nameParts = splitToolId(row.id);
+    if (nameParts.server !== server) {
+      server = nameParts.server;
       lines.push(`${server}:`);
     }
-    const list = chosen.get(row.id) ?? row.proposed;
+    const decision = chosen.get(row.id) ?? row.proposed;
+    // The number of rules in the question is the number of lines with a new decision.
+    const list = row.needsNoRule === true && decision === row.present ? "-" : decision;
     const effect = [row.effect, row.note].filter(Boolean).join(": ");
-    const name = visible(own.tool, 60).padEnd(width);
+    const name = visible(nameParts.tool, 60).padEnd(width);
     lines.push(
-      `  ${`${at + 1}`.padStart(digits)}  ${list.padEnd(5)}  ${name}  ${effect}`,
+      `  ${`${index + 1}`.padStart(digits)}  ${list.padEnd(5)}  ${name}  ${effect}`,
       ...(row.description === "" ? [] : [`${" ".repeat(digits + 11)}| ${row.description}`]),
     );
   }
   return [
     ...lines,
     ...unlisted.map(({ name, reason }) =>
-      `${name}: asked at first use, because ${inset(reason, 400)}`
+      `${name}: its tools are not in this table, because ${indentLines(reason, 400)}`
     ),
     ...facts,
   ];
@@ -142,7 +147,7 @@ export function tableValue({ rows, unlisted }: ServerTable) {
     tools: rows.map(({ id, effect, note, present, proposed, isMarked, hash }) => ({
       id,
       effect,
-      ...defined({ note }),
+      ...withoutUndefined({ note }),
       present,
       proposed,
       unusual: isMarked,
@@ -153,26 +158,32 @@ export function tableValue({ rows, unlisted }: ServerTable) {
 }
 
 async function toolRows(app: App, tools: readonly CatalogTool[]): Promise<readonly TableRow[]> {
-  const looks = Map.groupBy(tools, ({ own }) => lookOf(own.name.toLowerCase()));
+  const bySkeleton = Map.groupBy(tools, ({ own }) => skeletonOf(own.name.toLowerCase()));
   return await Promise.all(tools.map(async ({ id, own, isChanged = false }) => {
     const texts = definitionLines(own);
     const isMarked = texts.some(isMark);
-    const other = looks.get(lookOf(own.name.toLowerCase()))?.find((each) => each.own !== own);
-    const { effect, note, reads } = await effectOf(app, { id, own });
+    const lookalike = bySkeleton.get(skeletonOf(own.name.toLowerCase()))?.find((each) =>
+      each.own !== own
+    );
+    const { effect, note, reads } = await findEffect(app, { id, own });
     const { kind: present, rule, source } = app.policy.now.judge(id);
     const reason = isChanged
       ? "changed, not approved"
       : isMarked
-      ? "its texts are unusual, so it asks at its first use"
-      : other !== undefined
-      ? `its name looks like ${quoted(other.own.name, 60)}`
+      ? "its texts are unusual, so it asks"
+      : lookalike !== undefined
+      ? `its name looks like ${quoted(lookalike.own.name, 60)}`
       : undefined;
-    // A rule of the user decides already, and the table does not change it.
-    const isRuled = source !== "defaults";
-    const ruled = isRuled ? `by the rule ${visible(rule, 100)}` : undefined;
-    const proposed = isRuled ? present : reads && reason === undefined ? "allow" : "ask";
+    // If a rule of the user decides already, the table proposes the same.
+    const hasRule = source !== "defaults";
+    const ruleNote = hasRule
+      ? `by the rule ${visible(rule, 100)}`
+      : present === "allow"
+      ? `by the default rule ${visible(rule, 100)}`
+      : undefined;
+    const proposed = hasRule ? present : reads && reason === undefined ? "allow" : "ask";
     const hash = definitionHash(own);
-    const notes = [note, reason, ruled].filter((one) => one !== undefined).join("; ");
+    const notes = [note, reason, ruleNote].filter((one) => one !== undefined).join("; ");
     return {
       ...{ id, effect, present, proposed, hash, isMarked, texts },
       ...(notes !== "" && { note: notes }),
@@ -181,39 +192,43 @@ async function toolRows(app: App, tools: readonly CatalogTool[]): Promise<readon
   }));
 }
 
-/** Returns the effect of a tool. Names and arguments only narrow the hints of its server. */
-export async function effectOf(
+/** Returns the effect of a tool. Its name and arguments can only make the server's hints stricter. */
+export async function findEffect(
   app: App,
   { id, own }: Pick<CatalogTool, "id" | "own">,
 ): Promise<Effect> {
   const { server, tool } = splitToolId(id);
-  const source = app.directory.at(server);
+  const source = app.directory.get(server);
   const { run = [] } = app.config().grants[server] ?? {};
   const word = /^[a-z]+/.exec(own.name.replace(/([a-z\d])([A-Z])/g, "$1_$2").toLowerCase())?.[0];
   const isDestructive = objectOf(own.annotations).destructiveHint === true;
   if (isDestructive) return { effect: "destroys", note: "its server says so", reads: false };
-  if (word !== undefined && DESTROYS.has(word)) {
+  if (word !== undefined && DESTROYING_WORDS.has(word)) {
     return { effect: "destroys", note: `its name begins with ${word}`, reads: false };
   }
   if (run.length > 0) {
     return { effect: "writes", note: "its server may run programs", reads: false };
   }
-  if (kindNamed(source.kind)?.isSandboxed === true) {
+  if (findKind(source.kind)?.isSandboxed === true) {
     const reads = await source.onlyReads(tool).catch(() => false) === true;
     return reads
       ? { effect: "reads", note: "its permissions allow nothing else", reads }
       : { effect: "writes", note: "its permissions allow more than reading", reads };
   }
   const { reads, note } = readingOf(own);
-  if (reads && word !== undefined && WRITES.has(word)) {
-    return { effect: "writes", note: `its name begins with ${word}`, reads: false };
+  if (reads && word !== undefined && WRITING_WORDS.has(word)) {
+    return { effect: "unclear", note: `its name begins with ${word}`, reads: false };
   }
-  const claims = objectOf(own.annotations).readOnlyHint === true;
-  return { effect: reads ? "reads" : claims ? "unclear" : "writes", ...defined({ note }), reads };
+  const claimsReadOnly = objectOf(own.annotations).readOnlyHint === true;
+  return {
+    effect: reads ? "reads" : claimsReadOnly ? "unclear" : "writes",
+    ...withoutUndefined({ note }),
+    reads,
+  };
 }
 
 async function partRows(app: App, server: string): Promise<readonly TableRow[]> {
-  const source = app.directory.at(server);
+  const source = app.directory.get(server);
   const rows = await Promise.all(PARTS.map(async ([part, lists]) => {
     const counts = await Promise.all(
       lists.map((list) => source.list(list).then((items) => items.length, () => 0)),
@@ -221,11 +236,17 @@ async function partRows(app: App, server: string): Promise<readonly TableRow[]> 
     const count = counts.reduce((sum, one) => sum + one, 0);
     if (count === 0) return [];
     const id = toolId(server, part);
-    const { kind: present } = app.policy.now.judge(id);
+    const { kind: present, rule, source: origin } = app.policy.now.judge(id);
+    const needsNoRule = present === "allow" && origin === "defaults";
     return [{
       id,
       effect: counted(count, part.slice(1, -1)),
-      note: present === "allow" ? "used with the approval of the server" : "asks",
+      note: needsNoRule
+        ? "allowed with their server, without a rule"
+        : present === "allow"
+        ? `by the rule ${visible(rule, 100)}`
+        : "asks",
+      needsNoRule,
       description: "",
       ...{ present, proposed: present, hash: part, isMarked: false, texts: [] },
     }];
@@ -234,5 +255,5 @@ async function partRows(app: App, server: string): Promise<readonly TableRow[]> 
 }
 
 function firstLine({ description = "" }: ToolDefinition): string {
-  return unhidden(visible(description.split("\n")[0] ?? "", 80));
+  return escapeInvisible(visible(description.split("\n")[0] ?? "", 80));
 }

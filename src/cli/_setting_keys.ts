@@ -5,7 +5,7 @@
  */
 
 import { isObject, memberOf } from "../core/json.ts";
-import type { Schema } from "../core/wanted.ts";
+import type { Schema } from "../core/value_schema.ts";
 
 /** Settings that `pml config set` does not write, and the commands that write them instead. */
 export const OTHER_COMMANDS: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ export function settingKeys(schema: Schema, path = ""): readonly (readonly [stri
   const { properties } = schema;
   if (!isObject(properties)) return [[path, schema]];
   return Object.entries(properties as Record<string, Schema>)
-    .flatMap(([key, one]) => settingKeys(one, path === "" ? key : `${path}.${key}`));
+    .flatMap(([key, property]) => settingKeys(property, path === "" ? key : `${path}.${key}`));
 }
 
 /** Returns the words that may come next in `pml config set`: keys, or after a key its values. */

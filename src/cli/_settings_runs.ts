@@ -1,5 +1,5 @@
 /**
- * The commands that change how PML works, and those for who writes tools or code.
+ * The commands that change the settings of PML, and those for authors of tools or code.
  *
  * @module
  */

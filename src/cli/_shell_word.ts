@@ -1,10 +1,10 @@
 /**
- * Writes words of a command as a user types them.
+ * Quotes the words of a command for a shell.
  *
  * @module
  */
 
-/** Returns a word as a user types it for a shell of a system. */
+/** Returns a word as a user has to type it in the usual shell of an operating system. */
 export function shellWord(word: string, os: typeof Deno.build.os = Deno.build.os): string {
   // `cmd` and PowerShell both read double quotes.
   if (os === "windows") {

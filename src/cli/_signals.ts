@@ -7,10 +7,10 @@
 import { commandProcess } from "./command_process.ts";
 
 const EXIT_CODES = { SIGBREAK: 149, SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
-type Ending = keyof typeof EXIT_CODES;
+type EndSignal = keyof typeof EXIT_CODES;
 
-// Windows has only these: Ctrl-C, Ctrl-Break, and the console that is closed.
-const ENDINGS: readonly Ending[] = Deno.build.os === "windows"
+// Windows reports only Ctrl-C, Ctrl-Break and the closing of the console.
+const END_SIGNALS: readonly EndSignal[] = Deno.build.os === "windows"
   ? ["SIGINT", "SIGBREAK", "SIGHUP"]
   : ["SIGHUP", "SIGINT", "SIGTERM"];
 
@@ -18,7 +18,7 @@ const ENDINGS: readonly Ending[] = Deno.build.os === "windows"
 export class Signals implements Disposable {
   readonly #process = commandProcess();
   readonly #abort = new AbortController();
-  readonly #listeners = ENDINGS.map((name) => [name, () => this.#end(name)] as const);
+  readonly #listeners = END_SIGNALS.map((name) => [name, () => this.#end(name)] as const);
   #exitCode: number | undefined;
 
   /** Listens until it is disposed or a signal comes. */
@@ -43,7 +43,7 @@ export class Signals implements Disposable {
     }
   }
 
-  #end(name: Ending): void {
+  #end(name: EndSignal): void {
     this.#exitCode = EXIT_CODES[name];
     // Without a listener, a second signal ends the process.
     this[Symbol.dispose]();

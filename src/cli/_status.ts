@@ -8,29 +8,31 @@ import type { App } from "../app/app.ts";
 import { counted } from "../core/amounts.ts";
 import { quoted, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { clientStates } from "./_client_setup.ts";
-import type { CommandContext, Shown } from "./_command_context.ts";
+import { type ClientState, readClientStates } from "./_client_setup.ts";
+import type { CommandContext, CommandOutput } from "./_command_context.ts";
+import { WorkspaceApps } from "./_workspace_apps.ts";
+import { pauseText } from "./_pause.ts";
 import { trustState } from "./_trust.ts";
+import { waitingEverywhere } from "./_waiting.ts";
 
-/** How a warning about a variable begins that does not count. */
+/** The beginning of a warning about a variable that PML ignores. */
 const IGNORED = "Ignored ";
 
 /** Shows the workspace, the servers, the clients and waiting approvals, and names the next step. */
-export async function status({ app }: CommandContext): Promise<Shown> {
+export async function status({ app, signal }: CommandContext): Promise<CommandOutput> {
   const { problem, warnings } = app.config();
-  const { lost, workspace: { root, found, file } } = app.loaded();
-  const clients = await clientStates(app);
+  const { workspaceError: lost, workspace: { root, found, file } } = app.loaded();
+  const clients = await readClientStates(app);
   const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   const trust = problem === undefined ? await trustState(app) : undefined;
-  const waiting = problem === undefined ? (await (await app.callPath()).waitingCalls()).length : 0;
-  const servers = new Set(app.servers.states().map(({ name }) => quoted(name)));
-  const importable = clients.find(({ startsPml, others }) =>
-    startsPml && others.some((name) => !servers.has(name))
-  )?.client;
+  await using apps = new WorkspaceApps(app, signal);
+  const waiting = problem === undefined ? (await waitingEverywhere(apps)).length : 0;
   const rules = file === undefined ? "default rules" : trust?.text ?? "not read";
-  // The other warnings are about parts that a user looks at with their own commands.
+  // Other warnings belong to parts with their own commands, which show them.
   const ignored = warnings.find((one) => one.startsWith(IGNORED))?.slice(IGNORED.length);
+  const { pause } = app.config();
   const lines = {
+    ...pause !== undefined && { paused: pauseText(pause) },
     workspace: lost !== undefined
       ? `none: ${lost.message}`
       : found === "default"
@@ -40,19 +42,10 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),
     ...ignored !== undefined && { ignored },
     waiting: waiting === 0 ? "nothing" : counted(waiting, "call"),
+    page: "`pml page` shows all this in your browser",
   };
-  const next = problem !== undefined
-    ? "pml doctor       # reports problems, with their lines"
-    : waiting > 0
-    ? "pml approve      # shows the calls that wait for you"
-    : trust?.isOpen
-    ? "pml trust        # shows the content of the workspace file, and asks"
-    : connected.length === 0
-    ? `pml init         # ${found === "default" ? "in your project: " : ""}connects your client`
-    : importable !== undefined
-    ? `pml import ${importable}  # takes the servers that it starts itself into PML`
-    : "pml search WORDS # finds a tool by its purpose";
-  const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
+  const next = chooseStep(app, { trust, waiting, clients });
+  const value = { version: VERSION, ...lines, next: next.command };
   const rows = Object.entries(lines).map(([key, value]) =>
     `  ${key.padEnd(10)} ${visible(value, 400)}`
   );
@@ -60,16 +53,65 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     `PML ${VERSION}`,
     ...rows,
     "",
-    `Next: ${next}`,
+    `Next: ${next.command.padEnd(16)}${next.command.length > 16 ? "  " : " "}# ${next.text}`,
     "All commands: pml --help",
   ].join("\n");
   return { value, text };
 }
 
+/** The next step of the user. */
+export interface NextStep {
+  readonly command: string;
+  /** The effect of the command. */
+  readonly text: string;
+}
+
+/**
+ * Returns the next step that the page proposes in a workspace; undefined if there is none, or if the
+ * page itself shows it.
+ */
+export async function nextStep(app: App): Promise<NextStep | undefined> {
+  const clients = await readClientStates(app);
+  const trust = app.config().problem === undefined ? await trustState(app) : undefined;
+  return chooseStep(app, { trust, waiting: 0, clients });
+}
+
+function chooseStep(app: App, { trust, waiting, clients }: {
+  readonly trust: Awaited<ReturnType<typeof trustState>>;
+  readonly waiting: number;
+  readonly clients: readonly ClientState[];
+}): NextStep {
+  const { found } = app.loaded().workspace;
+  const servers = new Set(app.servers.states().map(({ name }) => quoted(name)));
+  const importable = clients.find(({ startsPml, others }) =>
+    startsPml && others.some((name) => !servers.has(name))
+  )?.client;
+  if (app.config().problem !== undefined) {
+    return { command: "pml doctor", text: "reports problems, with their lines" };
+  }
+  if (app.config().pause !== undefined) {
+    return { command: "pml resume", text: "takes calls again" };
+  }
+  if (waiting > 0) return { command: "pml approve", text: "shows the calls that wait for you" };
+  if (trust?.isUndecided) {
+    return { command: "pml trust", text: "shows the content of the workspace file, and asks" };
+  }
+  if (!clients.some(({ startsPml }) => startsPml)) {
+    const where = found === "default" ? "in your project: " : "";
+    return { command: "pml init", text: `${where}connects your client` };
+  }
+  return importable === undefined
+    ? { command: "pml search WORDS", text: "finds a tool by its purpose" }
+    : {
+      command: `pml import ${importable}`,
+      text: "copies the servers that it starts itself into PML",
+    };
+}
+
 function serversText(app: App): string {
-  const all = app.servers.states();
-  const own = all.filter(({ name }) => !app.directory.at(name).origin.isShipped).length;
-  const failed = all.filter(({ state }) => state === "failed").map(({ name }) => name);
-  const but = failed.length === 0 ? "" : `; ${failed.join(", ")} failed`;
-  return `${all.length - own} that come with PML, ${own} of yours${but}`;
+  const states = app.servers.states();
+  const ownCount = states.filter(({ name }) => !app.directory.get(name).origin.isShipped).length;
+  const failed = states.filter(({ state }) => state === "failed").map(({ name }) => name);
+  const failures = failed.length === 0 ? "" : `; ${failed.join(", ")} failed`;
+  return `${states.length - ownCount} that come with PML, ${ownCount} of yours${failures}`;
 }

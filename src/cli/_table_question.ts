@@ -9,22 +9,23 @@ import type { App } from "../app/app.ts";
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { visible } from "../core/json.ts";
+import { quoted, visible } from "../core/json.ts";
+import { settlesWithin } from "../io/waiting.ts";
 import { effectOf } from "../policy/multi_tool_rules.ts";
 import { reachText } from "../policy/rule_file.ts";
-import type { RuleList } from "../policy/rule_lists.ts";
-import { unhidden } from "../policy/trust_subject.ts";
+import { RULE_LISTS, type RuleList } from "../policy/rule_lists.ts";
+import { escapeInvisible } from "../policy/trust_subject.ts";
 import { type CommandContext, prepare, recordAction } from "./_command_context.ts";
 import { forgetLists } from "./fresh_lists.ts";
 import { rulesChange } from "./_rules.ts";
 import {
   isSameTable,
+  readTable,
   type ServerTable,
   tableLines,
-  tableOf,
   type TableRow,
 } from "./_server_table.ts";
-import { agrees, askKey, askWord } from "./_terminal.ts";
+import { agrees, askKey, askWord, isTerminal, stopError, untilDoneOrEnter } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** The result of a table: the rules that were written, or why none was. */
@@ -32,8 +33,10 @@ export type TableResult =
   | { readonly kind: "accepted"; readonly rules: number; readonly written: string }
   | { readonly kind: "declined" | "empty" };
 
-/** How often a table is shown again because a server changed its tools meanwhile. */
-const MOST_CHANGES = 3;
+/** How long a user waits for servers before they can go on without them, in milliseconds. */
+const PATIENT_MS = 3_000;
+/** The maximum number of times that a table is shown: a server may change its tools meanwhile. */
+const SHOWN_MAX = 3;
 const ANSWERS = [
   { reply: "accept", key: "y", name: "accept" },
   { reply: "texts", key: "t", name: "texts of tools" },
@@ -47,25 +50,25 @@ const EDIT = /^(all|\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*) +(allow|ask|
  * of the servers' definitions, in one edit.
  */
 export async function askTable(
-  at: CommandContext,
+  context: CommandContext,
   { servers, workspace }: { readonly servers: readonly string[]; readonly workspace: boolean },
 ): Promise<TableResult> {
-  const { app } = at;
-  let table = await tableOf(app, servers);
-  for (let shown = 0; shown < MOST_CHANGES; shown++) {
+  const { app } = context;
+  let table = await readTable(app, servers);
+  for (let attempt = 0; attempt < SHOWN_MAX; attempt++) {
     if (table.rows.length === 0 && table.unlisted.length === 0) return { kind: "empty" };
-    const answer = await answerTo(at, table, workspace);
+    const answer = await askAboutTable(context, table, workspace);
     if (answer === undefined) return { kind: "declined" };
-    const now = await listedAgain(at, servers);
+    const newTable = await relistTable(context, servers);
     // guard: table-shown
-    if (!isSameTable(table, now)) {
+    if (!isSameTable(table, newTable)) {
       tell(
         "\nThe tools or the rules have changed since the table was shown. This is the table now:",
       );
-      table = now;
+      table = newTable;
       continue;
     }
-    return await write(at, table, { ...answer, workspace });
+    return await acceptTable(context, table, { ...answer, workspace });
   }
   tell("The tools keep changing, so nothing is allowed");
   return { kind: "declined" };
@@ -75,7 +78,7 @@ export async function askTable(
  * Offers to start new servers, and shows the table of their tools. Returns lines about the result.
  */
 export async function offerTable(
-  at: CommandContext,
+  context: CommandContext,
   servers: readonly string[],
   workspace: boolean,
 ): Promise<readonly string[]> {
@@ -85,42 +88,65 @@ export async function offerTable(
     "their",
   ];
   const question = `\nStart ${count} now, to decide about all ${their} tools in one table?`;
-  if (!await agrees(question, at)) {
-    return [`Each tool asks at its first use. \`pml rules table\` shows the table later`];
+  if (!await agrees(question, context)) {
+    return [`Each tool asks, unless a rule allows it. \`pml rules table\` shows the table later`];
   }
-  await at.app.policy.reload();
-  await startServers(at, servers);
-  const result = await askTable(at, { servers, workspace });
+  await context.app.policy.reload();
+  await startUntilEnter(context, servers);
+  const result = await askTable(context, { servers, workspace });
   return [result.kind === "accepted" ? result.written : "No rule was written: each tool asks"];
 }
 
 /** Starts servers and waits for their tools. The table names the reason for each that fails. */
-export async function startServers(at: CommandContext, servers: readonly string[]): Promise<void> {
-  await Promise.allSettled(servers.map((name) => prepare(at, name)));
+export async function startServers(
+  context: CommandContext,
+  servers: readonly string[],
+): Promise<void> {
+  await Promise.allSettled(servers.map((name) => prepare(context, name)));
+}
+
+/** Starts servers and waits for their tools, or until the user at the terminal goes on without them. */
+export async function startUntilEnter(
+  context: CommandContext,
+  servers: readonly string[],
+): Promise<void> {
+  const waitEnd = new AbortController();
+  const signal = AbortSignal.any([context.signal, waitEnd.signal]);
+  const starts = startServers({ ...context, signal }, servers);
+  if (!isTerminal() || await settlesWithin(starts, PATIENT_MS)) return void await starts;
+  const text = "Press Enter to go on without the servers that are not there yet";
+  if (await untilDoneOrEnter(starts, { text, signal: context.signal })) return;
+  context.signal.throwIfAborted();
+  waitEnd.abort();
+  await starts;
 }
 
 /** Asks the servers for their tools again, because the answer covers only the shown definitions. */
-async function listedAgain(at: CommandContext, servers: readonly string[]): Promise<ServerTable> {
-  const { app } = at;
+export async function relistTable(
+  context: CommandContext,
+  servers: readonly string[],
+): Promise<ServerTable> {
+  const { app } = context;
   const ready = app.servers.states().filter(({ state }) => state === "ready");
   await app.policy.reload();
   for (const name of servers) {
     if (ready.some((one) => one.name === name)) await forgetLists(app, name);
   }
-  await startServers(at, servers);
-  return await tableOf(app, servers);
+  // The other servers had no rows. If one has started meanwhile, its rows change the table.
+  await startServers(context, servers.filter((name) => ready.some((one) => one.name === name)));
+  return await readTable(app, servers);
 }
 
 /** The user's answer to a table. */
-interface TableAnswer {
+export interface TableAnswer {
   /** The decisions that differ from the proposed ones. */
   readonly chosen: ReadonlyMap<ToolId, RuleList>;
   /** The tools whose texts were shown. */
   readonly read: ReadonlySet<ToolId>;
 }
 
-/** Asks about a table. Returns undefined if the user declines. */
-async function answerTo(
+/** Asks about a table. Returns undefined if the user declines, and throws if they stop. */
+async function askAboutTable(
   { app, signal }: CommandContext,
   table: ServerTable,
   workspace: boolean,
@@ -135,40 +161,57 @@ async function answerTo(
   for (;;) {
     const count = changedRows(table.rows, chosen).length;
     const rules = count === 0
-      ? "Accept, without a rule?"
+      ? "Accept the table? It needs no new rule."
       : `Write ${counted(count, "rule")} ${reach}?`;
-    const reply = await askKey(rules, { answers: ANSWERS, otherwise: "decline", signal });
+    const reply = await askKey(rules, { answers: ANSWERS, enterReply: "decline", signal });
     if (reply === "accept") return { chosen, read };
-    if (reply === "decline" || reply === "cancelled") return undefined;
+    if (reply === "cancelled") throw stopError();
+    if (reply === "decline") return undefined;
     if (reply === "texts") {
-      const line = await askWord("Numbers of tools, such as 1-3,7, or all", signal);
-      for (const row of rowsIn(table.rows, line ?? "")) {
+      const message = "Numbers of tools, such as 1-3,7, or all";
+      const numbers = (line: string) => rowsIn(table.rows, line);
+      for (const row of await askReadable(message, numbers, { table, signal }) ?? []) {
         tell(textsOf(row));
         read.add(row.id);
       }
       continue;
     }
-    const line = await askWord("Numbers and a decision, such as `1-3,7 ask` or `all ask`", signal);
-    const [, which = "", list] = EDIT.exec(line ?? "") ?? [];
-    for (const row of rowsIn(table.rows, which)) {
+    const message = "Numbers and a decision, such as `1-3,7 ask` or `all ask`";
+    const edit = await askReadable(message, (line) => editIn(table.rows, line), { table, signal });
+    for (const row of edit?.rows ?? []) {
       // guard: table-unread
-      if (list === "allow" && row.isMarked && !read.has(row.id)) {
+      if (edit?.list === "allow" && row.isMarked && !read.has(row.id)) {
         tell(`${visible(row.id, 200)} has unusual texts: read them first (t)`);
         continue;
       }
-      chosen.set(row.id, list as RuleList); // the pattern has only these words
+      if (edit !== undefined) chosen.set(row.id, edit.list);
     }
     show();
   }
 }
 
+/** Asks for a line until it is readable. Returns undefined for an empty line, or if the user stops. */
+async function askReadable<T>(
+  message: string,
+  parse: (line: string) => T | undefined,
+  { table, signal }: { readonly table: ServerTable; readonly signal: AbortSignal },
+): Promise<T | undefined> {
+  for (;;) {
+    const line = await askWord(message, signal);
+    if (line === undefined || line === "") return undefined;
+    const value = parse(line);
+    if (value !== undefined) return value;
+    tell(`Cannot read ${quoted(line, 60)}: the table has the numbers 1 to ${table.rows.length}`);
+  }
+}
+
 /** Writes the rules in one edit, and pins the definitions that were shown. */
-async function write(
-  at: CommandContext,
+export async function acceptTable(
+  context: CommandContext,
   { rows }: ServerTable,
   { chosen, read, workspace }: TableAnswer & { readonly workspace: boolean },
 ): Promise<TableResult> {
-  const { app } = at;
+  const { app } = context;
   const changed = changedRows(rows, chosen);
   const rules = Map.groupBy(changed, ([, list]) => list);
   const change = await rulesChange(app, {
@@ -177,7 +220,7 @@ async function write(
   });
   await pinShown(app, rows);
   const shown = rows.filter(({ id }) => read.has(id)).map(({ hash }) => hash);
-  const { approvals, always } = await app.callPath();
+  const { approvals, alwaysRules } = await app.callPath();
   await approvals.markRead(shown);
   const allowed = changed.filter(([, list]) => list === "allow").map(([{ id }]) => id);
   // A rule ends if its tool no longer only reads.
@@ -185,15 +228,21 @@ async function write(
     const definition = app.catalog.get(id)?.own;
     return definition === undefined ? [] : [{ id, effect: effectOf(definition) }];
   });
-  await always.multiTool.add(change.path, effects);
+  await alwaysRules.multiTool.add(change.path, effects);
   if (change.diff !== "") await change.write();
   await app.policy.reload();
-  await recordAction(at, "table accepted", { file: change.path, allowed, rules: changed.length });
+  await recordAction(context, "table accepted", {
+    file: change.path,
+    allowed,
+    rules: changed.length,
+  });
   const reach = reachText({ path: change.path, isOfUser: !workspace }, app.loaded());
-  const asking = rows.filter(({ present }) => present === "ask").length;
+  const askingCount = rows.filter(({ present }) => present === "ask").length;
   const written = changed.length === 0
     ? `No rule was written: ${
-      asking === rows.length ? "all of these tools ask" : "the table stays as it was"
+      askingCount === rows.length
+        ? "all of these tools ask"
+        : "the present rules decide as the table shows"
     }`
     : `${counted(changed.length, "rule")} written ${reach}`;
   return { kind: "accepted", rules: changed.length, written };
@@ -204,18 +253,18 @@ async function pinShown(app: App, rows: readonly TableRow[]): Promise<void> {
   const pins = await app.pins();
   for (const { id } of rows) {
     const tool = app.catalog.get(id);
-    const identity = tool && await app.directory.at(splitToolId(id).server).identity();
+    const identity = tool && await app.directory.get(splitToolId(id).server).identity();
     if (tool === undefined || identity === undefined) continue;
     try {
-      if (await pins.unapproved(identity) === undefined) {
-        await pins.unapprovedTool(identity, tool.own);
+      if (await pins.findUnapproved(identity) === undefined) {
+        await pins.findUnapprovedTool(identity, tool.own);
       }
     } catch (error) {
       // The first call compares and pins it, as without a table.
       tell(`warning: cannot pin ${visible(id, 200)}: ${asPmlError(error).message}`);
     }
   }
-  await pins.settled();
+  await pins.flush();
 }
 
 /** Returns the rows whose decision needs a rule, with the list of that rule. */
@@ -229,19 +278,34 @@ function changedRows(
   });
 }
 
-/** Returns the rows with these numbers: `all`, or numbers and ranges separated by commas. */
-export function rowsIn(rows: readonly TableRow[], text: string): readonly TableRow[] {
+/** Returns the rows and the decision of a line such as `1-3,7 ask`; undefined if it is not readable. */
+function editIn(
+  rows: readonly TableRow[],
+  line: string,
+): { readonly rows: readonly TableRow[]; readonly list: RuleList } | undefined {
+  const [, numbers = "", word] = EDIT.exec(line) ?? [];
+  const list = RULE_LISTS.find((each) => each === word);
+  const edited = list && rowsIn(rows, numbers);
+  return edited && { rows: edited, list };
+}
+
+/**
+ * Returns the rows with these numbers: `all`, or numbers and ranges separated by commas; undefined if
+ * a part is not readable or the table has no such number.
+ */
+function rowsIn(rows: readonly TableRow[], text: string): readonly TableRow[] | undefined {
   if (text.trim() === "all") return rows;
-  const numbers = text.split(",").flatMap((part) => {
+  const numbers = new Set<number>();
+  for (const part of text.split(",")) {
     const [, from, to = from] = /^\s*(\d{1,5})(?:-(\d{1,5}))?\s*$/.exec(part) ?? [];
-    if (from === undefined) return [];
-    const [first, last] = [Number(from), Math.min(Number(to), rows.length)];
-    return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
-  });
-  return [...new Set(numbers)].flatMap((number) => rows[number - 1] ?? []);
+    const [first, last] = [Number(from), Number(to)];
+    if (!(first >= 1 && first <= last && last <= rows.length)) return undefined;
+    for (let number = first; number <= last; number++) numbers.add(number);
+  }
+  return [...numbers].flatMap((number) => rows[number - 1] ?? []);
 }
 
 function textsOf({ id, texts }: TableRow): string {
   const lines = texts.length === 0 ? ["  no texts that reach a model"] : texts;
-  return ["", visible(id, 200), ...lines.map((line) => `  ${unhidden(line)}`)].join("\n");
+  return ["", visible(id, 200), ...lines.map((line) => `  ${escapeInvisible(line)}`)].join("\n");
 }

@@ -1,20 +1,20 @@
 /**
- * Reads the terminal, or stdin. A terminal is read without waiting: input from before a question is
- * then there, however busy the machine is. A blocking read in another thread could return it after the
- * question.
+ * Reads the terminal, or stdin. A terminal is read without blocking, so that a read before a question
+ * returns all earlier input even on a busy machine. A blocking read in another thread could return that
+ * input after the question.
  *
  * @module
  */
 
 import { closeSync, constants, openSync, readSync } from "node:fs";
-import { onAbort, pause, soon } from "../io/waiting.ts";
+import { onAbort, pause, settlesWithin } from "../io/waiting.ts";
 import { commandProcess } from "./command_process.ts";
 
 /** How often PML reads the terminal, in milliseconds. */
-const LOOK_MS = 25;
+const POLL_MS = 25;
 
 /** Returns the input since the last call; undefined at the end of the input. */
-export async function takeTyped(signal: AbortSignal): Promise<Uint8Array | undefined> {
+export async function readInput(signal: AbortSignal): Promise<Uint8Array | undefined> {
   const file = openTerminal();
   if (file === undefined) return await takeStream(signal);
   try {
@@ -29,27 +29,27 @@ export async function takeTyped(signal: AbortSignal): Promise<Uint8Array | undef
 }
 
 /**
- * Returns the next input: undefined at its end or if the signal aborts, empty if only this wait is
- * over first.
+ * Returns the next input. Returns undefined at the end of the input or if `signal` aborts, and an
+ * empty array if only `waitSignal` aborts.
  */
-export async function nextTyped(
+export async function waitForInput(
   signal: AbortSignal,
-  over: AbortSignal = signal,
+  waitSignal: AbortSignal = signal,
 ): Promise<Uint8Array | undefined> {
-  while (!over.aborted) {
-    const bytes = await takeTyped(signal);
+  while (!waitSignal.aborted) {
+    const bytes = await readInput(signal);
     if (bytes?.length !== 0) return bytes;
-    await pause(LOOK_MS, over);
+    await pause(POLL_MS, waitSignal);
   }
   return signal.aborted ? undefined : new Uint8Array();
 }
 
-/** Returns all that comes on stdin. */
+/** Reads stdin until its end. */
 export async function readAll(): Promise<string> {
   return await new Response(commandProcess().stdin.readable).text();
 }
 
-/** Ends the reading: a read that waits would keep the process alive. */
+/** Stops reading stdin, because a pending read would keep the process alive. */
 export function endInput(): void {
   commandProcess().stdin.readable.cancel().catch(() => {}); // it was closed already
 }
@@ -72,7 +72,7 @@ async function takeStream(signal: AbortSignal): Promise<Uint8Array | undefined> 
   const read = reader.read();
   read.catch(() => {}); // released below
   try {
-    return await soon(read, LOOK_MS) ? (await read).value : new Uint8Array();
+    return await settlesWithin(read, POLL_MS) ? (await read).value : new Uint8Array();
   } finally {
     reader.releaseLock();
   }

@@ -5,32 +5,36 @@
  */
 
 import type { Identity } from "../config/current_config.ts";
+import { counted } from "../core/amounts.ts";
 import { quoted } from "../core/json.ts";
 import { newToken, tokenHash } from "../transport/http/token.ts";
-import { agreed, changeOf, setForPerson } from "./_config_file.ts";
+import { confirmChange, planChange, setForPerson } from "./_config_file.ts";
 import { subcommandOf, usage } from "./_failure.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 
 const NAME = /^(?!local$)[\w.-]{1,64}$/;
 
-/** Makes, lists or revokes tokens. */
-export async function token(at: CommandContext, { words }: Typed): Promise<Shown> {
-  const does = subcommandOf("token", words, {
-    new: [make, 1],
+/** Creates, lists or revokes tokens. */
+export async function token(
+  context: CommandContext,
+  { words }: CommandInput,
+): Promise<CommandOutput> {
+  const run = subcommandOf("token", words, {
+    new: [create, 1],
     list: [list, 0],
     revoke: [revoke, 1],
   });
   const [, name] = words;
   if (name !== undefined && !NAME.test(name)) {
-    const why = 'it is not 1 to 64 of letters, digits, ".", "_" and "-", or it is "local"';
+    const why = 'a name has 1 to 64 letters, digits, ".", "_" or "-", and is not "local"';
     throw usage(`Cannot use the name ${quoted(name, 100)}: ${why}`, "Give it another one");
   }
-  return await does(at, name ?? "");
+  return await run(context, name ?? "");
 }
 
-function list({ app }: CommandContext): Promise<Shown> {
-  const all = [...app.loaded().others?.identities.values() ?? []].map(shownIdentity);
-  const lines = all.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
+function list({ app }: CommandContext): Promise<CommandOutput> {
+  const identities = [...app.loaded().access?.identities.values() ?? []].map(shownIdentity);
+  const lines = identities.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
     [
       name,
       `  allow ${allow}, ask ${ask}, deny ${deny} rules`,
@@ -39,13 +43,13 @@ function list({ app }: CommandContext): Promise<Shown> {
     ].join("\n")
   );
   return Promise.resolve({
-    value: { identities: all },
+    value: { identities },
     text: lines.join("\n"),
-    note: all.length === 0 ? "Only you may use this PML over HTTP" : "",
+    note: identities.length === 0 ? "Only you may use this PML over HTTP" : "",
   });
 }
 
-/** Shows everything of an identity but its token. */
+/** Returns an identity as it is shown, without its token. */
 function shownIdentity({ name, permissions, toolset, keys, rates }: Identity) {
   const { allow, ask, deny } = permissions;
   return {
@@ -59,28 +63,40 @@ function shownIdentity({ name, permissions, toolset, keys, rates }: Identity) {
   };
 }
 
-async function make(at: CommandContext, name: string): Promise<Shown> {
-  const made = newToken();
-  const settings = [{ at: ["identities", name, "token"] as const, entry: tokenHash(made) }];
-  const change = await changeOf(at.app, { workspace: false, settings });
-  const done = await agreed(at, {
+async function create(context: CommandContext, name: string): Promise<CommandOutput> {
+  const newValue = newToken();
+  const settings = [{ at: ["identities", name, "token"] as const, entry: tokenHash(newValue) }];
+  const change = await planChange(context.app, { workspace: false, settings });
+  const done = await confirmChange(context, {
     change,
     also: "",
-    said:
-      `The allow rules of identities.${name} apply to a client with the token, or yours if it has ` +
-      "none. Other calls wait for `pml approve`",
+    details: allowText(name, context.app.loaded().access?.identities.get(name)),
     about: { name },
   });
   if (done.code !== undefined) return done;
   return {
-    value: { name, token: made },
-    text: made,
+    value: { name, token: newValue },
+    text: newValue,
     note: `${done.text}. This is the token of ${name}: it is shown once`,
   };
 }
 
-async function revoke({ app }: CommandContext, name: string): Promise<Shown> {
-  if (app.loaded().others?.identities.has(name) !== true) {
+/** Returns which calls of an identity run, and which ones wait. */
+function allowText(name: string, identity: Identity | undefined): string {
+  const allowed = identity?.permissions.allow.length ?? 0;
+  const key = `identities.${name}.permissions.allow`;
+  if (allowed === 0) {
+    return `Your allow rules do not apply to ${name}, so each of its calls waits for \`pml approve\`. ` +
+      `To let calls run, add rules to ${key} in config.yaml`;
+  }
+  return `Calls that ${key} (${
+    counted(allowed, "rule")
+  }) covers run; your allow rules do not apply to ` +
+    `${name}. Other calls wait for \`pml approve\``;
+}
+
+async function revoke({ app }: CommandContext, name: string): Promise<CommandOutput> {
+  if (app.loaded().access?.identities.has(name) !== true) {
     throw usage(`Cannot revoke ${quoted(name)}: no such identity`, "See `pml token list`");
   }
   const path = await setForPerson(app, { keys: ["identities", name], value: undefined });

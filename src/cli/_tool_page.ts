@@ -1,5 +1,5 @@
 /**
- * Shows one tool to a user: its arguments, what decides about it, and a call to try.
+ * Shows one tool to a user: its arguments, the decision of the rules, and a call to try.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { numberText } from "../core/exact_number.ts";
 import {
-  inset,
+  indentLines,
   isObject,
   type Json,
   type JsonObject,
@@ -17,7 +17,7 @@ import {
   textOf,
   visible,
 } from "../core/json.ts";
-import { infoAt, namesInFolder } from "../io/place.ts";
+import { infoAt, namesInFolder } from "../io/path_info.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
 
@@ -27,17 +27,17 @@ const LINE_MAX = 400;
 const SIGNATURE_MAX = 100;
 const NAME_MAX = 40;
 const EXAMPLE_DEPTH = 4;
-/** How many folders of a workspace are searched for a file. */
-const MOST_FOLDERS = 20;
+/** The maximum number of folders of a workspace that are searched for a file. */
+const FOLDERS_MAX = 20;
 /** The placeholders of values in an example call. */
-const PLACE = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
+const PLACEHOLDERS = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
 
 /** PML's own facts about a tool. */
 export interface ToolFacts {
   /** The name that clients see. */
   readonly id: string;
   readonly verdict: string;
-  /** The words for what decides. */
+  /** The rule that decides, as a text. */
   readonly rule: string;
   readonly permissions: readonly string[];
 }
@@ -45,9 +45,9 @@ export interface ToolFacts {
 /** One argument. */
 interface Argument {
   readonly name: string;
-  readonly isNeeded: boolean;
+  readonly isRequired: boolean;
   readonly type: string;
-  readonly says: string;
+  readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
@@ -57,19 +57,20 @@ export async function toolPage(
   tool: ToolDefinition,
   { id, verdict, rule, permissions }: ToolFacts,
 ): Promise<string> {
-  const all = await argumentsOf(tool);
-  const named = all.map(({ name, isNeeded }) => isNeeded ? name : `${name}?`);
-  const short = `${id}(${named.join(", ")})`;
+  const toolArguments = await readArguments(tool);
+  const argumentNames = toolArguments.map(({ name, isRequired }) => isRequired ? name : `${name}?`);
+  const signature = `${id}(${argumentNames.join(", ")})`;
   const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length));
-  const types = width(all.map(({ type }) => type.length > TYPE_MAX ? "" : type));
-  const names = width(named);
-  const lines = all.map(({ type, says }, at) =>
-    `  ${(named[at] ?? "").padEnd(names)}  ${type.padEnd(types)}  ${says}`.trimEnd()
+  const typeWidth = width(toolArguments.map(({ type }) => type.length > TYPE_MAX ? "" : type));
+  const nameWidth = width(argumentNames);
+  const lines = toolArguments.map(({ type, description }, index) =>
+    `  ${(argumentNames[index] ?? "").padEnd(nameWidth)}  ${type.padEnd(typeWidth)}  ${description}`
+      .trimEnd()
   );
   const tokens = tokensOf(JSON.stringify(tool));
   return [
-    short.length > SIGNATURE_MAX ? id : short,
-    ...(tool.description ? [inset(tool.description, TEXT_MAX)] : []),
+    signature.length > SIGNATURE_MAX ? id : signature,
+    ...(tool.description ? [indentLines(tool.description, TEXT_MAX)] : []),
     "",
     ...lines,
     ...(lines.length > 0 ? [""] : []),
@@ -88,11 +89,11 @@ export function tokensLine(tokens: number): string {
 
 /** Returns a line with a call to try. */
 export async function callToTry(tool: ToolDefinition, id: string): Promise<string> {
-  const needed = (await argumentsOf(tool)).filter(({ isNeeded }) => isNeeded);
-  return `Try it: ${["pml call", id, ...needed.map(typed)].join(" ")}`;
+  const required = (await readArguments(tool)).filter(({ isRequired }) => isRequired);
+  return `Try it: ${["pml call", id, ...required.map(argumentText)].join(" ")}`;
 }
 
-/** The place of examples. */
+/** The paths that examples may use. */
 interface ExamplePlace {
   readonly workspace: string;
   /** Whether paths must name nothing that exists, because the tool may write there. */
@@ -100,8 +101,8 @@ interface ExamplePlace {
 }
 
 /**
- * Returns the arguments of an example call: those that are required. Paths name things that exist
- * in the workspace, or new ones.
+ * Returns values for the required arguments of an example call. Paths name existing files and folders
+ * of the workspace, or new ones.
  */
 export function exampleArguments(
   { name, inputSchema }: Pick<ToolDefinition, "name" | "inputSchema">,
@@ -131,7 +132,7 @@ function exampleValue(
   switch (type ?? (isObject(schema.properties) ? "object" : "string")) {
     case "object": {
       const properties = objectOf(schema.properties);
-      // Equal names, at each depth, would take exponential time.
+      // Names that repeat at each depth would take exponential time.
       const names = [...new Set(listOf(schema.required).map(textOf))];
       return Object.fromEntries(names.map((name) => [name, next(name, properties[name])]));
     }
@@ -154,70 +155,72 @@ function exampleText(
   name: string,
   { tool, workspace, isNew }: ExamplePlace & { readonly tool: string },
 ): string {
-  const [word, of] = [name.toLowerCase(), tool.toLowerCase()];
+  const [word, toolName] = [name.toLowerCase(), tool.toLowerCase()];
   const isPath = /path|dir|folder|file/.test(word);
-  const isFile = /file/.test(word) || /file|image|media/.test(of) && !/search|list|find/.test(of);
+  const isFile = /file/.test(word) ||
+    /file|image|media/.test(toolName) && !/search|list|find/.test(toolName);
   if (isPath && isNew) return join(workspace, isFile ? "example.txt" : "example");
   if (isPath) return isFile ? firstFile(workspace) ?? workspace : workspace;
   return /url|uri/.test(word) ? "https://example.com/" : "example";
 }
 
-/** Returns a file of a folder or of the folders in it; none whose name begins with a dot. */
+/** Returns a file in a folder or in its subfolders. Skips names that begin with a dot. */
 function firstFile(folder: string, isDeep = true): string | undefined {
   const paths = namesInFolder(folder).filter((name) => !name.startsWith(".")).sort()
     .map((name) => join(folder, name));
   const file = paths.find((path) => infoAt(path)?.isFile === true);
   if (file !== undefined || !isDeep) return file;
-  return paths.filter((path) => infoAt(path)?.isDirectory === true).slice(0, MOST_FOLDERS)
+  return paths.filter((path) => infoAt(path)?.isDirectory === true).slice(0, FOLDERS_MAX)
     .map((path) => firstFile(path, false)).find((path) => path !== undefined);
 }
 
-async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
+async function readArguments({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
   const { typesOf } = await import("../app/app_workflow.ts");
   const { properties, required, $defs, definitions } = inputSchema;
-  const needed = listOf(required);
-  const all = Object.entries(objectOf(properties)).map(([name, property]): Argument => {
+  const requiredNames = listOf(required);
+  const toolArguments = Object.entries(objectOf(properties)).map(([name, property]): Argument => {
     const schema = objectOf(property);
-    // References lead to the definitions of the whole.
+    // References point to the definitions of the whole schema.
     const alone = { name, inputSchema: { $defs, definitions, ...schema } } as ToolDefinition;
     const { args } = typesOf(alone, { server: "", observed: () => undefined });
     return {
       name: visible(name, NAME_MAX),
-      isNeeded: needed.includes(name),
-      type: visible(bare(args), TEXT_MAX),
-      says: [
-        inset(textOf(schema.description), LINE_MAX),
+      isRequired: requiredNames.includes(name),
+      type: visible(withoutComments(args), TEXT_MAX),
+      description: [
+        indentLines(textOf(schema.description), LINE_MAX),
         schema.default !== undefined &&
         `(default: ${visible(JSON.stringify(schema.default), TYPE_MAX)})`,
       ].filter(Boolean).join(" "),
       schema,
     };
   });
-  return all.sort((one, other) => Number(other.isNeeded) - Number(one.isNeeded));
+  return toolArguments.sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
 }
 
 /** Returns the type of a tool's results, by its own schema or as observed. */
 async function outputLines(app: App, tool: ToolDefinition, id: string): Promise<readonly string[]> {
-  const { observedBy, typesOf } = await import("../app/app_workflow.ts");
+  const { typesOf } = await import("../app/app_workflow.ts");
   const [server = ""] = id.split(":");
-  const { output } = typesOf(tool, { server, observed: await observedBy(app) });
-  const text = bare(output);
+  const { output } = typesOf(tool, { server, observed: await app.observedOutput() });
+  const text = withoutComments(output);
   return text === "any" ? [] : [`returns ${visible(text, TEXT_MAX)}`];
 }
 
-function bare(type: string): string {
+/** Removes the doc comments from a type. */
+function withoutComments(type: string): string {
   return type.replace(/\/\*\*.*?\*\/ /g, "");
 }
 
 /** Returns an argument as a user types it, with a value of the right kind. */
-function typed({ name, type, schema }: Argument): string {
+function argumentText({ name, type, schema }: Argument): string {
   const [first, example] = [schema.enum, schema.examples]
     .map((list) => Array.isArray(list) ? list[0] : undefined);
   const firstValue = schema.default ?? first ?? example;
   const number = numberText(firstValue);
   const isPlain = typeof firstValue === "boolean" ||
     typeof firstValue === "string" && /^[\w./:-]+$/.test(firstValue);
-  const value = number ?? (isPlain ? firstValue : PLACE.get(type));
+  const value = number ?? (isPlain ? firstValue : PLACEHOLDERS.get(type));
   if (value !== undefined) return `${name}=${value}`;
   return `${name}:='${/\[\]$|^Array</.test(type) ? "[]" : "{}"}'`;
 }

@@ -5,46 +5,54 @@
  */
 
 import type { App } from "../app/app.ts";
-import { isLineOf } from "../config/shown.ts";
+import { isLineOf } from "../config/workspace_lines.ts";
 import { realPathOf } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { asPmlError } from "../core/errors.ts";
 import { readPlain } from "../io/private_files.ts";
 import type { TrustRecord } from "../policy/trust.ts";
-import { type CommandContext, recordAction, type Shown, type Typed } from "./_command_context.ts";
+import { codeChanges } from "./_code_changes.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  recordAction,
+} from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { rulesOf } from "./_rules.ts";
+import { readRules } from "./_rules.ts";
 import { offerTable } from "./_table_question.ts";
-import { isTyped, needPerson } from "./_terminal.ts";
+import { afterDone, assertTerminal, confirmWord } from "./_terminal.ts";
 import { tell } from "./out.ts";
 import { typedPath } from "./command_process.ts";
 
-type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
+type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["findUnapproved"]>>>;
 
 /** Shows or changes the trust. */
-export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { list = false, revoke = false, words: [file] } = typed;
+export async function trust(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  const { list = false, revoke = false, words: [file] } = input;
   if (list && revoke || file !== undefined && !revoke) {
     throw usage(
       "Cannot run `pml trust` like this: a file goes with --revoke only, and neither goes with --list",
       "Run `pml trust` in the folder of the file to trust it",
     );
   }
-  if (list) return await listed(at);
-  return revoke ? await revoked(at, file) : await trustNow(at, typed);
+  if (list) return await listTrusted(context);
+  return revoke ? await revokeTrust(context, file) : await trustNow(context, input);
 }
 
-async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
-  const { app, signal } = at;
-  const open = await app.policy.unapproved();
+async function trustNow(context: CommandContext, { json }: CommandInput): Promise<CommandOutput> {
+  const { app, signal } = context;
+  const unapproved = await app.policy.findUnapproved();
   const file = app.loaded().workspace.file ?? null;
-  const trusted = open === undefined && file !== null;
-  const servers = open === undefined ? await namedByRules(at) : [];
+  const trusted = unapproved === undefined && file !== null;
+  const servers = unapproved === undefined ? await unapprovedByRules(context) : [];
   const items = servers.map(({ name, facts }) => ({ name, facts }));
-  const value = { path: file, trusted, facts: open?.facts ?? [], servers: items };
-  if (json) return { value };
-  if (open === undefined && servers.length === 0) {
+  const value = { path: file, trusted, facts: unapproved?.facts ?? [], servers: items };
+  if (json) {
+    return { value: { ...value, code: await codeChanges(context, unapproved?.changedCode ?? []) } };
+  }
+  if (unapproved === undefined && servers.length === 0) {
     return {
       value,
       text: trusted
@@ -52,41 +60,74 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
         : "There is no workspace file; `pml init` makes one",
     };
   }
-  needPerson("Cannot trust the workspace file");
-  if (open !== undefined) {
+  assertTerminal("Cannot trust the workspace file");
+  if (unapproved !== undefined) {
     const path = app.loaded().file?.realPath ?? "";
     const earlier = await app.policy.store.record(path);
-    if (!await askUntrusted(open, signal)) {
+    const facts = await askUntrusted(context, unapproved);
+    if (facts === undefined) {
       return { value, text: "Not trusted: nothing was changed", code: 1 };
     }
-    await recordAction(at, "trusted", { file, facts: open.facts });
-    const lines = await offerTables(at, earlier);
-    if (lines.length > 0) tell(lines.join("\n"));
+    await recordAction(context, "trusted", { file, facts });
+    await app.policy.reload();
+    const pinned = await renewPins(app);
+    const lines = await afterDone(
+      context.signal,
+      ["Trusted", ...pinned],
+      () => offerTables(context, earlier),
+    );
+    if (pinned.length + lines.length > 0) tell([...pinned, ...lines].join("\n"));
   }
-  // Only a trusted file names the registries that PML asks.
-  for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
+  // PML asks the registries of a trusted file only, so the servers are looked up again.
+  for (
+    const { name, facts, accept } of unapproved === undefined
+      ? servers
+      : await unapprovedByRules(context)
+  ) {
     tell(`\nA rule allows ${quoted(name)}. Its first use would ask:`);
-    if (await askUntrusted({ facts, accept }, signal)) {
-      await recordAction(at, "trusted", { server: name, facts });
+    const done = unapproved === undefined ? [] : ["Trusted"];
+    const ask = () => askUntrusted(context, { facts, accept });
+    if (await afterDone(signal, done, ask) !== undefined) {
+      await recordAction(context, "trusted", { server: name, facts });
     }
   }
-  return { value, text: open === undefined ? "" : "Trusted" };
+  return { value, text: unapproved === undefined ? "" : "Trusted" };
+}
+
+/**
+ * Pins the code and the definitions that the user has trusted, for servers that are pinned already.
+ * Returns a line if that changed `pml.lock`, or failed.
+ */
+async function renewPins(app: App): Promise<readonly string[]> {
+  try {
+    const pins = await app.pins();
+    const identities = await app.identities();
+    const before = await pins.differences(identities);
+    if (before.length === 0) return [];
+    // Code that has changed since the question is not trusted.
+    const isTrusted = (name: string) => app.policy.whyBlocked(name) === undefined;
+    await pins.renew(identities.filter(({ name, isInLock }) => isInLock && isTrusted(name)));
+    const isChanged = (await pins.differences(identities)).length < before.length;
+    return isChanged ? [`${pins.path}: pins what you have trusted`] : [];
+  } catch (error) {
+    // The file is trusted all the same. The next call of a server pins it, or reports the error.
+    return [`The pins stay as they were: ${asPmlError(error).message}`];
+  }
 }
 
 /**
  * Offers the table of the servers that are new in the file since the earlier trust. Returns lines
  * about the result, or the next step if no server is new.
  */
-async function offerTables(at: CommandContext, earlier: TrustRecord | undefined) {
-  const { app } = at;
-  await app.policy.reload();
-  const names = app.config().servers.filter((server) => app.policy.isShared(server))
+async function offerTables(context: CommandContext, earlier: TrustRecord | undefined) {
+  const { app } = context;
+  const sharedNames = app.config().servers.filter((server) => app.policy.isShared(server))
     .map(({ name }) => name);
   const added: string[] = [];
-  for (const name of names) if (await isNew(app, name, earlier)) added.push(name);
-  const lines = await offerTable(at, added, true);
+  for (const name of sharedNames) if (await isNew(app, name, earlier)) added.push(name);
+  const lines = await offerTable(context, added, true);
   const next = "`pml rules table` shows the decisions for its tools";
-  return lines.length > 0 || names.length === 0 ? lines : [next];
+  return lines.length > 0 || sharedNames.length === 0 ? lines : [next];
 }
 
 /** Returns whether a server was not in the file at the earlier trust. */
@@ -96,8 +137,8 @@ async function isNew(
   earlier: TrustRecord | undefined,
 ): Promise<boolean> {
   if (earlier === undefined) return true;
-  // PML made the file, and the user decided about a server that PML added.
-  if (earlier.shown === undefined) return (await rulesOf(app, name)).length === 0;
+  // PML created this file itself. A server with rules is one about which the user has decided.
+  if (earlier.shown === undefined) return (await readRules(app, name)).length === 0;
   return !earlier.shown.some((line) => isLineOf(line, name));
 }
 
@@ -105,25 +146,25 @@ async function isNew(
  * Returns the servers of registries that a rule allows by name and that are not approved yet.
  * Unreachable registries are reported, and their servers ask at their first use.
  */
-async function namedByRules(
+async function unapprovedByRules(
   { app, signal }: CommandContext,
 ): Promise<readonly (Unapproved & { readonly name: string })[]> {
   const { config: { rules, registries }, known } = app.policy.now;
   if (registries.length === 0) return [];
-  const named = rules.allow.flatMap(({ pattern }) =>
-    pattern.kind !== "any" && !known(pattern.server) && app.policy.names(pattern.server) &&
+  const allowedNames = rules.allow.flatMap(({ pattern }) =>
+    pattern.kind !== "any" && !known(pattern.server) && app.policy.hasRuleFor(pattern.server) &&
       app.policy.definitionOf(pattern.server) === undefined
       ? [pattern.server]
       : []
   );
   const items = [];
-  for (const name of new Set(named)) {
+  for (const name of new Set(allowedNames)) {
     try {
       const unapproved = await (await app.registries())
-        .unapproved(name, { signal, isAllowed: false, isNamed: true });
+        .findUnapproved(name, { signal, isAllowed: false, isNamed: true });
       if (unapproved !== undefined) items.push({ ...unapproved, name });
     } catch (error) {
-      // Only `pml doctor` reports the default registry.
+      // Only `pml doctor` reports failures of the default registry.
       if (registries.every(({ isDefault }) => isDefault)) continue;
       tell(`warning: a rule allows ${quoted(name)}: ${asPmlError(error).message}`);
     }
@@ -132,54 +173,65 @@ async function namedByRules(
 }
 
 /**
- * Shows the parts without an approval, and stores the approval if the user types a word. Returns
- * whether they did.
+ * Shows the parts without an approval, with the changes of code, and stores the approval if the user
+ * types a word. Returns the lines that the user saw; undefined if the user declined.
  */
 export async function askUntrusted(
-  { facts, accept }: Pick<Unapproved, "facts" | "accept">,
-  signal: AbortSignal,
-): Promise<boolean> {
-  for (const fact of facts) tell(fact);
-  if (!await isTyped("trust", "trust exactly this", signal)) return false;
+  context: CommandContext,
+  { facts, changedCode = [], accept }: Pick<Unapproved, "facts" | "changedCode" | "accept">,
+): Promise<readonly string[] | undefined> {
+  const changes = await codeChanges(context, changedCode);
+  const shown = [...facts, ...changes.flatMap(({ lines }) => lines)];
+  for (const line of shown) tell(line);
+  if (!await confirmWord("trust", "trust exactly this", context.signal)) return undefined;
   await accept();
-  return true;
+  return shown;
 }
 
-/** Returns whether the present workspace file is trusted, with its code; undefined without a file. */
+/**
+ * Returns the trust in the workspace file and its code as text, and whether the user still has to decide
+ * about it. Returns undefined without a file.
+ */
 export async function trustState(app: App): Promise<
-  { readonly isOpen: boolean; readonly text: string } | undefined
+  { readonly isUndecided: boolean; readonly text: string } | undefined
 > {
   if (app.loaded().workspace.file === undefined) return undefined;
-  if (await app.policy.unapproved() === undefined) return { isOpen: false, text: "trusted" };
+  if (await app.policy.findUnapproved() === undefined) {
+    return { isUndecided: false, text: "trusted" };
+  }
   const changed = changedCode(app);
   return changed.length === 0
-    ? { isOpen: true, text: "not trusted yet" }
-    : { isOpen: true, text: `trusted; the code of ${changed.join(", ")} changed since` };
+    ? { isUndecided: true, text: "not trusted yet" }
+    : { isUndecided: true, text: `trusted; the code of ${changed.join(", ")} changed since` };
 }
 
 /** Returns the servers of a trusted workspace file whose code is not the approved one. */
 function changedCode(app: App): readonly string[] {
   const { trusted, servers } = app.config();
   if (!trusted) return [];
-  return servers.map(({ name }) => name).filter((name) => app.policy.blocked(name) !== undefined);
+  return servers.map(({ name }) => name).filter((name) =>
+    app.policy.whyBlocked(name) !== undefined
+  );
 }
 
 /** Lists the files that are or were trusted. */
-async function listed({ app }: CommandContext): Promise<Shown> {
-  const present = app.loaded().workspace.file;
+async function listTrusted({ app }: CommandContext): Promise<CommandOutput> {
+  const currentFile = app.loaded().workspace.file;
   const files = (await app.policy.store.list()).map(({ path, hashes }) => {
-    const now = readPlain(path);
-    const state = now === undefined
+    const file = readPlain(path);
+    const state = file === undefined
       ? "gone"
-      : hashes.includes(sha256(now.bytes))
+      : hashes.includes(sha256(file.bytes))
       ? "trusted"
       : "changed since";
-    const changed = path === present ? changedCode(app) : [];
+    const changed = path === currentFile ? changedCode(app) : [];
     return { path, state, ...changed.length > 0 && { changed } };
   });
   const lines = files.map(({ path, state, changed = [] }) => {
-    const but = changed.length === 0 ? "" : `; the code of ${changed.join(", ")} changed since`;
-    return `${state.padEnd(14)} ${visible(path, Infinity)}${but}`;
+    const codeNote = changed.length === 0
+      ? ""
+      : `; the code of ${changed.join(", ")} changed since`;
+    return `${state.padEnd(14)} ${visible(path, Infinity)}${codeNote}`;
   });
   return {
     value: { files },
@@ -188,16 +240,19 @@ async function listed({ app }: CommandContext): Promise<Shown> {
   };
 }
 
-async function revoked(at: CommandContext, file: string | undefined): Promise<Shown> {
-  const { app } = at;
+async function revokeTrust(
+  context: CommandContext,
+  file: string | undefined,
+): Promise<CommandOutput> {
+  const { app } = context;
   const path = realPathOf(file === undefined ? app.policy.rulesFile : typedPath(file));
   if (!await app.policy.trust.revoke(path)) {
     throw usage(
-      `Cannot take the trust in ${quoted(path, 400)} back: it is not trusted`,
+      `Cannot revoke the trust in ${quoted(path, 400)}: it is not trusted`,
       "See `pml trust --list`",
     );
   }
-  await recordAction(at, "trust revoked", { file: path });
+  await recordAction(context, "trust revoked", { file: path });
   await app.policy.settle();
   const listed = app.config().trusted && file === undefined
     ? "PML_TRUST still lists it: take it out there"

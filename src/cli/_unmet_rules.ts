@@ -1,5 +1,5 @@
 /**
- * Finds the rules that name nothing here, which are often mistyped.
+ * Finds the rules that match no server, tool or argument here, often because of a typing error.
  *
  * @module
  */
@@ -19,9 +19,9 @@ import { readersOf, readersText } from "./_readers.ts";
  */
 export interface UnmetRule {
   /** A sentence for the user. */
-  readonly said: string;
-  /** Whether there is a name like it, so that it was probably mistyped. */
-  readonly isNear: boolean;
+  readonly sentence: string;
+  /** The part of the sentence that follows the rule and its file. */
+  readonly note: string;
 }
 
 /** Returns the rules of the user and the workspace that match no known server or tool. */
@@ -31,16 +31,14 @@ export function unmetRules(app: App): readonly UnmetRule[] {
     rules[list].filter(({ source }) => source !== DEFAULTS_SOURCE)
       .flatMap((line) => unmetRule(app, line, list) ?? [])
   );
-  return [...unmet, ...rules.allow.flatMap((line) => uncovered(app, line) ?? [])];
+  return [...unmet, ...rules.allow.flatMap((line) => uncoveredRule(app, line) ?? [])];
 }
 
-/** Returns an allow rule of the user's file that does not cover the server that it names. */
-function uncovered(app: App, line: RuleLine): UnmetRule | undefined {
+/** Returns the note of an allow rule in the user's file that does not cover the server that it names. */
+function uncoveredRule(app: App, line: RuleLine): UnmetRule | undefined {
   const reason = whyUncovered(app, line);
   if (reason === undefined) return undefined;
-  const { pattern: { text }, source } = line;
-  const rule = `The rule ${quoted(text, 200)} in ${quoted(source, 400)}`;
-  return { said: `${rule} does not apply here: ${reason}`, isNear: false };
+  return unmet(line, `does not apply here: ${reason}`);
 }
 
 /** Returns why an allow rule does not cover the server that it names; undefined if it does. */
@@ -50,52 +48,46 @@ export function whyUncovered(app: App, { pattern, source }: RuleLine): string | 
   return app.policy.now.users.whyUncovered(`${pattern.server}:${tool}` as ToolId);
 }
 
-/** Returns the unknown name in a rule; undefined if it matches something. */
+/** Returns a rule with the reason why it has no effect; undefined if it may have one. */
 export function unmetRule(
   app: App,
-  { pattern, source }: RuleLine,
+  line: RuleLine,
   list: RuleList,
 ): UnmetRule | undefined {
+  const { pattern } = line;
   if (pattern.kind === "any") return undefined;
-  const { server, text } = pattern;
+  const { server } = pattern;
   const states = app.servers.states();
   // The cloud's own tools have this name; the cloud lists them only with a key.
   const isServer = server === "pml" || states.some(({ name }) => name === server) ||
     app.policy.now.known(server) ||
-    app.policy.disabledIn(server) !== undefined;
-  const rule = `The rule ${quoted(text, 200)} in ${quoted(source, 400)}`;
+    app.policy.fileThatDisables(server) !== undefined;
   if (!isServer) {
     const names = states.map(({ name }) => name);
-    return unmet(`${rule} names no server here`, {
-      name: server,
-      names,
-      otherwise: ". A registry may have it",
-    });
+    const otherwise = ". A registry may have it";
+    return unmet(line, `names no server here${suggestion(server, { names, otherwise })}`);
   }
   const tools = app.catalog.toolsOf(server).map(({ id }) => splitToolId(id).tool);
   if (pattern.kind === "server" || tools.length === 0) return undefined;
   if (pattern.kind === "reads") {
     const readers = readersOf(app, server);
     if (readers.length > 0) return undefined;
-    return { said: `${rule} ${readersText(server, readers)}`, isNear: false };
+    return unmet(line, readersText(server, readers));
   }
   if (pattern.tool.startsWith("@")) return undefined;
   const id = toolId(server, pattern.tool);
-  const own = app.catalog.get(id)?.own;
-  if (own === undefined) {
-    return unmet(`${rule} names no tool of ${quoted(server)}`, {
-      name: pattern.tool,
-      names: tools,
-      before: `${server}:`,
-    });
+  const definition = app.catalog.get(id)?.own;
+  if (definition === undefined) {
+    const near = suggestion(pattern.tool, { names: tools, before: `${server}:` });
+    return unmet(line, `names no tool of ${quoted(server)}${near}`);
   }
-  const properties = objectOf(own.inputSchema.properties);
+  const properties = objectOf(definition.inputSchema.properties);
   const names = Object.keys(properties);
-  const lost = pattern.kind === "conditions" && names.length > 0
+  const unknown = pattern.kind === "conditions" && names.length > 0
     ? pattern.conditions.find(({ name }) => !names.includes(name))
     : undefined;
-  if (lost !== undefined) {
-    return unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, names });
+  if (unknown !== undefined) {
+    return unmet(line, `names no argument of ${quoted(id)}${suggestion(unknown.name, { names })}`);
   }
   const structured = pattern.kind === "conditions" && list === "allow"
     ? pattern.conditions.find(({ name }) =>
@@ -105,7 +97,7 @@ export function unmetRule(
   if (structured === undefined) return undefined;
   const why = `its argument ${quoted(structured.name)} is a list or an object, which no pattern ` +
     "matches: name all arguments as JSON";
-  return { said: `${rule} never applies: ${why}`, isNear: false };
+  return unmet(line, `never applies: ${why}`);
 }
 
 /** Returns the deny rule that covers all calls that another rule would allow. */
@@ -118,16 +110,16 @@ export function denyingRule(app: App, pattern: Pattern): RuleLine | undefined {
   });
 }
 
-function unmet(
-  rule: string,
-  { name, names, before = "", otherwise = "" }: {
-    readonly name: string;
-    readonly names: readonly string[];
-    readonly before?: string;
-    readonly otherwise?: string;
-  },
-): UnmetRule {
+function unmet({ pattern: { text }, source }: RuleLine, note: string): UnmetRule {
+  return { sentence: `The rule ${quoted(text, 200)} in ${quoted(source, 400)} ${note}`, note };
+}
+
+/** Returns the end of a sentence about an unknown name: the nearest one, if there is one. */
+function suggestion(name: string, { names, before = "", otherwise = "" }: {
+  readonly names: readonly string[];
+  readonly before?: string;
+  readonly otherwise?: string;
+}): string {
   const near = nearName(name, names);
-  const more = near === undefined ? otherwise : `. Did you mean ${quoted(before + near)}?`;
-  return { said: rule + more, isNear: near !== undefined };
+  return near === undefined ? otherwise : `. Did you mean ${quoted(before + near)}?`;
 }

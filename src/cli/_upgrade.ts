@@ -1,5 +1,5 @@
 /**
- * `pml outdated` and `pml upgrade`: newer versions of the packages that servers are.
+ * `pml outdated` and `pml upgrade`: list and install newer versions of servers that are npm packages.
  *
  * @module
  */
@@ -9,32 +9,37 @@ import type { Machine } from "../servers/machine.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { ProgramDefinition } from "../servers/kind.ts";
-import { kindNamed, programsOf } from "../servers/kinds.ts";
+import { findKind, programsOf } from "../servers/kinds.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { changeOf } from "./_config_file.ts";
-import { misnamed, usage } from "./_failure.ts";
-import { definedIn } from "./_import_file.ts";
+import {
+  type CommandContext,
+  type CommandInput,
+  type CommandOutput,
+  unchanged,
+} from "./_command_context.ts";
+import { planChange } from "./_config_file.ts";
+import { unknownNameError, usage } from "./_failure.ts";
+import { findDefinition } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
-import { agrees, needPerson } from "./_terminal.ts";
+import { agrees, assertTerminal } from "./_terminal.ts";
 import { tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 
 /**
- * Lists the servers of npm's packages, with the version that runs and the newest one, and how each
- * other server gets a newer version.
+ * Lists the servers that are npm packages, with the version that runs and the newest one. Also names
+ * the way in which each other server gets a newer version.
  */
-export async function outdated({ app }: CommandContext): Promise<Shown> {
+export async function outdated({ app }: CommandContext): Promise<CommandOutput> {
   const { machine } = await app.callPath();
-  const all = programsOf(app.config().servers);
-  const rows = await Promise.all(all.map(async (own) => {
-    const { name } = own;
+  const programs = programsOf(app.config().servers);
+  const rows = await Promise.all(programs.map(async (program) => {
+    const { name } = program;
     try {
-      const found = await machine.newestOf(name);
-      if (found === undefined) return [];
-      const now = found.named ?? await machine.packages.presentVersion(own) ?? null;
-      return [{ name, package: found.name, now, newest: found.newest }];
+      const latest = await machine.newestOf(name);
+      if (latest === undefined) return [];
+      const now = latest.namedVersion ?? await machine.packages.presentVersion(program) ?? null;
+      return [{ name, package: latest.name, now, newest: latest.newestVersion }];
     } catch (error) {
       const { message: why } = asPmlError(error);
       return [{ name, package: null, now: null, newest: null, why }];
@@ -48,9 +53,9 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
   });
   const compared = new Set(servers.map(({ name }) => name));
   const others = app.servers.states()
-    .filter(({ name }) => !app.directory.at(name).origin.isShipped && !compared.has(name))
-    .map((state) => ({ name: state.name, ...versionsOf(app, state) }));
-  // One that failed has neither version.
+    .filter(({ name }) => !app.directory.get(name).origin.isShipped && !compared.has(name))
+    .map((state) => ({ name: state.name, ...explainVersions(app, state) }));
+  // A server whose look-up failed has neither version.
   const old = servers.find(({ now, newest }) => now !== null && now !== newest);
   return {
     value: { servers, others },
@@ -68,48 +73,48 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
 
 /** Upgrades a server to the newest version of its package, after showing the changes. */
 export async function upgrade(
-  at: CommandContext,
-  { words: [server = ""], json }: Typed,
-): Promise<Shown> {
-  const { app } = at;
+  context: CommandContext,
+  { words: [server = ""], json }: CommandInput,
+): Promise<CommandOutput> {
+  const { app } = context;
   const { machine } = await app.callPath();
-  const own = programsOf(app.config().servers).find(({ name }) => name === server);
-  const latestPackage = own && await machine.newestOf(server);
-  if (latestPackage === undefined || own === undefined) {
-    throw noPackage(server, { app, what: "upgrade" });
+  const program = programsOf(app.config().servers).find(({ name }) => name === server);
+  const latestPackage = program && await machine.newestOf(server);
+  if (latestPackage === undefined || program === undefined) {
+    throw notPackageError(server, { app, verb: "upgrade" });
   }
-  const { named, newest } = latestPackage;
-  const now = named ?? await machine.packages.presentVersion(own);
-  const value = { name: server, package: latestPackage.name, now: now ?? null, newest };
+  const { namedVersion: named, newestVersion: newest } = latestPackage;
+  const current = named ?? await machine.packages.presentVersion(program);
+  const value = { name: server, package: latestPackage.name, now: current ?? null, newest };
   if (json) return { value };
-  if (now === newest) return { value, text: `${server} has the newest version, ${newest}` };
-  needPerson(`Cannot upgrade ${quoted(server)}`);
+  if (current === newest) return { value, text: `${server} has the newest version, ${newest}` };
+  assertTerminal(`Cannot upgrade ${quoted(server)}`);
   return named === undefined
-    ? await repinned(at, { own, newest: latestPackage, value })
-    : await rewritten(at, { own, newest: latestPackage, value });
+    ? await upgradeLocked(context, { program, newest: latestPackage, value })
+    : await upgradeInFile(context, { program, newest: latestPackage, value });
 }
 
-/** Returns the error for a server that is not there, or that is no package of npm. */
-export function noPackage(
+/** Returns the error for a server that is unknown, or that is not an npm package. */
+export function notPackageError(
   name: string,
-  { app, what }: { readonly app: App; readonly what: string },
+  { app, verb }: { readonly app: App; readonly verb: string },
 ): PmlError {
   const states = app.servers.states();
   const state = states.find((each) => each.name === name);
   if (state === undefined) {
     const known = states.map((each) => each.name);
-    return misnamed(what, name, { why: "there is no such server", known });
+    return unknownNameError(verb, name, { why: "there is no such server", known });
   }
-  const { why, hint } = versionsOf(app, state);
-  return usage(`Cannot ${what} ${quoted(name)}: ${why}`, hint);
+  const { why, hint } = explainVersions(app, state);
+  return usage(`Cannot ${verb} ${quoted(name)}: ${why}`, hint);
 }
 
 /** Returns why npm has no versions of a server, and where its newer versions come from. */
-function versionsOf(
+function explainVersions(
   app: App,
   { name, kind }: Pick<ServerState, "name" | "kind">,
 ): { readonly why: string; readonly hint: string } {
-  const { isShipped, isFetched } = app.directory.at(name).origin;
+  const { isShipped, isFetched } = app.directory.get(name).origin;
   if (isShipped) {
     return { why: "it is a part of PML", hint: "`pml update` checks for a newer PML" };
   }
@@ -119,7 +124,10 @@ function versionsOf(
       hint: `\`pml lock update ${name}\` compares it with the newest entry there`,
     };
   }
-  const { isOnline = false, isSandboxed = false } = kindNamed(kind) ?? {};
+  const { isOnline = false, isSandboxed = false, isSaved = false } = findKind(kind) ?? {};
+  if (isSaved) {
+    return { why: "it has your saved capabilities", hint: "`pml capability save` changes one" };
+  }
   if (isOnline) return { why: "it is a remote server", hint: "Its operator upgrades it" };
   return isSandboxed ? { why: "it is a module", hint: "Change its file; PML then asks again" } : {
     why: "its command is not a package of npm",
@@ -127,75 +135,94 @@ function versionsOf(
   };
 }
 
-/** An upgrade. */
+/** An upgrade of a server to the newest version. */
 interface Upgrade {
-  readonly own: ProgramDefinition;
+  readonly program: ProgramDefinition;
   readonly newest: Newest;
   readonly value: unknown;
 }
 
-/** Upgrades a command without a version: the lock contains it. */
-async function repinned(
-  at: CommandContext,
-  { own, newest, value }: Upgrade,
-): Promise<Shown> {
-  const { app } = at;
+/** Upgrades a command without a version: the lock contains the version. */
+async function upgradeLocked(
+  context: CommandContext,
+  { program, newest, value }: Upgrade,
+): Promise<CommandOutput> {
+  const { app } = context;
   const { packages } = (await app.callPath()).machine;
   const pins = await app.pins();
   const installed = await newest.install(tellProgress);
-  const { identity, before } = packages.take(own, installed);
-  const open = await pins.unapproved(identity, { isWanted: true });
+  const { identity, before } = packages.setInstalled(program, installed);
+  const unapproved = await pins.findUnapproved(identity, { isWanted: true });
   const from = before === undefined ? "" : ` instead of ${visible(before.version)}`;
-  const question = `Start ${own.name} ${newest.newest}${from}, and compare its tools?`;
-  if (!await agrees(question, at, open?.facts)) return unchanged();
-  await open?.accept();
-  const done = await compared(at, { own, newest, value });
+  const question = `Start ${program.name} ${newest.newestVersion}${from}, and compare its tools?`;
+  if (!await agrees(question, context, unapproved?.facts)) return unchanged();
+  await unapproved?.accept();
+  const restore = async () => {
+    if (before === undefined) return;
+    await (await pins.findUnapproved(packages.setInstalled(program, before).identity, {
+      isWanted: true,
+    }))
+      ?.accept();
+    // The stored lists are those of the newer version.
+    app.servers.lists.forget(program.name);
+  };
+  const done = await compareTools(context, { program, newest, value }, restore);
   if (done !== undefined) return done;
   if (before === undefined) return unchanged();
-  await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
-    ?.accept();
-  // The stored lists are those of the newer version.
-  app.servers.lists.forget(own.name);
-  return { ...unchanged(), text: `${own.name} stays at ${visible(before.version)}` };
+  return { ...unchanged(), text: `${program.name} stays at ${visible(before.version)}` };
 }
 
 /** Upgrades a command that names a version: the file that defines it is changed. */
-async function rewritten(at: CommandContext, { own, newest, value }: Upgrade): Promise<Shown> {
-  const { app } = at;
-  const spec = `${newest.name}@${newest.newest}`;
-  const { workspace, title, section } = await definedIn(app, own);
+async function upgradeInFile(
+  context: CommandContext,
+  { program, newest, value }: Upgrade,
+): Promise<CommandOutput> {
+  const { app } = context;
+  const spec = `${newest.name}@${newest.newestVersion}`;
+  const { workspace, title, section } = await findDefinition(app, program);
   if (section === undefined) {
     throw usage(
-      `Cannot upgrade ${quoted(own.name)}: no file of yours defines it`,
+      `Cannot upgrade ${quoted(program.name)}: no file of yours defines it`,
       "See `pml list`",
     );
   }
-  const args = own.args.map((one) => one === newest.spec ? spec : one);
+  const args = program.args.map((one) => one === newest.spec ? spec : one);
   const changeTo = (entry: readonly string[]) =>
-    changeOf(app, { workspace, settings: [{ at: [section, title, "args"], entry }] });
+    planChange(app, { workspace, settings: [{ at: [section, title, "args"], entry }] });
   const change = await changeTo(args);
   if (change.diff === "") {
     throw usage(
-      `Cannot upgrade ${quoted(own.name)}: ${quoted(newest.spec)} is not a separate argument`,
+      `Cannot upgrade ${quoted(program.name)}: ${quoted(newest.spec)} is not a separate argument`,
       `Write ${spec} in ${change.path}`,
     );
   }
-  const question = `Change it, start ${own.name}, and compare its tools?`;
-  if (!await agrees(question, at, [change.shown])) return unchanged();
+  const question = `Change it, start ${program.name}, and compare its tools?`;
+  if (!await agrees(question, context, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
-  const done = await compared(at, { own, newest, value });
+  const restore = async () => await (await changeTo(program.args)).write();
+  const done = await compareTools(context, { program, newest, value }, restore);
   if (done !== undefined) return done;
-  await (await changeTo(own.args)).write();
-  return { ...unchanged(), text: `${own.name} stays at ${newest.named}` };
+  return { ...unchanged(), text: `${program.name} stays at ${newest.namedVersion}` };
 }
 
-/** Reports success if the user pinned the new version, or nothing differs. */
-async function compared(
-  at: CommandContext,
-  { own: { name }, newest, value }: Upgrade,
-): Promise<Shown | undefined> {
-  const { code = 0, text = "" } = await lock(at, { words: ["update", name] });
+/**
+ * Returns the output if the user pinned the new version, or nothing differs. Otherwise restores the
+ * earlier version, also if the user stops, and returns undefined.
+ */
+async function compareTools(
+  context: CommandContext,
+  { program: { name }, newest, value }: Upgrade,
+  restore: () => Promise<void>,
+): Promise<CommandOutput | undefined> {
+  const { code = 0, text = "" } = await lock(context, { words: ["update", name] }).catch(
+    async (error) => {
+      if (asPmlError(error).code === "CANCELLED") await restore();
+      throw error;
+    },
+  );
   tell(text);
-  return code === 0 ? { value, text: `${name} has the version ${newest.newest} now` } : undefined;
+  if (code === 0) return { value, text: `${name} has the version ${newest.newestVersion} now` };
+  await restore();
+  return undefined;
 }

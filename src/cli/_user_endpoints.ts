@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { Identity } from "../config/current_config.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Gateway, Listening } from "../gateway/gateway.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import type { Connection, Hello } from "../protocol/connection.ts";
 import {
   type EndpointHost,
@@ -19,7 +19,7 @@ import {
   type SendNotification,
 } from "../transport/http/endpoint.ts";
 import type { Replica } from "../transport/replicas/replica.ts";
-import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
+import { isSameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
 /** The options of `UserEndpoints`. */
 export interface UserEndpointsOptions {
@@ -46,53 +46,54 @@ export class UserEndpoints implements AsyncDisposable {
   /** The endpoint of the owner. */
   readonly owner: Promise<HttpEndpoint>;
   readonly #options: UserEndpointsOptions;
-  readonly #own = new Map<string, Promise<IdentityEndpoint>>();
+  readonly #identityEndpoints = new Map<string, Promise<IdentityEndpoint>>();
 
-  /** Opens the endpoint of the owner. Those of identities are opened by their first requests. */
+  /** Opens the endpoint of the owner. The first request of an identity opens its endpoint. */
   constructor(options: UserEndpointsOptions) {
     this.#options = options;
     this.owner = openEndpoint(options.app, { identity: null, replica: options.replica });
-    // A revoked identity is gone at once, with everything that it started.
+    // Revoking an identity ends its PML at once, with everything that the identity started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
 
   /** Returns the endpoint for a header `Authorization`; undefined if there is none. */
-  for(authorization: string): Promise<HttpEndpoint | undefined> {
+  forAuthorization(authorization: string): Promise<HttpEndpoint | undefined> {
     const token = tokenHash(tokenIn(authorization));
-    return this.of(sameHash(token, this.#options.token) ? null : token);
+    return this.forToken(isSameHash(token, this.#options.token) ? null : token);
   }
 
   /** Returns the endpoint of the owner, or of the token with this hash; undefined if there is none. */
-  async of(token: string | null): Promise<HttpEndpoint | undefined> {
+  async forToken(token: string | null): Promise<HttpEndpoint | undefined> {
     const { policy } = this.#options.app;
-    // A token may have been revoked where the watcher missed it.
+    // The watcher may have missed a change that revoked the token.
     if (!policy.isCurrent()) await policy.refresh();
     if (token === null) return await this.owner;
-    const identity = this.#identities().values().find((one) => sameHash(one.token, token));
-    return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).endpoint;
+    const identity = this.#identities().values().find((one) => isSameHash(one.token, token));
+    return identity &&
+      (await (this.#identityEndpoints.get(identity.name) ?? this.#open(identity))).endpoint;
   }
 
-  /** Ends the streams on which nothing is answered. */
-  async hush(): Promise<void> {
-    for (const { endpoint } of await this.#opened()) endpoint.hush();
-    (await this.owner).hush();
+  /** Ends the streams that carry no answers, only notifications. */
+  async closeStandalone(): Promise<void> {
+    for (const { endpoint } of await this.#openEndpoints()) endpoint.closeStandalone();
+    (await this.owner).closeStandalone();
   }
 
   /** Resolves when the notifications that clients have sent are passed on. */
-  async passedOn(): Promise<void> {
-    const apps = [this.#options.app, ...(await this.#opened()).map(({ app }) => app)];
-    await Promise.all(apps.map(({ openGateway }) => openGateway?.passedOn()));
+  async whenPassedOn(): Promise<void> {
+    const apps = [this.#options.app, ...(await this.#openEndpoints()).map(({ app }) => app)];
+    await Promise.all(apps.map(({ openGateway }) => openGateway?.whenPassedOn()));
   }
 
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const own = await this.#opened();
+    const identityEndpoints = await this.#openEndpoints();
     await (await this.owner)[Symbol.asyncDispose]();
-    for (const one of own) await end(one);
+    for (const one of identityEndpoints) await closeIdentity(one);
   }
 
   #identities(): ReadonlyMap<string, Identity> {
-    return this.#options.app.loaded().others?.identities ?? new Map();
+    return this.#options.app.loaded().access?.identities ?? new Map();
   }
 
   #open({ name, token }: Identity): Promise<IdentityEndpoint> {
@@ -101,15 +102,20 @@ export class UserEndpoints implements AsyncDisposable {
       app.watch();
       return { token, app, endpoint: await openEndpoint(app, { identity: token, replica }) };
     });
-    this.#own.set(name, opened);
-    opened.catch(() => this.#own.delete(name));
+    this.#identityEndpoints.set(name, opened);
+    opened.catch(() => this.#identityEndpoints.delete(name));
     return opened;
   }
 
-  /** Returns those that were opened. */
-  async #opened(): Promise<readonly IdentityEndpoint[]> {
-    const own = await Promise.allSettled(this.#own.values());
-    return own.flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
+  /** Returns the PMLs of the identities that were opened. */
+  async identityApps(): Promise<readonly App[]> {
+    return (await this.#openEndpoints()).map(({ app }) => app);
+  }
+
+  /** Returns the endpoints of identities that were opened. */
+  async #openEndpoints(): Promise<readonly IdentityEndpoint[]> {
+    const results = await Promise.allSettled(this.#identityEndpoints.values());
+    return results.flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   }
 
   #endRevoked(): void {
@@ -118,11 +124,11 @@ export class UserEndpoints implements AsyncDisposable {
     // guard: revoked-slip
     if (!hash && stampAt(path)) return;
     const identities = this.#identities();
-    for (const [name, opened] of this.#own) {
-      opened.then(async (own) => {
-        if (identities.get(name)?.token === own.token) return;
-        this.#own.delete(name);
-        await end(own);
+    for (const [name, opened] of this.#identityEndpoints) {
+      opened.then(async (endpoint) => {
+        if (identities.get(name)?.token === endpoint.token) return;
+        this.#identityEndpoints.delete(name);
+        await closeIdentity(endpoint);
       }).catch((error) => this.#options.app.log.warn(messageOf(error)));
     }
   }
@@ -146,16 +152,16 @@ class AppEndpointHost implements EndpointHost {
     return this.#app.hello(isStateless);
   }
 
-  listen(tell: SendNotification): Listening {
-    return this.#gateway.listen({ tell });
+  listen(notify: SendNotification): Listening {
+    return this.#gateway.listen({ notify });
   }
 
   isTask(id: string): boolean {
     return this.#gateway.hasTask(id);
   }
 
-  declared(able: JsonObject): void {
-    this.#app.servers.lists.serve(able);
+  onDeclared(capabilities: JsonObject): void {
+    this.#app.servers.lists.setCapabilities(capabilities);
   }
 }
 
@@ -166,12 +172,12 @@ async function openEndpoint(
   },
 ): Promise<HttpEndpoint> {
   const gateway = await app.gateway();
-  const party = { identity, prefix: replica?.prefix ?? "" };
-  const endpoint = new HttpEndpoint(new AppEndpointHost(app, gateway), endpointLimits(app), party);
+  const owner = { identity, prefix: replica?.prefix ?? "" };
+  const endpoint = new HttpEndpoint(new AppEndpointHost(app, gateway), endpointLimits(app), owner);
   gateway.clients.streams = endpoint;
-  gateway.replica = replica?.for(identity, {
+  gateway.replica = replica?.statesFor(identity, {
     questions: async () => (await app.callPath()).approvals,
-    look: lookOf(app),
+    checkForChanges: configRefresher(app),
   });
   return endpoint;
 }
@@ -180,7 +186,7 @@ async function openEndpoint(
  * Returns a function that reads the configuration again if its files changed. The system does not
  * report changes by another machine on a shared folder.
  */
-function lookOf({ policy, closing, log }: App): () => void {
+function configRefresher({ policy, closing, log }: App): () => void {
   return () => {
     if (closing.aborted || policy.isCurrent()) return;
     policy.refresh().catch((error) => log.warn(messageOf(error)));
@@ -193,7 +199,7 @@ export function endpointLimits(app: App): EndpointLimits {
   return { connections, inputBytes, queuedBytes };
 }
 
-async function end({ endpoint, app }: IdentityEndpoint): Promise<void> {
+async function closeIdentity({ endpoint, app }: IdentityEndpoint): Promise<void> {
   await endpoint[Symbol.asyncDispose]();
   await app[Symbol.asyncDispose]();
 }

@@ -1,5 +1,5 @@
 /**
- * `pml --version`, and what else is printed without a module of Node.
+ * `pml --version`, and other output that needs no module of Node.
  *
  * @module
  */
@@ -11,7 +11,7 @@ export function version(): number {
   return printPlain(VERSION);
 }
 
-/** Returns whether standard output is no terminal. */
+/** Returns whether standard output is not a terminal. */
 export function isPiped(): boolean {
   return !Deno.stdout.isTerminal();
 }
@@ -20,9 +20,11 @@ export function isPiped(): boolean {
 export function printPlain(text: string): number {
   const bytes = new TextEncoder().encode(`${text}\n`);
   try {
-    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+    for (let offset = 0; offset < bytes.length;) {
+      offset += Deno.stdout.writeSync(bytes.subarray(offset));
+    }
   } catch (error) {
-    // The reader may have gone, as `head` does.
+    // The reader may have closed the pipe, as `head` does.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
   return 0;

@@ -16,18 +16,19 @@ const OPENERS: Partial<Record<typeof Deno.build.os, readonly [string, ...string[
 };
 
 /**
- * Opens a page, without a shell and with a program from outside the workspace, if there is one. It is
- * unknown whether the program shows the page.
+ * Opens a page with a program from outside the workspace, without a shell. Returns whether there is
+ * such a program. PML does not learn whether the program shows the page.
  */
-export function openInBrowser(address: string, loaded: LoadedConfig): void {
+export function openInBrowser(address: string, loaded: LoadedConfig): boolean {
   const [name, ...args] = OPENERS[Deno.build.os] ?? ["xdg-open"];
   const file = findOutside(loaded, name);
-  if (file === undefined) return;
+  if (file === undefined) return false;
   // The opener is a script that finds browsers on this PATH.
   const env = outsideEnvironment(loaded);
   const program = { file, args: [...args, address], cwd: dirname(file), env };
-  const opener = startProcess(program, { heard: false, outlives: true });
-  // It may be the browser itself, which goes on.
+  const opener = startProcess(program, { hasOutputs: false, outlives: true });
+  // The program may be the browser itself, which keeps running.
   opener.unref();
   opener.stdin.close().catch(() => {}); // it has ended already
+  return true;
 }

@@ -13,7 +13,7 @@ export async function main(args: readonly string[]): Promise<number> {
     return await run(args);
   } catch (error) {
     const { report } = await import("./_failure.ts").catch(() => {
-      throw error; // this file cannot be loaded, either
+      throw error; // `_failure.ts` cannot be loaded, either
     });
     return report(error, args);
   }
@@ -21,7 +21,7 @@ export async function main(args: readonly string[]): Promise<number> {
 
 async function run(args: readonly string[]): Promise<number> {
   const line = args.join(" ");
-  // Each client start comes through here, so code that only people need is not loaded.
+  // Every client starts PML through this function, so it does not load code that only users need.
   if (line === "stdio") {
     const { stdio } = await import("./_stdio.ts");
     return await stdio();

@@ -8,7 +8,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { resolve } from "node:path";
 import { processVariables } from "../config/env.ts";
-import type { StdioOptions } from "../transport/stdio/stdio.ts";
+import type { StdioHost } from "../transport/stdio/stdio.ts";
 
 /** Times of questions on a terminal, in milliseconds. */
 export interface TypingPauses {
@@ -20,7 +20,7 @@ export interface TypingPauses {
   readonly word: number;
 }
 
-/** The times for users. */
+/** The times for real users; tests use shorter ones. */
 export const TYPING_PAUSES: TypingPauses = { shown: 1_000, quiet: 250, word: 600 };
 
 /** The process of a command. */
@@ -34,12 +34,12 @@ export interface CommandProcess {
   readonly stdin: Pick<typeof Deno.stdin, "readable" | "isTerminal" | "setRaw">;
   readonly stdout: Pick<typeof Deno.stdout, "writeSync" | "isTerminal">;
   readonly stderr: Pick<typeof Deno.stderr, "writeSync" | "isTerminal">;
-  /** The file that reads the terminal without waiting; undefined if only `stdin` reads it. */
+  /** The file for reads of the terminal that do not block; undefined if only `stdin` reads it. */
   readonly terminalFile: string | undefined;
   readonly typingPauses: TypingPauses;
   readonly consoleSize: typeof Deno.consoleSize;
   /** The pipes of the client of `pml stdio`; undefined for standard input and standard output. */
-  readonly pipes: StdioOptions["pipes"];
+  readonly pipes: StdioHost["pipes"];
   readonly addSignalListener: typeof Deno.addSignalListener;
   readonly removeSignalListener: typeof Deno.removeSignalListener;
   /** Calls a function with each promise rejection without a handler, until it is disposed. */
@@ -47,7 +47,7 @@ export interface CommandProcess {
 }
 
 /** The process that this code runs in. */
-const OWN: CommandProcess = {
+const REAL_PROCESS: CommandProcess = {
   get args() {
     return Deno.args;
   },
@@ -79,10 +79,10 @@ const running = new AsyncLocalStorage<CommandProcess>();
 
 /** Returns the process of the command that calls this. */
 export function commandProcess(): CommandProcess {
-  return running.getStore() ?? OWN;
+  return running.getStore() ?? REAL_PROCESS;
 }
 
-/** Returns what writes lines of the log; undefined in a separate process, which has stderr. */
+/** Returns a function that writes log lines to stderr in `runIn()`; undefined in the real process. */
 export function logWriter(): ((line: string) => void) | undefined {
   const stderr = running.getStore()?.stderr;
   return stderr && ((line) => void stderr.writeSync(new TextEncoder().encode(`${line}\n`)));
@@ -93,7 +93,7 @@ export function typedPath(path: string): string {
   return resolve(commandProcess().cwd, path);
 }
 
-/** Runs a command with another process than this one. */
-export function runIn<T>(own: CommandProcess, command: () => T): T {
-  return running.run(own, command);
+/** Runs a command with these parts in place of those of the real process. */
+export function runIn<T>(parts: CommandProcess, command: () => T): T {
+  return running.run(parts, command);
 }

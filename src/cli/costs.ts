@@ -21,7 +21,7 @@ export interface ListCost {
 
 /** The costs of answers. */
 export interface AnswerCost {
-  /** How many were measured. */
+  /** The number of measured answers. */
   readonly count: number;
   readonly median: number;
   readonly p95: number;
@@ -33,48 +33,48 @@ interface ToolLine {
   readonly query: string;
 }
 
-/** The maximum number of tools whose own words are searched for. */
-const ASKED_MAX = 100;
-/** The maximum number of queries that a list is made for. */
+/** The maximum number of tools for which an answer of `search` or `schema` is measured. */
+const ANSWERS_MAX = 100;
+/** The maximum number of queries for which a list is measured. */
 const LISTED_MAX = 10;
-/** The maximum number of characters of a query: models ask shorter ones. */
+/** The maximum number of characters of a query. Queries of models are shorter. */
 const QUERY_MAX = 300;
 
 /** Measures the costs for clients. Sends nothing. */
 export class Costs {
   readonly #app: App;
 
-  /** Takes the app; nothing is asked yet. */
+  /** Takes the app. Measures nothing yet. */
   constructor(app: App) {
     this.#app = app;
   }
 
-  /** Returns the costs of a list, without a query as clients request it. */
+  /** Returns the costs of a list; without a query, the list that clients request. */
   async list(options: GatewayOptions, query?: string): Promise<ListCost> {
-    const tools = await (await this.#app.gateway()).exposed(options, { query });
-    // With `full_proxy` the instructions of servers are in PML's.
+    const tools = await (await this.#app.gateway()).exposedTools(options, { query });
+    // With `full_proxy`, PML's instructions contain those of the servers.
     const instructions = [...this.#app.servers.instructionsIn(options).values()].join("\n");
     const tokens = tokensOf(JSON.stringify(tools)) + tokensOf(instructions);
     return { tools: tools.length, tokens };
   }
 
-  /** Returns the tokens of a list in the middle where a query comes with it. */
-  async queried(options: GatewayOptions): Promise<number> {
+  /** Returns the median of the tokens of lists that are requested with a query. */
+  async medianWithQueries(options: GatewayOptions): Promise<number> {
     const costs: number[] = [];
     for (const { query } of await this.#toolLines(LISTED_MAX)) {
       costs.push((await this.list(options, query)).tokens);
     }
-    return partOf(costs, 0.5);
+    return quantile(costs, 0.5);
   }
 
-  /** Returns the costs of answers of `search` for the words of tools, at most `most` tools. */
-  async search(most = ASKED_MAX): Promise<AnswerCost> {
+  /** Returns the costs of answers of `search`, for the descriptions of at most `most` tools. */
+  async search(most = ANSWERS_MAX): Promise<AnswerCost> {
     return await this.#answers("search", most, ({ query }) => ({ query }));
   }
 
   /** Returns the costs of answers of `schema` for one tool. */
   async schema(): Promise<AnswerCost> {
-    return await this.#answers("schema", ASKED_MAX, ({ id }) => ({ tools: [id] }));
+    return await this.#answers("schema", ANSWERS_MAX, ({ id }) => ({ tools: [id] }));
   }
 
   async #answers(
@@ -92,16 +92,19 @@ export class Costs {
       const texts = outcome.result.content.map(({ text }) => tokensOf(textOf(text)));
       tokens.push(texts.reduce((sum, each) => sum + each, 0));
     }
-    return { count: tokens.length, median: partOf(tokens, 0.5), p95: partOf(tokens, 0.95) };
+    return { count: tokens.length, median: quantile(tokens, 0.5), p95: quantile(tokens, 0.95) };
   }
 
-  /** Returns tools that no rule denies, spread evenly over all. Servers are asked for theirs first. */
+  /** Requests the tools of all servers, and returns an even selection of those that no rule denies. */
   async #toolLines(most: number): Promise<readonly ToolLine[]> {
     const { servers, catalog, policy } = this.#app;
     await servers.lists.prepare();
     const tools = catalog.list().filter(({ id }) => policy.now.judge(id).kind !== "deny");
     const count = Math.min(most, tools.length);
-    return Array.from({ length: count }, (_, at) => tools[Math.floor(at * tools.length / count)])
+    return Array.from(
+      { length: count },
+      (_, index) => tools[Math.floor(index * tools.length / count)],
+    )
       .flatMap((entry) => {
         if (entry === undefined) return [];
         const { id, tool } = entry;
@@ -111,7 +114,7 @@ export class Costs {
   }
 }
 
-function partOf(values: readonly number[], part: number): number {
+function quantile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
 }

@@ -23,7 +23,7 @@ export async function checkJournal(home: string, until: string): Promise<readonl
   return checks;
 }
 
-/** Returns a text for all records until a time. It changes if any of them changes or is removed. */
+/** Returns a checkpoint: a text that changes if a record until that time changes or is removed. */
 export function checkpointOf(checks: readonly RunCheck[], until: string): string {
   const heads = checks.flatMap(({ files: [file = ""], head }) =>
     head === undefined ? [] : [`${basename(file).replace(/\.\d{4,}\.jsonl$/, "")} ${head}`]

@@ -25,7 +25,7 @@ export interface LibraryCall {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** Runs a call through the gates and returns its result. Throws if the call needs approval. */
+/** Runs a call through all checks and returns its result. Throws if the call needs approval. */
 export async function callForProgram(app: App, call: LibraryCall): Promise<ToolResult> {
   const { name, args, signal = new AbortController().signal, onProgress } = call;
   const id = app.servers.idOf(name);
@@ -43,19 +43,19 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     actor: "local",
     cancellation,
     callId: crypto.randomUUID(),
-    client: { onProgress: onProgress && withRisingValues(rounded(onProgress)) },
+    client: { onProgress: onProgress && withRisingValues(withPlainNumbers(onProgress)) },
   });
   if (outcome.kind === "result") return asPlatformValue(outcome.result) as ToolResult;
-  throw await path.leave(outcome.question);
+  throw await path.storeQuestion(outcome.question);
 }
 
-/** Returns a listener that gets numbers of the platform. */
-function rounded(listener: (progress: Progress) => void): ProgressListener {
+/** Returns a listener that passes numbers on as JavaScript numbers. */
+function withPlainNumbers(listener: (progress: Progress) => void): ProgressListener {
   return ({ members, ...report }) =>
     listener(withRoundedNumbers({ ...members?.params, ...report }) as Progress);
 }
 
-/** Returns `server.tool(args)` for all tools, which call through the gates and give outputs. */
+/** Returns an object with `server.tool(args)` for each tool. A call passes all checks, and returns output. */
 export function toolsFor<T extends object>(app: App): T {
   const call = async (name: string, args: JsonObject = {}) => {
     const result = await callForProgram(app, { name, args });
@@ -68,7 +68,7 @@ export function toolsFor<T extends object>(app: App): T {
   ) as T;
 }
 
-/** Returns an object that has a value for each name. A promise would ask for `then`. */
+/** Returns an object with a value for each name except `then`, so that `await` does not call it. */
 function byName(valueOf: (name: string) => unknown): object {
   return new Proxy({}, {
     get: (_, name) => typeof name === "symbol" || name === "then" ? undefined : valueOf(name),

@@ -15,7 +15,7 @@ export type Paint = (text: string) => string;
 
 /** Erases the line of progress after the cursor, which is at the beginning of the line. */
 const ERASE = "\u001b[K";
-/** How wide a line of progress is where the terminal does not say its width. */
+/** The width of a line of progress if the terminal does not report its own. */
 const COLUMNS = 80;
 
 /**
@@ -24,7 +24,7 @@ const COLUMNS = 80;
  */
 export function print(text: string, paint: Paint = plainText): void {
   const { stdout } = commandProcess();
-  const output = stdout.isTerminal() ? erased(paint(harmless(text))) : text;
+  const output = stdout.isTerminal() ? eraseLine(paint(escapeControls(text))) : text;
   write(stdout, output.endsWith("\n") ? output : `${output}\n`);
 }
 
@@ -34,36 +34,36 @@ export function printJson(value: unknown): void {
 }
 
 /**
- * Writes a text to stderr, with a line end unless `end` says otherwise. On a terminal it is broken to
- * its width, and painted.
+ * Writes a text and `end` to stderr. On a terminal, the text is broken into lines that fit its width,
+ * and painted.
  */
 export function tell(
   text: string,
   { end = "\n", paint = plainText }: { readonly end?: string; readonly paint?: Paint } = {},
 ): void {
   const { stderr } = commandProcess();
-  const output = harmless(text);
-  write(stderr, (stderr.isTerminal() ? erased(paint(fitted(output))) : output) + end);
+  const output = escapeControls(text);
+  write(stderr, (stderr.isTerminal() ? eraseLine(paint(fitToTerminal(output))) : output) + end);
 }
 
-/** Prints progress: in one line that the next one replaces, or a line each in a file. */
+/** Prints progress: on a terminal, in place of the line before; in a file, as a new line. */
 export function tellProgress(text: string): void {
   const { stderr } = commandProcess();
   if (!stderr.isTerminal() || isPlain()) return tell(text);
-  const line = harmless(text).replaceAll("\n", " ").slice(0, columns(COLUMNS) - 1);
+  const line = escapeControls(text).replaceAll("\n", " ").slice(0, columns(COLUMNS) - 1);
   write(stderr, `\r${ERASE}${line}\r`);
 }
 
 /** Writes a line of the log, which is clean already. */
 export function writeLog(line: string): void {
   const { stderr } = commandProcess();
-  write(stderr, `${stderr.isTerminal() ? erased(line) : line}\n`);
+  write(stderr, `${stderr.isTerminal() ? eraseLine(line) : line}\n`);
 }
 
 /** Makes control characters visible, except line ends and tabs. */
-export function harmless(text: string): string {
+export function escapeControls(text: string): string {
   return text.split(/(\r?\n|\t)/)
-    .map((part, at) => at % 2 === 1 ? part : visible(part, Infinity)).join("");
+    .map((part, index) => index % 2 === 1 ? part : visible(part, Infinity)).join("");
 }
 
 /** Returns a text unchanged, for texts from other programs. */
@@ -71,11 +71,11 @@ export function plainText(text: string): string {
   return text;
 }
 
-function erased(text: string): string {
+function eraseLine(text: string): string {
   return isPlain() ? text : ERASE + text;
 }
 
-/** Returns whether the terminal, or the user, wants no control characters. */
+/** Returns whether the terminal or the user does not want control characters. */
 function isPlain(): boolean {
   return styleText("bold", "x", { stream: process.stderr }) === "x";
 }
@@ -87,34 +87,36 @@ const WHOLE = /`[^`\n]*`|\bRun: .*|\[[yaN]\] \w+/g;
  * Breaks lines between words where the terminal is narrower. Continuation lines are indented further
  * than any line begins, or stay in the last column of a list.
  */
-export function fitted(text: string): string {
+export function fitToTerminal(text: string): string {
   const width = columns(Infinity);
-  // A text that is shown has no NUL: control characters are visible in it.
+  // A text that is shown has no NUL, because its control characters were made visible before.
   const unbroken = text.replace(WHOLE, (whole) => whole.replaceAll(" ", "\0"));
   return unbroken.split("\n").map((line) => {
     const [all = "", lead = ""] = /^( *)(?:.*\S {2,})?/.exec(line) ?? [];
     const indent = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
     let space = width;
-    return line.split(/(?<=\S )(?=\S)/).map((word, at) => {
-      const isOver = at > 0 && word.trimEnd().length > space;
-      space = (isOver ? width - indent : space) - word.length;
-      return isOver ? `\n${" ".repeat(indent)}${word}` : word;
+    return line.split(/(?<=\S )(?=\S)/).map((word, index) => {
+      const isTooLong = index > 0 && word.trimEnd().length > space;
+      space = (isTooLong ? width - indent : space) - word.length;
+      return isTooLong ? `\n${" ".repeat(indent)}${word}` : word;
     }).join("").replace(/ +(?=\n)/g, "");
   }).join("\n").replaceAll("\0", " ");
 }
 
-function columns(otherwise: number): number {
+function columns(fallback: number): number {
   try {
-    return commandProcess().consoleSize().columns || otherwise;
+    return commandProcess().consoleSize().columns || fallback;
   } catch {
-    return otherwise;
+    return fallback;
   }
 }
 
 function write(stream: CommandProcess["stderr"], text: string): void {
   const bytes = new TextEncoder().encode(text);
   try {
-    for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
+    for (let offset = 0; offset < bytes.length;) {
+      offset += stream.writeSync(bytes.subarray(offset));
+    }
   } catch (cause) {
     // The reader closed the pipe, as `head` does. A failure of stderr cannot be reported.
     if (cause instanceof Deno.errors.BrokenPipe || stream === commandProcess().stderr) return;

@@ -10,22 +10,22 @@ import { objectOf } from "../core/json.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
 import { namesIn, NO_WARNINGS, readPrivate } from "../io/private_files.ts";
 import { programsOf } from "../servers/kinds.ts";
-import { prunePackages } from "../servers/stdio/install/pruning.ts";
+import { prunePackages } from "../servers/stdio/install/prune_packages.ts";
 import type { App } from "../app/app.ts";
 
 /** Removes the unused packages, and returns their names. */
 export async function pruneUnused(app: App): Promise<readonly string[]> {
   const { home, servers } = app.config();
   const { root } = app.loaded().workspace;
-  const own = programsOf(servers);
+  const defined = programsOf(servers);
   const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
     // The approvals of this workspace do not keep packages that it no longer defines.
-    folder !== root || !isOwnPin({ source }) || own.some((one) => one.name === name)
+    folder !== root || !isOwnPin({ source }) || defined.some((one) => one.name === name)
   );
-  return await prunePackages(home, [...own, ...pinned]);
+  return await prunePackages(home, [...defined, ...pinned]);
 }
 
-/** Returns the commands that were approved in all workspaces that are still there. */
+/** Returns the commands that were approved in the workspaces that still exist. */
 async function approvedCommands(home: string) {
   const folder = join(home, "pins");
   const files = await namesIn(folder);

@@ -7,7 +7,7 @@
 import { readPlainText } from "../io/private_files.ts";
 import { serverLogPath } from "../servers/server_log.ts";
 
-/** Returns the file of a server and its text; undefined if nothing is kept. */
+/** Returns the path of a server's log, and its text; the text is undefined if there is no log. */
 export function serverLog(
   home: string,
   name: string,

@@ -10,23 +10,23 @@ import { serverInput } from "../gateway/interaction/server_input.ts";
 import type { App } from "../app/app.ts";
 
 /**
- * Returns the client of a call on a terminal. `put` asks the user, and `able` has the capabilities
+ * Returns the client of a call on a terminal. `askUser` asks the user, and `capabilities` are those
  * of a client.
  */
 export async function terminalClient(
   app: App,
-  { able, put }: {
-    readonly able: JsonObject;
-    readonly put: (
+  { capabilities, askUser }: {
+    readonly capabilities: JsonObject;
+    readonly askUser: (
       request: Pick<ServerRequest, "params" | "signal">,
     ) => Promise<JsonObject>;
   },
-): Promise<Pick<CallClient, "able" | "onAsk">> {
-  // The questions of PML itself have their own way to the terminal.
+): Promise<Pick<CallClient, "capabilities" | "onAsk">> {
+  // This client is for requests of servers; PML's own questions reach the terminal in another way.
   const path = await app.callPath();
-  app.servers.lists.serve(able);
+  app.servers.lists.setCapabilities(capabilities);
   return {
-    able,
-    onAsk: serverInput({ requestInput: put, capabilities: able }, path.callTool, path),
+    capabilities,
+    onAsk: serverInput({ requestInput: askUser, capabilities }, path.callTool, path),
   };
 }

@@ -6,14 +6,14 @@
  */
 
 import { WORKSPACE_FOLDER } from "../core/folder_variables.ts";
-import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
-import { leftOf, type LeftOut } from "./_client_left.ts";
-import { variableNameFrom } from "../core/secret_words.ts";
+import { isObject, objectOf, textsOf, withoutUndefined } from "../core/json.ts";
+import { type OmittedKey, omittedKeys } from "./_omitted_keys.ts";
+import { isRandom, variableNameFrom } from "../core/secret_words.ts";
 import { type ClientEntry, type ClientPlace, pathRules } from "./clients.ts";
 import type { RemoteDefinition } from "../servers/kind.ts";
 import { timeoutOf } from "./servers.ts";
 
-export type { LeftOut } from "./_client_left.ts";
+export type { OmittedKey } from "./_omitted_keys.ts";
 
 /** A server in the form of PML's `mcpServers`, before the schema checked it. */
 export interface ClientDefinition {
@@ -34,75 +34,81 @@ export interface ClientDefinition {
  * The result of a conversion: a definition and the keys it leaves out, or the reason why there is
  * none.
  */
-export type Converted =
-  | { readonly definition: ClientDefinition; readonly left: readonly LeftOut[] }
+export type Conversion =
+  | { readonly definition: ClientDefinition; readonly left: readonly OmittedKey[] }
   | { readonly why: string };
 
 const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
-/** The members of a sign-in that PML reads. */
+/** The keys of a sign-in that PML reads. */
 const SIGN_IN = ["client_id", "client_secret", "scopes", "redirect_port"];
-/** Variables that PML itself replaces. */
-const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
+/** Matches a variable that PML itself replaces. */
+const OWN_REFERENCE = /^\$\{\w+(:-[^}]*)?\}$/;
+/** Matches the name of a client's variable, such as `config:editor.font`. Keys have digits. */
+const CLIENT_REFERENCE = /^[a-z][A-Za-z]{0,30}(?::[A-Za-z][A-Za-z.-]{0,40})?$/;
+/** The clients that also replace variables without braces, such as `$NAME`. */
+const DOLLAR_CLIENTS = ["gemini", "qwen"];
 
 /** Converts an entry, or returns why PML cannot run the server. */
-export function converted(entry: ClientEntry, place: ClientPlace): Converted {
-  const { said } = entry;
-  const type = said.type || "stdio";
-  if (!KINDS.includes(type as string)) return { why: "PML serves no servers of this kind" };
-  const url = said.url ?? said.serverUrl ?? said.httpUrl;
-  if (url === undefined && said.command === undefined && said.settings !== undefined) {
-    return { why: "an extension of the client brings it" };
+export function convertEntry(entry: ClientEntry, place: ClientPlace): Conversion {
+  const { fields } = entry;
+  const type = fields.type || "stdio";
+  if (!KINDS.includes(type as string)) return { why: "PML does not support servers of this type" };
+  const url = fields.url ?? fields.serverUrl ?? fields.httpUrl;
+  if (url === undefined && fields.command === undefined && fields.settings !== undefined) {
+    return { why: "an extension of the client provides it" };
   }
-  const raw = url === undefined ? stdioOf(said, place) : httpOf(said, url);
+  const raw = url === undefined ? stdioOf(fields, place) : httpOf(fields, url);
   const unknown = new Set<string>();
-  const fill = (text: string) => filled(text, { entry, place, unknown });
-  const definition = strings(raw, fill) as ClientDefinition; // the schema checks it later
+  const fill = (text: string) => fillVariables(text, { entry, place, unknown });
+  const definition = mapStrings(raw, fill) as ClientDefinition; // the schema checks it later
   if (unknown.size > 0) {
-    return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
+    return {
+      why: `it uses ${[...unknown].join(", ")}, which only the client replaces: write its value`,
+    };
   }
-  const { timeout: limit, tool_timeout_sec: seconds } = said;
+  const { timeout: limit, tool_timeout_sec: seconds } = fields;
   const timeout = timeoutOf(typeof seconds === "number" ? seconds * 1_000 : limit);
-  const signIn = signInOf(said).map(([key]) => key).filter((key) => !SIGN_IN.includes(key));
-  const omissions = leftOf(said, {
+  const signIn = signInOf(fields).map(([key]) => key).filter((key) => !SIGN_IN.includes(key));
+  const omissions = omittedKeys(fields, {
     isProgram: url === undefined,
     signIn,
     hasTimeout: timeout !== undefined,
   });
-  return { definition: { ...definition, ...defined({ timeout }) }, left: omissions };
+  return { definition: { ...definition, ...withoutUndefined({ timeout }) }, left: omissions };
 }
 
-function stdioOf(fields: ClientEntry["said"], place: ClientPlace): object {
+function stdioOf(fields: ClientEntry["fields"], place: ClientPlace): object {
   const { command, args, env, cwd, envFile, env_vars } = fields;
   // Codex lists variables that are passed on unchanged.
-  const passed = (Array.isArray(env_vars) ? env_vars : [])
-    .map((one) => isObject(one) && one.source !== "remote" ? one.name : one)
+  const inherited = (Array.isArray(env_vars) ? env_vars : [])
+    .map((entry) => isObject(entry) && entry.source !== "remote" ? entry.name : entry)
     .filter((name) => typeof name === "string")
     .map((name) => [name, `\${${name}}`]);
-  const all = { ...objectOf(env), ...Object.fromEntries(passed) };
-  return defined({
+  const all = { ...objectOf(env), ...Object.fromEntries(inherited) };
+  return withoutUndefined({
     command,
     args,
-    env: isObject(env ?? {}) ? orNothing(all) : env,
-    cwd: inWorkspace(cwd, place),
-    envFile: inWorkspace(envFile, place),
+    env: isObject(env ?? {}) ? undefinedIfEmpty(all) : env,
+    cwd: toWorkspacePath(cwd, place),
+    envFile: toWorkspacePath(envFile, place),
     tools: toolsOf(fields),
   });
 }
 
-function httpOf(fields: ClientEntry["said"], url: unknown): object {
+function httpOf(fields: ClientEntry["fields"], url: unknown): object {
   const { type, headers, http_headers, env_http_headers, bearer_token_env_var: bearer } = fields;
-  const named = Object.entries(objectOf(env_http_headers));
+  const variableNames = Object.entries(objectOf(env_http_headers));
   const all = {
     ...objectOf(headers),
     ...objectOf(http_headers),
-    ...Object.fromEntries(named.map(([header, name]) => [header, `\${${name}}`])),
+    ...Object.fromEntries(variableNames.map(([header, name]) => [header, `\${${name}}`])),
     ...(typeof bearer === "string" ? { Authorization: `Bearer \${${bearer}}` } : {}),
   };
-  return defined({
+  return withoutUndefined({
     type: type === "sse" ? "sse" : undefined,
     url,
-    headers: isObject(headers ?? {}) ? orNothing(all) : headers,
-    oauth: orNothing(
+    headers: isObject(headers ?? {}) ? undefinedIfEmpty(all) : headers,
+    oauth: undefinedIfEmpty(
       Object.fromEntries(signInOf(fields).filter(([key]) => SIGN_IN.includes(key))),
     ),
     tools: toolsOf(fields),
@@ -111,35 +117,38 @@ function httpOf(fields: ClientEntry["said"], url: unknown): object {
 
 /** Returns a client's settings for signing in at a server, with PML's keys. */
 function signInOf(
-  { oauth, auth = oauth, scopes }: ClientEntry["said"],
+  { oauth, auth = oauth, scopes }: ClientEntry["fields"],
 ): readonly (readonly [string, unknown])[] {
-  const all = { ...defined({ scopes }), ...objectOf(auth) };
+  const all = { ...withoutUndefined({ scopes }), ...objectOf(auth) };
   return Object.entries(all).map(([key, value]) => {
-    const own = key.replace("callback", "redirect").replace(/[a-z](?=[A-Z])/g, "$&_").toLowerCase();
-    const isList = own === "scopes" && typeof value === "string";
-    return [SIGN_IN.includes(own) ? own : key, isList ? value.split(" ") : value];
+    const snakeCase = key.replace("callback", "redirect").replace(/[a-z](?=[A-Z])/g, "$&_")
+      .toLowerCase();
+    const isList = snakeCase === "scopes" && typeof value === "string";
+    return [SIGN_IN.includes(snakeCase) ? snakeCase : key, isList ? value.split(" ") : value];
   });
 }
 
 /** Returns the tools to keep, or the settings that switch some off. */
-function toolsOf(fields: ClientEntry["said"]): unknown {
+function toolsOf(fields: ClientEntry["fields"]): unknown {
   const { tools, enabled_tools, includeTools } = fields;
-  const named = enabled_tools ?? includeTools ?? tools;
-  // Codex also has a table of single tools.
-  const single = Object.entries(objectOf(tools))
+  const enabledTools = enabled_tools ?? includeTools ?? tools;
+  // Codex also has a table with a setting for each tool.
+  const disabledInTable = Object.entries(objectOf(tools))
     .flatMap(([name, tool]) => objectOf(tool).enabled === false ? [name] : []);
-  const off = [fields.disabled_tools, fields.excludeTools, fields.disabledTools, single].flatMap(
-    textsOf,
-  );
+  const disabledTools = [
+    ...[fields.disabled_tools, fields.excludeTools, fields.disabledTools, disabledInTable],
+  ].flatMap(textsOf);
   // Some clients write "*" for all tools.
-  if (Array.isArray(named) && !named.includes("*")) {
-    return named.filter((one) => !off.includes(one));
+  if (Array.isArray(enabledTools) && !enabledTools.includes("*")) {
+    return enabledTools.filter((name) => !disabledTools.includes(name));
   }
-  return orNothing(Object.fromEntries(off.map((name) => [name, { disabled: true }])));
+  return undefinedIfEmpty(
+    Object.fromEntries(disabledTools.map((name) => [name, { disabled: true }])),
+  );
 }
 
-/** Returns a path that is relative to the workspace in a form that any file can contain. */
-function inWorkspace(path: unknown, place: ClientPlace): unknown {
+/** Returns a relative path with the variable of the workspace's folder before it. */
+function toWorkspacePath(path: unknown, place: ClientPlace): unknown {
   const { isAbsolute, sep } = pathRules(place);
   if (typeof path !== "string" || path === "" || isAbsolute(path) || path.startsWith("${")) {
     return path;
@@ -148,19 +157,21 @@ function inWorkspace(path: unknown, place: ClientPlace): unknown {
   return names === "." ? WORKSPACE_FOLDER : `${WORKSPACE_FOLDER}/${names}`;
 }
 
-function orNothing(value: object): object | undefined {
+function undefinedIfEmpty(value: object): object | undefined {
   return Object.keys(value).length === 0 ? undefined : value;
 }
 
 /** Returns a value with every string in it replaced by the result of a function. */
-function strings(value: unknown, fill: (text: string) => string): unknown {
+function mapStrings(value: unknown, fill: (text: string) => string): unknown {
   if (typeof value === "string") return fill(value);
-  if (Array.isArray(value)) return value.map((each) => strings(each, fill));
+  if (Array.isArray(value)) return value.map((each) => mapStrings(each, fill));
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, strings(each, fill)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, mapStrings(each, fill)]),
+  );
 }
 
-function filled(
+function fillVariables(
   text: string,
   { entry, place, unknown }: {
     readonly entry: ClientEntry;
@@ -168,14 +179,18 @@ function filled(
     readonly unknown: Set<string>;
   },
 ): string {
-  // Gemini also has variables without braces.
-  const braced = entry.client === "gemini"
+  const braced = DOLLAR_CLIENTS.includes(entry.client ?? "")
     ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}")
+    // Continue writes `${{ secrets.NAME }}`.
+    : entry.client === "continue"
+    ? text.replace(/\$\{\{\s*secrets\.([\w-]+)\s*\}\}/g, "${env:$1}")
     // opencode writes `{env:NAME}`, and `{file:PATH}`.
     : text.replace(/(?<!\$)\{((?:env|file):[^{}]*)\}/g, "${$1}");
   return braced.replace(/\$\{(?:(input|env):)?([^{}]*)\}/g, (all, from, name: string) => {
     if (from === "env" && place.environment.get(name) !== undefined) return `\${${name}}`;
-    if (from !== undefined) return `\${${variableNameFrom(name)}}`;
+    const value = from === "input" ? entry.defaults?.get(name) : undefined;
+    const otherwise = value === undefined ? "" : `:-${value}`;
+    if (from !== undefined) return `\${${variableNameFrom(name)}${otherwise}}`;
     switch (name) {
       case "workspaceFolder":
       case "workspaceFolderBasename":
@@ -187,8 +202,15 @@ function filled(
       case "pathSeparator":
         return "/";
     }
-    if (OURS.test(all)) return all;
-    unknown.add(/^\w{1,30}/.exec(name)?.[0] ?? "a variable");
+    if (OWN_REFERENCE.test(all)) return all;
+    unknown.add(shownReference(all, name));
     return all;
   });
+}
+
+/** Returns a variable of a client for a text, without a part that may be a key. */
+function shownReference(reference: string, name: string): string {
+  if (CLIENT_REFERENCE.test(name) && !isRandom(name)) return reference;
+  const kind = /^[A-Za-z]{1,30}(?=:)/.exec(name)?.[0];
+  return kind === undefined ? "a variable" : `\${${kind}:…}`;
 }

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import listed from "../../config/client-files.json" with { type: "json" };
 import { quoted } from "../core/json.ts";
-import { isGone, namesInFolder } from "../io/place.ts";
+import { isGone, namesInFolder } from "../io/path_info.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
@@ -22,13 +22,14 @@ export interface SettingFile {
   readonly folder: string;
 }
 
-/** Such a file, and its relation to a variable: `"FILE" sets NAME`. */
+/** A client's file that sets a variable, or may set it. */
 export interface ClientSetting extends SettingFile {
-  readonly said: string;
+  /** A text for the user: `"FILE" sets NAME`. */
+  readonly statement: string;
 }
 
-/** Returns, for each variable, the first client's file in these folders that sets it, or may. */
-export function setByClients(
+/** Finds the first client's file in these folders that sets, or may set, each variable. */
+export function findClientSettings(
   names: readonly string[],
   folders: Iterable<string>,
 ): ReadonlyMap<string, ClientSetting> {
@@ -36,16 +37,16 @@ export function setByClients(
   if (names.length === 0) return setBy;
   for (const file of [...new Set(folders)].flatMap(clientFiles)) {
     for (const name of names) {
-      const how = setBy.has(name) ? undefined : howSets(file.path, name);
-      if (how) setBy.set(name, { ...file, said: `${quoted(file.path, 200)} ${how}` });
+      const how = setBy.has(name) ? undefined : howFileSets(file.path, name);
+      if (how) setBy.set(name, { ...file, statement: `${quoted(file.path, 200)} ${how}` });
     }
   }
   return setBy;
 }
 
 /**
- * Returns the client's files of a folder. The folder is listed once, which is faster than a look
- * for each name.
+ * Returns the client's files of a folder. The folder is listed once, which is faster than a system
+ * call for each name.
  */
 function clientFiles(folder: string): readonly SettingFile[] {
   const names = namesIn(folder);
@@ -65,11 +66,11 @@ function namesIn(folder: string): ReadonlySet<string> {
 }
 
 /** Returns how a file sets a variable; undefined if it does not. */
-function howSets(file: string, name: string): string | undefined {
+function howFileSets(file: string, name: string): string | undefined {
   try {
     if (!Deno.statSync(file).isFile) return undefined;
-    const text = unescaped(readRegularText(file, { most: MOST_BYTES, links: true }));
-    // Other names may be part of longer names, or of values that only use them.
+    const text = decodeEscapes(readRegularText(file, { most: MOST_BYTES, links: true }));
+    // A name without `PML_` may also be part of a longer name, or of a value that uses the variable.
     const isNamed = name.startsWith("PML_")
       ? text.includes(name)
       : new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
@@ -85,7 +86,7 @@ function howSets(file: string, name: string): string | undefined {
 }
 
 /** Decodes the escapes with which JSON, TOML and YAML can spell a letter of a name. */
-function unescaped(text: string): string {
+function decodeEscapes(text: string): string {
   const escapes = /\\[ux]0*([\da-f]{2})/gi;
   return text.replace(escapes, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
 }

@@ -5,7 +5,8 @@
  */
 
 import { variablesIn } from "../core/folder_variables.ts";
-import { infoAt } from "../io/place.ts";
+import { withoutUndefined } from "../core/json.ts";
+import { infoAt } from "../io/path_info.ts";
 import type { ClientDefinition } from "./_client_entry.ts";
 import { pathExists } from "./workspace.ts";
 import {
@@ -24,33 +25,41 @@ export interface NeededVariable {
   readonly name: string;
   /** The place of the value; undefined if no file contains it. */
   readonly where: string | undefined;
-  /** Whether the environment of this process has the variable. */
+  /** Whether the variable has a value. */
   readonly isSet: boolean;
+  /** The name that the variable would have if no other value had that name. */
+  readonly otherValueOf?: string;
 }
 
-/** The functions that find keys in texts, and variables in the environment. */
+/** The functions that find keys in texts, and the values of variables. */
 export interface SecretFinder {
   /** Returns a text without the keys of known kinds. */
   readonly redact: (text: string) => string;
   readonly get: (name: string) => string | undefined;
 }
 
-/** A server, and its place in a file. */
+/** A server, and the place of its definition: a file with the path of keys. */
 interface ServerPlace {
   readonly name: string;
   readonly at: string;
 }
 
-/** The place of a text: its name, the name for a variable in its place, and its key. */
+/** The place of a text in a definition. */
 interface SecretPlace {
-  readonly called: string;
+  /** The name of the variable, header or option that has the text as its value; may be empty. */
+  readonly label: string;
+  /** The name for the variable that replaces the text. The server's name replaces a leading `*`. */
   readonly keyName: string;
+  /** The path of the text in the definition, such as `env.TOKEN`. */
   readonly key: string;
   /** Whether the value is only known as a part of a longer text. */
   readonly isPart?: boolean;
 }
 
-/** Bounded, so that an unclosed default is not searched again at each `$`. */
+/**
+ * Matches a reference to a variable. The default value has a maximum length: otherwise a text with
+ * many references that do not end would be searched to its end from each of them.
+ */
 const REFERENCE = /(\$\{\w+(?::-[^}]{0,2000})?\})/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
@@ -75,9 +84,9 @@ export class ImportVariables {
   }
 
   /** Returns the variables that a definition needs. */
-  of(definition: ClientDefinition): readonly NeededVariable[] {
+  variablesOf(definition: ClientDefinition): readonly NeededVariable[] {
     const { env = {}, args = [], ...rest } = definition;
-    // The program itself replaces what its own variables define.
+    // In `args`, the program itself replaces the variables that its `env` defines.
     const own = args.map((arg) =>
       arg.replace(/\$\{(\w+)\}/g, (text, name: string) => Object.hasOwn(env, name) ? "" : text)
     );
@@ -85,7 +94,7 @@ export class ImportVariables {
     return [...new Set(variablesIn(references))].flatMap((name) => {
       const variable = this.#variables.get(name);
       const isSet = this.#secrets.get(name) !== undefined;
-      // An unset name with a lower-case letter is text.
+      // An unset name with a lower-case letter counts as text, not as a variable.
       if (variable === undefined && !isSet && /[a-z]/.test(name)) return [];
       return [variable ?? { name, where: undefined, isSet }];
     });
@@ -97,25 +106,27 @@ export class ImportVariables {
     const all = (values: Readonly<Record<string, string>>, kind: "env" | "headers") =>
       Object.fromEntries(
         Object.entries(values).map(([name, value]) => {
-          const spot = { called: name, keyName: keyNameOf(name, kind), key: `${kind}.${name}` };
+          const spot = { label: name, keyName: keyNameOf(name, kind), key: `${kind}.${name}` };
           return [name, this.#clean(value, { ...server, ...spot })];
         }),
       );
     // guard: login-import
     return {
       ...definition,
-      ...(args && { args: args.map((arg, at) => this.#argument(arg, { args, at, server })) }),
+      ...(args && {
+        args: args.map((arg, index) => this.#cleanArgument(arg, { args, index, server })),
+      }),
       ...(env && { env: all(env, "env") }),
       ...(headers && { headers: all(headers, "headers") }),
       ...(url && {
-        url: this.#clean(url, { ...server, called: "", keyName: "*KEY", key: "url" }),
+        url: this.#clean(url, { ...server, label: "", keyName: "*KEY", key: "url" }),
       }),
       ...(typeof oauth?.client_secret === "string" && {
         oauth: {
           ...oauth,
           client_secret: this.#clean(oauth.client_secret, {
             ...server,
-            called: "client_secret",
+            label: "client_secret",
             keyName: "*CLIENT_SECRET",
             key: "oauth.client_secret",
           }),
@@ -125,58 +136,58 @@ export class ImportVariables {
   }
 
   /** Returns whether a text still contains something that looks like a key. */
-  holdsSecret(text: string): boolean {
+  containsSecret(text: string): boolean {
     const bare = text.replaceAll(new RegExp(REFERENCE, "g"), "");
     return this.#secrets.redact(bare) !== bare;
   }
 
-  #argument(
+  #cleanArgument(
     arg: string,
-    { args, at, server }: {
+    { args, index, server }: {
       readonly args: readonly string[];
-      readonly at: number;
+      readonly index: number;
       readonly server: ServerPlace;
     },
   ): string {
-    const key = `args[${at}]`;
-    const own = /^(-{0,2}[A-Za-z][\w.-]*)(=|:\s*)([^]+)$/.exec(arg);
-    const flag = /^--?([A-Za-z][\w-]*)$/.exec(args[at - 1] ?? "")?.[1];
-    const spot = (called: string, keyName = called.startsWith("-") ? `*${called}` : called) => ({
+    const key = `args[${index}]`;
+    const assignment = /^(-{0,2}[A-Za-z][\w.-]*)(=|:\s*)([^]+)$/.exec(arg);
+    const flag = /^--?([A-Za-z][\w-]*)$/.exec(args[index - 1] ?? "")?.[1];
+    const spot = (label: string, keyName = label.startsWith("-") ? `*${label}` : label) => ({
       ...server,
-      called,
+      label,
       keyName,
       key,
     });
-    if (own !== null && !own[3]?.startsWith("//")) {
-      const [, name = "", sign, value = ""] = own;
+    const [, name = "", sign, value = ""] = assignment ?? [];
+    if (assignment !== null && !value.startsWith("//")) {
       const keyName = sign === "=" ? undefined : keyNameOf(name, "headers");
       return `${name}${sign}${this.#clean(value, spot(name, keyName))}`;
     }
-    const called = flag !== undefined && !arg.startsWith("-") ? flag : "";
-    return this.#clean(arg, spot(called, called === "" ? "*SECRET" : `*${called}`));
+    const label = flag !== undefined && !arg.startsWith("-") ? flag : "";
+    return this.#clean(arg, spot(label, label === "" ? "*SECRET" : `*${label}`));
   }
 
   #clean(value: string, spot: ServerPlace & SecretPlace): string {
-    const isNamed = isSecretName(spot.called) && !isCode(spot.called);
-    // A user could not check code that is partly hidden.
-    if (isCode(spot.called) && !isCodeAddress(spot.called)) return value;
+    const isNamed = isSecretName(spot.label) && !isCode(spot.label);
+    // Code is not changed, because a user could not check code that is partly hidden.
+    if (isCode(spot.label) && !isCodeAddress(spot.label)) return value;
     const parts = value.split(REFERENCE);
-    const plain = parts.length === 1;
-    return parts.map((part, at) => {
+    const hasNoReference = parts.length === 1;
+    return parts.map((part, index) => {
       // Every second part is a reference. Its default value may be a key.
-      if (at % 2 === 1) return this.#reference(part, { isNamed, spot });
-      const isWhole = plain && isNamed && !isAddress(part);
-      return isWhole ? this.#whole(part, spot) : this.#kinds(part, spot);
+      if (index % 2 === 1) return this.#cleanReference(part, { isNamed, spot });
+      const isWhole = hasNoReference && isNamed && !isAddress(part);
+      return isWhole ? this.#cleanNamed(part, spot) : this.#cleanUnnamed(part, spot);
     }).join("");
   }
 
-  #reference(text: string, { isNamed, spot }: {
+  #cleanReference(text: string, { isNamed, spot }: {
     readonly isNamed: boolean;
     readonly spot: ServerPlace & SecretPlace;
   }): string {
     const [, name = "", otherwise] = /^\$\{(\w+)(?::-([^}]*))?\}$/.exec(text) ?? [];
     if (otherwise === undefined || this.#isHarmless(otherwise, { isNamed, spot })) return text;
-    this.#want(name, { value: otherwise, spot });
+    this.#addVariable(name, { value: otherwise, spot });
     return `\${${name}}`;
   }
 
@@ -185,67 +196,78 @@ export class ImportVariables {
     readonly spot: SecretPlace;
   }): boolean {
     if (isNamed) return isNoSecret(value);
-    return this.#secrets.redact(value) === value && (isCode(spot.called) || !isRandom(value));
+    return this.#secrets.redact(value) === value && (isCode(spot.label) || !isRandom(value));
   }
 
   /**
-   * A value whose name is that of a secret is secret as a whole, except for a scheme such as
+   * Replaces a value that has the name of a secret: all of it, except for a scheme such as
    * `Bearer`.
    */
-  #whole(value: string, spot: ServerPlace & SecretPlace): string {
+  #cleanNamed(value: string, spot: ServerPlace & SecretPlace): string {
     if (isNoSecret(value)) return value;
     const scheme = SCHEME.exec(value)?.[0] ?? "";
-    return `${scheme}${this.#take(value.slice(scheme.length), spot)}`;
+    return `${scheme}${this.#toVariable(value.slice(scheme.length), spot)}`;
   }
 
-  #kinds(value: string, spot: ServerPlace & SecretPlace): string {
+  #cleanUnnamed(value: string, spot: ServerPlace & SecretPlace): string {
     const parts = this.#secrets.redact(value).split("[redacted]");
     if (parts.length === 1) {
-      return isRandom(value) && !isCode(spot.called) && infoAt(value) === undefined
-        ? this.#random(value, spot)
+      return isRandom(value) && !isCode(spot.label) && infoAt(value) === undefined
+        ? this.#cleanRandom(value, spot)
         : value;
     }
     const [before = "", after = ""] = parts;
-    const isOne = parts.length === 2 && value.startsWith(before) && value.endsWith(after);
-    if (isOne) {
+    const hasOneSecret = parts.length === 2 && value.startsWith(before) && value.endsWith(after);
+    if (hasOneSecret) {
       const secret = value.slice(before.length, value.length - after.length);
-      return `${before}${this.#take(secret, spot)}${after}`;
+      return `${before}${this.#toVariable(secret, spot)}${after}`;
     }
-    return parts.map((text, at) =>
-      at === 0 ? text : `${this.#take(`${value}#${at}`, { ...spot, isPart: true })}${text}`
+    return parts.map((text, index) =>
+      index === 0
+        ? text
+        : `${this.#toVariable(`${value}#${index}`, { ...spot, isPart: true })}${text}`
     ).join("");
   }
 
-  #random(value: string, spot: ServerPlace & SecretPlace): string {
-    return replaceRandom(value, (run) => this.#take(run, spot));
+  #cleanRandom(value: string, spot: ServerPlace & SecretPlace): string {
+    return replaceRandom(value, (run) => this.#toVariable(run, spot));
   }
 
-  #take(value: string, spot: ServerPlace & SecretPlace): string {
-    const own = variableNameFrom(spot.keyName.replace(/^\*-*/, `${spot.name}_`));
-    const full = variableNameFrom(`${spot.name}_${spot.keyName.replace(/^\*-*/, "")}`);
+  #toVariable(value: string, spot: ServerPlace & SecretPlace): string {
+    const shortName = variableNameFrom(spot.keyName.replace(/^\*-*/, `${spot.name}_`));
+    const longName = variableNameFrom(`${spot.name}_${spot.keyName.replace(/^\*-*/, "")}`);
     for (let number = 0;; number++) {
-      const name = number === 0 ? own : number === 1 ? full : `${full}_${number}`;
+      const name = number === 0 ? shortName : number === 1 ? longName : `${longName}_${number}`;
       if (!this.#isFree(name, value)) continue;
-      this.#want(name, { value, spot });
+      this.#addVariable(name, {
+        value,
+        spot,
+        otherValueOf: name === shortName ? undefined : shortName,
+      });
       return `\${${name}}`;
     }
   }
 
   #isFree(name: string, value: string): boolean {
     if (this.#values.has(name)) return this.#values.get(name) === value;
-    const set = this.#secrets.get(name);
-    return set === undefined || set === value;
+    const currentValue = this.#secrets.get(name);
+    // A server must not get the key of another server that uses the same name.
+    // guard: import-other-key
+    if (currentValue !== undefined && currentValue !== value) return false;
+    return true;
   }
 
-  #want(name: string, { value, spot }: {
+  #addVariable(name: string, { value, spot, otherValueOf }: {
     readonly value: string;
     readonly spot: ServerPlace & SecretPlace;
+    readonly otherValueOf?: string | undefined;
   }): void {
     this.#values.set(name, value);
     if (spot.isPart !== true) this.exact.set(name, value);
     const where = `${spot.at}.${spot.key}`;
-    const isSet = this.#secrets.get(name) === value;
-    if (!this.#variables.has(name)) this.#variables.set(name, { name, where, isSet });
+    const isSet = this.#secrets.get(name) !== undefined;
+    if (this.#variables.has(name)) return;
+    this.#variables.set(name, { name, where, isSet, ...withoutUndefined({ otherValueOf }) });
   }
 }
 
@@ -255,7 +277,8 @@ function keyNameOf(name: string, kind: "env" | "headers"): string {
 }
 
 /**
- * Returns whether a value is certainly no secret: empty, a switch, a number, or an existing file.
+ * Returns whether a value is certainly not a secret: empty, a switch, a number, or an existing
+ * file.
  */
 function isNoSecret(value: string): boolean {
   return isTrivial(value) || /^(\/|[A-Za-z]:\\)/.test(value) && pathExists(value);

@@ -1,24 +1,24 @@
 /**
- * Reads the files of a company's policy. A file that cannot be used stops everything.
+ * Reads the files of a company's policy. If a file cannot be used, PML forbids everything.
  *
  * @module
  */
 
 import { dirname } from "node:path";
 import { Company } from "./company.ts";
-import { readDocument } from "./_document.ts";
+import { DocumentReader } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { FORBIDDEN, policySchema } from "./settings.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
-import { crowdedRules, NO_RULES, rulesOf } from "./rules.ts";
+import { conditionProblems, NO_RULES, rulesOf } from "./rules.ts";
 import { pathExists } from "./workspace.ts";
 import type { PolicyFile } from "./company.ts";
 
-const OWNED = "a policy that only the administrator of this machine can change";
-const MENDS = "The administrator of this machine must correct the policy: PML reads it at once";
+const WANTED = "a policy that only the administrator of this machine can change";
+const HINT = "The administrator of this machine must correct the policy: PML then reads it at once";
 
-/** Returns every path at which a policy is or may be. */
+/** Returns every path at which a policy may exist. */
 export function policyPaths({ policies, policy }: Environment): readonly string[] {
   return policy === undefined ? policies : [...policies, policy];
 }
@@ -32,18 +32,20 @@ export async function readCompany(
   const before = problems.length;
   const files: PolicyFile[] = [];
   for (const path of policyPaths(environment)) {
-    const isSaid = path === environment.policy;
-    // A policy that is named must exist.
-    if (!pathExists(path) && !isSaid) continue;
-    files.push(await readPolicy(path, { report, isSaid }) ?? { ...NOTHING, path });
+    const isNamed = path === environment.policy;
+    // A policy that `PML_POLICY` names must exist.
+    if (!pathExists(path) && !isNamed) continue;
+    files.push(await readPolicy(path, { report, isNamed }) ?? { ...UNUSABLE, path });
   }
-  problems.push(...crowdedRules(files.map(({ path, rules }) => ({ path, permissions: rules }))));
-  if (problems.length > before) report.hint = MENDS;
+  problems.push(
+    ...conditionProblems(files.map(({ path, rules }) => ({ path, permissions: rules }))),
+  );
+  if (problems.length > before) report.hint = HINT;
   return files.length === 0 ? undefined : new Company(files);
 }
 
-/** Stands for a policy that cannot be used: no server and no address is left. */
-const NOTHING: Omit<PolicyFile, "path"> = {
+/** Replaces a policy that cannot be used: it forbids every server and every address. */
+const UNUSABLE: Omit<PolicyFile, "path"> = {
   hash: undefined,
   rules: NO_RULES,
   policy: { forbid: FORBIDDEN, hosts: [] },
@@ -51,23 +53,22 @@ const NOTHING: Omit<PolicyFile, "path"> = {
 
 async function readPolicy(
   path: string,
-  { report, isSaid }: { readonly report: Report; readonly isSaid: boolean },
+  { report, isNamed }: { readonly report: Report; readonly isNamed: boolean },
 ): Promise<PolicyFile | undefined> {
-  const own: Report = { ...report, problems: [] };
-  const read = await readDocument(path, {
-    report: own,
-    parse: parseYaml,
-    schema: policySchema,
-  });
-  const { problems } = own;
-  const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));
-  const problem = read === undefined ? "no file" : open && `${open}, which others can change`;
+  const fileReport: Report = { ...report, problems: [] };
+  const document = await new DocumentReader(parseYaml, fileReport).read(path, policySchema);
+  const { problems } = fileReport;
+  const unsafePath = document && [document.realPath, dirname(document.realPath)]
+    .find((path) => canOthersChange(path, isNamed));
+  const problem = document === undefined
+    ? "no file"
+    : unsafePath && `${unsafePath}, which others can change`;
   if (problem && problems.length === 0) {
-    problems.push({ file: path, key: "", found: problem, wanted: OWNED });
+    problems.push({ file: path, key: "", found: problem, wanted: WANTED });
   }
   report.problems.push(...problems);
-  if (read === undefined || problems.length > 0) return undefined;
-  const { hash, content } = read;
+  if (document === undefined || problems.length > 0) return undefined;
+  const { hash, content } = document;
   return {
     path,
     hash,
@@ -76,13 +77,14 @@ async function readPolicy(
   };
 }
 
-/** Returns whether another user can change a file or a folder. */
-function isOpen(path: string, isSaid: boolean): boolean {
+/** Returns whether a user who must not change the policy can change a file or a folder. */
+function canOthersChange(path: string, isNamed: boolean): boolean {
   const { mode, uid, isFile } = Deno.statSync(path);
-  // Windows has other access rights, which the operator of the folder sets.
+  // Windows has no such modes: the access rights of the folder protect the policy there.
   if (uid === null) return false;
-  const owners = [0, ...(isSaid ? [Deno.uid()] : [])];
+  // A policy that `PML_POLICY` names may belong to the user of PML.
+  const owners = [0, ...(isNamed ? [Deno.uid()] : [])];
   // A folder with the sticky bit protects its content from other users.
-  const isKept = !isFile && ((mode ?? 0) & 0o1000) !== 0;
-  return !owners.includes(uid) || ((mode ?? 0) & 0o022) !== 0 && !isKept;
+  const isSticky = !isFile && ((mode ?? 0) & 0o1000) !== 0;
+  return !owners.includes(uid) || ((mode ?? 0) & 0o022) !== 0 && !isSticky;
 }

@@ -18,7 +18,7 @@ Deno.test("A key that would be a prototype is refused in every file", async () =
   }
 });
 
-Deno.test("A date or a prototype of YAML is no object of a configuration", async () => {
+Deno.test("a date or a prototype of YAML is not a configuration object", async () => {
   using scratch = new Scratch();
   for (
     const [text, key] of [

@@ -1,5 +1,5 @@
 /**
- * Puts the grants of the user's file and of the workspace file together.
+ * Merges the grants of the user's file and of the workspace file.
  *
  * @module
  */
@@ -13,10 +13,11 @@ import type { ServerDefinition } from "../servers/kind.ts";
 const NO_GRANTS: Grants = Object.freeze(Object.create(null));
 
 /**
- * Returns the grants of a trusted file, and those of the user for servers that the user defined:
- * a file that defines a server of the same name gets none of them.
+ * Returns the grants of a trusted workspace file, and the grants in the user's file for servers
+ * that the user's file defines. A server that the workspace file defines under the same name gets
+ * no grant of the user's file.
  */
-export function grantsThatHold(
+export function effectiveGrants(
   shared: Grants = NO_GRANTS,
   { person, servers }: {
     readonly person: PersonConfig;
@@ -24,7 +25,7 @@ export function grantsThatHold(
   },
 ): Grants {
   const own = Object.entries(person.grants).filter(([name]) =>
-    person.servers.some((one) => one.name === name && servers.includes(one))
+    person.servers.some((server) => server.name === name && servers.includes(server))
   );
   if (own.length === 0) return shared;
   return Object.assign(Object.create(null), Object.fromEntries(own), shared);

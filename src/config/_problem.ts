@@ -29,17 +29,17 @@ export interface Report {
   hint?: string;
 }
 
-/** How many problems the message contains. The detail contains all. */
-const SHOWN = 3;
+/** The maximum number of problems in the message. The detail contains all problems. */
+const SHOWN_MAX = 3;
 
 /** Returns one error for all problems. */
-export function invalidConfig(
+export function invalidConfigError(
   problems: readonly ConfigProblem[],
   more: { readonly hint?: string; readonly cause?: unknown } = {},
 ): PmlError {
   const conflict = problems.every(({ code }) => code !== undefined);
-  const rest = problems.length - SHOWN;
-  const texts = problems.slice(0, SHOWN).map(text).join("; ");
+  const rest = problems.length - SHOWN_MAX;
+  const texts = problems.slice(0, SHOWN_MAX).map(problemText).join("; ");
   const message = `Cannot use the configuration: ${texts}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
     hint: "Fix it and save: PML reads it again at once",
@@ -48,7 +48,7 @@ export function invalidConfig(
   });
 }
 
-function text({ file, key, found, wanted, ...place }: ConfigProblem): string {
+function problemText({ file, key, found, wanted, ...place }: ConfigProblem): string {
   const at = key === "" ? "" : `, key ${quoted(key, 200)}`;
   return `${quoted(shownPlace(file, place), 200)}${at}: found ${found}, wanted ${wanted}`;
 }

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { loadConfig, type LoadedConfig } from "./config.ts";
 import type { PmlError } from "../core/errors.ts";
 import { type Environment, environmentOf } from "./env.ts";
-import { invalidConfig, type Report } from "./_problem.ts";
+import { invalidConfigError, type Report } from "./_problem.ts";
 import { readWorkspaceFile, type WorkspaceFile } from "./file.ts";
 
 /** A folder that is removed after the test: `ws` is the workspace, `user` the home folder. */
@@ -70,7 +70,7 @@ export async function readAt<T>(
     path,
     file,
     warnings,
-    error: problems.length === 0 ? undefined : invalidConfig(problems),
+    error: problems.length === 0 ? undefined : invalidConfigError(problems),
   };
 }
 

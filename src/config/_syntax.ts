@@ -9,9 +9,9 @@ import type { Scalar } from "yaml";
 import { placeAt } from "../core/errors.ts";
 import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
-import type { Path } from "../core/wanted.ts";
+import type { Path } from "../core/value_schema.ts";
 
-/** A parsed text: its value with numbers of the platform, and what else is known of its parts. */
+/** A parsed text: its value with JavaScript numbers, and functions that look up its parts. */
 export interface Syntax {
   readonly value: unknown;
   readonly offsetOf: (path: Path) => number | undefined;
@@ -20,28 +20,28 @@ export interface Syntax {
 }
 
 /** Reports a problem at an offset of a text. */
-export type Note = (
+export type ReportAt = (
   offset: number,
   details: { readonly path?: Path; readonly found: string; readonly wanted: string },
 ) => void;
 
 /** The maximum number of problems of a parser that are reported. */
-const MOST = 20;
+const PROBLEMS_MAX = 20;
 
 /** Parses JSON with comments. Reports problems and returns undefined if it is not valid. */
-export async function parseJsonc(text: string, note: Note): Promise<Syntax | undefined> {
+export async function parseJsonc(text: string, note: ReportAt): Promise<Syntax | undefined> {
   const jsonc = await import("jsonc-parser");
   const errors: ParseError[] = [];
   const root = jsonc.parseTree(text, errors, { allowTrailingComma: true });
-  for (const { error, offset } of apart(errors, text)) {
+  for (const { error, offset } of distinctProblems(errors, text)) {
     const { path } = jsonc.getLocation(text, offset);
     const why = jsonc.printParseErrorCode(error).replace(/\B[A-Z]/g, " $&").toLowerCase();
     note(offset, { path, found: `invalid JSON (${why})`, wanted: "JSON with comments" });
   }
   if (root === undefined || errors.length > 0) return undefined;
-  for (const { first, second } of duplicateKeys(root).slice(0, MOST)) {
+  for (const { first, second } of duplicateKeys(root).slice(0, PROBLEMS_MAX)) {
     const path = jsonc.getNodePath(second);
-    note(second.offset, { path, ...twice(text, first.offset, second.offset) });
+    note(second.offset, { path, ...duplicateKeyProblem(text, first.offset, second.offset) });
   }
   return {
     value: jsonc.getNodeValue(root),
@@ -59,10 +59,13 @@ function exactValue({ type, value, offset, length, children = [] }: Node, text: 
     case "number":
       return exactOf(value, text.slice(offset, offset + length));
     case "array":
-      return children.map((one) => exactValue(one, text));
+      return children.map((child) => exactValue(child, text));
     case "object":
       return Object.fromEntries(
-        children.map(({ children: [key, one] = [] }) => [key?.value, one && exactValue(one, text)]),
+        children.map(({ children: [key, member] = [] }) => [
+          key?.value,
+          member && exactValue(member, text),
+        ]),
       );
     default:
       return value;
@@ -75,14 +78,14 @@ function exactOf(value: unknown, text: string): unknown {
 }
 
 /** Parses YAML 1.2. Reports problems and returns undefined if it is not valid. */
-export async function parseYaml(text: string, note: Note): Promise<Syntax | undefined> {
+export async function parseYaml(text: string, note: ReportAt): Promise<Syntax | undefined> {
   const yaml = await import("yaml");
   // With a lower log level the library ignores a second document silently.
   const options = { version: "1.2", prettyErrors: false, logLevel: "error" } as const;
   const document = yaml.parseDocument(text, options);
-  const wrong = [...document.errors, ...document.warnings]
+  const problems = [...document.errors, ...document.warnings]
     .map(({ code, message, pos: [offset] }) => ({ code, message, offset }));
-  for (const { code, message, offset } of apart(wrong, text)) {
+  for (const { code, message, offset } of distinctProblems(problems, text)) {
     const [key = ""] = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) ?? [] : [];
     if (key === "") {
       const found = `invalid YAML (${visible(message, 120)})`;
@@ -93,11 +96,11 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
         Map: (_, { items }) => {
           const keys = items.map((item) => item.key as Scalar);
           const second = keys.find(({ range }) => range?.[0] === offset);
-          const twin = second && keys.find(({ value }) => value === second.value);
-          first = twin?.range?.[0] ?? first;
+          const sameKey = second && keys.find(({ value }) => value === second.value);
+          first = sameKey?.range?.[0] ?? first;
         },
       });
-      note(offset, { path: [key], ...twice(text, first, offset) });
+      note(offset, { path: [key], ...duplicateKeyProblem(text, first, offset) });
     }
   }
   // An alias can spell a key that exists already, and so replace its rules.
@@ -107,7 +110,7 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
       return yaml.visit.BREAK;
     },
   });
-  return wrong.length > 0 ? undefined : {
+  return problems.length > 0 ? undefined : {
     value: document.toJS() ?? {},
     offsetOf: (path) => {
       const node = document.getIn(path, true);
@@ -130,16 +133,20 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
 }
 
 /**
- * Returns one problem of each place, the first ones. A missing end may follow from another problem.
+ * Returns the first problem at each offset. Leaves out a problem at the end of the text if another
+ * problem comes before it, because it may be only a consequence.
  */
-function apart<T extends { readonly offset: number }>(all: readonly T[], text: string): T[] {
-  return all.filter(({ offset }, at) =>
-    at === 0 || offset < text.length && offset !== all[at - 1]?.offset
-  ).slice(0, MOST);
+function distinctProblems<T extends { readonly offset: number }>(
+  all: readonly T[],
+  text: string,
+): T[] {
+  return all.filter(({ offset }, index) =>
+    index === 0 || offset < text.length && offset !== all[index - 1]?.offset
+  ).slice(0, PROBLEMS_MAX);
 }
 
-/** Returns the problem of a key that an object has twice. */
-function twice(text: string, first: number, second: number) {
+/** Describes the problem that an object has a key twice. */
+function duplicateKeyProblem(text: string, first: number, second: number) {
   const lines = `lines ${placeAt(text, first).line} and ${placeAt(text, second).line}`;
   return { found: `the key twice (${lines})`, wanted: "each key once" };
 }

@@ -1,13 +1,13 @@
 /**
- * The kinds of values of settings. The message of each names its values.
+ * The schemas of single values of settings. The error message of each names the valid values.
  *
  * @module
  */
 
-import { canonical, isObject, type Json } from "../core/json.ts";
+import { canonicalJson, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern, RULE_MAX } from "../core/pattern.ts";
-import { extended, leaf, list, type ValueSchema } from "../core/wanted.ts";
-import { isRegistryAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import { leaf, list, type ValueSchema, withKeywords } from "../core/value_schema.ts";
+import { isAllowedAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 
 /** A string. */
 export const string: ValueSchema<string> = text();
@@ -26,7 +26,7 @@ export const flag: ValueSchema<boolean> = leaf(
 /** A JSON value. */
 export const json: ValueSchema<Json> = leaf(
   "a JSON value",
-  (value) => succeeds(() => canonical(withoutInfinite(value))),
+  (value) => succeeds(() => canonicalJson(withoutInfinite(value))),
 );
 /** A number from 0 to 1. */
 export const share: ValueSchema<number> = fraction("a number from 0 to 1", 1);
@@ -59,7 +59,7 @@ export const address: ValueSchema<string> = url("address", ["https://"]);
 /** The address of a registry. */
 export const registry: ValueSchema<string> = url("registryAddress", REGISTRY_BEGINNINGS);
 
-/** Returns a kind of texts that match. No text may contain NUL. */
+/** Returns a schema for texts that match a pattern. No text may contain NUL. */
 export function text(
   wanted = "a string",
   grammar: { test(value: string): boolean } = /^/,
@@ -70,20 +70,21 @@ export function text(
 }
 
 /**
- * Returns a kind of texts that a function checks. `tools/generate/json_schema.ts` has a pattern for
- * its name.
+ * Returns a schema for texts that a function checks. `tools/generate/json_schema.ts` uses the name
+ * to find the pattern of such texts in the JSON Schema.
  */
 export function namedText(
   name: string,
   texts: ValueSchema<string>,
   maxLength?: number,
 ): ValueSchema<string> {
-  return extended(texts, { name, maxLength });
+  return withKeywords(texts, { name, maxLength });
 }
 
-/** Returns a kind of whole numbers. */
+/** Returns a schema for whole numbers. */
 export function number(minimum: number, maximum: number): ValueSchema<number> {
-  const passes = (value: unknown) => Number.isSafeInteger(value) && within(value, minimum, maximum);
+  const passes = (value: unknown) =>
+    Number.isSafeInteger(value) && isWithin(value, minimum, maximum);
   const schema = { type: "integer", minimum, maximum };
   return leaf(`a whole number from ${minimum} to ${maximum}`, passes, schema);
 }
@@ -98,20 +99,20 @@ export function succeeds(read: () => unknown): boolean {
   }
 }
 
-/** Returns a kind of URLs that begin with one of these texts, or lead to this machine. */
+/** Returns a schema for URLs that begin with one of these texts, or name this machine. */
 function url(name: string, beginnings: readonly string[]): ValueSchema<string> {
   const wanted = `a URL that begins with ${
     beginnings.join(" or ")
   }, without a user name or password`;
-  return namedText(name, text(wanted, { test: (value) => isRegistryAddress(value, beginnings) }));
+  return namedText(name, text(wanted, { test: (value) => isAllowedAddress(value, beginnings) }));
 }
 
 function fraction(wanted: string, maximum?: number): ValueSchema<number> {
-  const passes = (value: unknown) => within(value, 0, maximum ?? Number.MAX_VALUE);
+  const passes = (value: unknown) => isWithin(value, 0, maximum ?? Number.MAX_VALUE);
   return leaf(wanted, passes, { type: "number", minimum: 0, maximum });
 }
 
-function within(value: unknown, least: number, most: number): boolean {
+function isWithin(value: unknown, least: number, most: number): boolean {
   return typeof value === "number" && value >= least && value <= most;
 }
 
@@ -125,14 +126,14 @@ function isToolsPattern(value: string): boolean {
 }
 
 /**
- * Returns JSON with 0 for infinite numbers. `1e400` is read as infinite here, but the settings of a
- * tool keep its text.
+ * Returns JSON with 0 for infinite numbers, which `canonicalJson()` refuses. The parser turns
+ * `1e400` into Infinity, but servers get the text of the file.
  */
 function withoutInfinite(value: unknown): Json {
   if (value === Infinity || value === -Infinity) return 0;
   if (Array.isArray(value)) return value.map(withoutInfinite);
   if (!isObject(value)) return value as Json;
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, withoutInfinite(one)]),
+    Object.entries(value).map(([key, member]) => [key, withoutInfinite(member)]),
   );
 }

@@ -7,17 +7,17 @@
 
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { defined, isObject, listOf, textOf } from "../core/json.ts";
+import { isObject, listOf, textOf, withoutUndefined } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.ts";
+import { type ClientDefinition, convertEntry, type OmittedKey } from "./_client_entry.ts";
 import { addressProblem } from "../core/server_address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./settings.ts";
-import type { Issue } from "../core/wanted.ts";
+import type { Issue } from "../core/value_schema.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";
 
-export type { ClientDefinition, LeftOut } from "./_client_entry.ts";
+export type { ClientDefinition, OmittedKey } from "./_client_entry.ts";
 export type { NeededVariable } from "./_client_secrets.ts";
 
 /** A server that can be imported. */
@@ -27,7 +27,7 @@ export interface ImportableServer {
   readonly name: string;
   readonly definition: ClientDefinition;
   /** The keys of the client's entry that PML leaves out. */
-  readonly left: readonly LeftOut[];
+  readonly left: readonly OmittedKey[];
   readonly variables: readonly NeededVariable[];
 }
 
@@ -35,11 +35,42 @@ export interface ImportableServer {
 export interface SkippedServer {
   readonly entry: ClientEntry;
   readonly why: string;
-  /** The server that PML has with the same definition, and the variables that it needs. */
-  readonly same?: Pick<ImportableServer, "name" | "definition" | "variables">;
+  /**
+   * The server that PML has with the same definition, or that it imported with this one, and the
+   * variables that it needs.
+   */
+  readonly same?: OwnServer;
+  /** Whether PML has another server of this name. */
+  readonly isOther?: boolean;
 }
 
-/** The servers that can be imported, and those that cannot. */
+/** A server that PML has, with its definition in the client's file. */
+interface OwnServer extends Pick<ImportableServer, "name" | "definition" | "variables"> {
+  /** Whether PML's definition changed since the import. */
+  readonly isChanged: boolean;
+  /** Whether PML's definition uses the same variables for the same values. */
+  readonly isExact: boolean;
+  /** The path of PML's file that has it; undefined for the file that an import writes. */
+  readonly otherPath?: string | undefined;
+}
+
+/** The servers of one of PML's files. */
+export interface FileServers {
+  /** The servers that the file defines, by title. */
+  readonly there?: Readonly<Record<string, unknown>>;
+  /** The definitions of earlier imports, by the name in PML. */
+  readonly imported?: ReadonlyMap<string, readonly unknown[]>;
+}
+
+/** The servers that PML has. By themselves, those of the file that an import writes. */
+export interface PresentServers extends FileServers {
+  /** The servers of PML's other file. A server that it has, too, is not imported. */
+  readonly other?: FileServers & { readonly path: string } | undefined;
+  /** Returns the value of a variable; by default only of variables in the environment. */
+  readonly get?: ((name: string) => string | undefined) | undefined;
+}
+
+/** The servers that can be imported, and the servers that cannot. */
 export interface PickResult {
   readonly taken: readonly ImportableServer[];
   readonly skipped: readonly SkippedServer[];
@@ -47,53 +78,82 @@ export interface PickResult {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** The options of `pickServers`. */
-export interface PickOptions extends ClientPlace {
-  readonly redact: SecretFinder["redact"];
-  /** The servers that the file to be written already contains. */
-  readonly present: Readonly<Record<string, unknown>>;
-  /** The names of the servers that ship with PML. */
-  readonly builtins: ReadonlySet<string>;
-}
-
 interface Candidate {
   readonly entry: ClientEntry;
   readonly name: string;
   readonly definition: ClientDefinition;
-  readonly left: readonly LeftOut[];
+  readonly left: readonly OmittedKey[];
 }
 
-/**
- * Checks every server. Of several with one name the one that the client prefers is checked first.
- */
-export function pickServers(
-  entries: readonly ClientEntry[],
-  options: PickOptions,
-): PickResult {
-  const skipped: SkippedServer[] = [];
-  const candidates = [...entries].sort((one, other) => one.near - other.near)
-    .flatMap((entry): Candidate[] => {
-      const result = candidateOf(entry, options);
-      if (!("why" in result)) return [result];
-      skipped.push({ entry, why: result.why });
-      return [];
-    });
-  const { redact, environment } = options;
-  const variables = new ImportVariables({ redact, get: (name) => environment.get(name) });
-  for (const { definition } of candidates) variables.reserve(definition);
-  const taken: ImportableServer[] = [];
-  const present = new Map(
-    Object.entries(options.present).map(([name, definition]) => [slug(name), definition]),
-  );
-  for (const candidate of candidates) {
-    const done = settled(candidate, { variables, present });
-    if ("why" in done) skipped.push({ entry: candidate.entry, ...done });
-    else {
-      taken.push(done);
-      present.set(done.name, done.definition);
-    }
+/** The servers of one of PML's files, by name. */
+interface PresentFile extends Pick<FileServers, "imported"> {
+  readonly path?: string;
+  readonly present: Map<string | undefined, unknown>;
+}
+
+/** Picks the servers that PML can import. */
+export class ServerPicker {
+  readonly #place: ClientPlace;
+  readonly #redact: SecretFinder["redact"];
+  readonly #builtins: ReadonlySet<string>;
+
+  /** Takes the names of the servers that ship with PML. */
+  constructor(
+    place: ClientPlace,
+    redact: SecretFinder["redact"],
+    builtins: ReadonlySet<string>,
+  ) {
+    this.#place = place;
+    this.#redact = redact;
+    this.#builtins = builtins;
   }
-  return { taken, skipped, values: variables.exact };
+
+  /**
+   * Checks every server. If several servers have one name, the server that the client prefers is
+   * checked first, and the others are skipped.
+   */
+  pick(
+    entries: readonly ClientEntry[],
+    { there, imported, other, get = (name) => this.#place.environment.get(name) }: PresentServers,
+  ): PickResult {
+    const skipped: SkippedServer[] = [];
+    const candidates = [...entries].sort((one, other) => one.rank - other.rank)
+      .flatMap((entry): Candidate[] => {
+        const result = this.#candidateOf(entry);
+        if (!("why" in result)) return [result];
+        skipped.push({ entry, why: result.why });
+        return [];
+      });
+    const variables = new ImportVariables({ redact: this.#redact, get });
+    for (const { definition } of candidates) variables.reserve(definition);
+    const taken: ImportableServer[] = [];
+    const present = bySlug(there);
+    const files: readonly PresentFile[] = [
+      { present, imported },
+      ...other === undefined ? [] : [{ ...other, present: bySlug(other.there) }],
+    ];
+    for (const candidate of candidates) {
+      const result = checkCandidate(candidate, variables, files);
+      if ("why" in result) skipped.push({ entry: candidate.entry, ...result });
+      else taken.push(result);
+      const own = "why" in result ? result.same : result;
+      // A second server of this name is another one.
+      if (own !== undefined && !present.has(own.name)) present.set(own.name, own.definition);
+    }
+    return { taken, skipped, values: variables.exact };
+  }
+
+  #candidateOf(entry: ClientEntry): Candidate | { readonly why: string } {
+    if (isPml(entry)) return { why: "it is PML itself" };
+    if (entry.disabled) return { why: "it is disabled" };
+    const name = slug(entry.name);
+    if (name === undefined) return { why: "PML does not allow this name" };
+    if (this.#builtins.has(name)) {
+      return { why: `PML has a server "${name}" built in; give it another name` };
+    }
+    const result = convertEntry(entry, this.#place);
+    return "why" in result ? result : { entry, name, ...result };
+  }
 }
 
 /** Returns a definition as questions show it. */
@@ -102,53 +162,64 @@ export function shownDefinition(
 ): ProgramDefinition | RemoteDefinition {
   const { command, args = [], env = {}, cwd, envFile, url = "", headers = {}, oauth } = definition;
   if (command === undefined) return { kind: "http", name, url, headers, oauth };
-  return { kind: "stdio", name, command, args, env, ...defined({ cwd, envFile }) };
+  return { kind: "stdio", name, command, args, env, ...withoutUndefined({ cwd, envFile }) };
 }
 
-function candidateOf(
-  entry: ClientEntry,
-  options: PickOptions,
-): Candidate | { readonly why: string } {
-  if (isPml(entry)) return { why: "it is PML itself" };
-  if (entry.disabled) return { why: "it is disabled" };
-  const name = slug(entry.name);
-  if (name === undefined) return { why: "PML allows no such name" };
-  if (options.builtins.has(name)) {
-    return { why: `PML has a server "${name}" built in; give it another name` };
-  }
-  const result = converted(entry, options);
-  return "why" in result ? result : { entry, name, ...result };
-}
-
-function settled(
+function checkCandidate(
   candidate: Candidate,
-  { variables, present }: {
-    readonly variables: ImportVariables;
-    readonly present: ReadonlyMap<string | undefined, unknown>;
-  },
+  variables: ImportVariables,
+  files: readonly PresentFile[],
 ): ImportableServer | Omit<SkippedServer, "entry"> {
   const { entry, name, definition: raw } = candidate;
-  const wrong = problemOf(entry.name, raw) ?? urlProblemOf(raw);
-  if (wrong !== undefined) return { why: wrong };
+  const problem = problemOf(entry.name, raw) ?? urlProblemOf(raw);
+  if (problem !== undefined) return { why: problem };
   const at = `${entry.path}, ${entry.key.join(".")}`;
   const definition = variables.withoutSecrets(raw, { name, at });
-  const current = present.get(name);
-  if (current !== undefined) {
-    const same = isDeepStrictEqual(nameless(current), nameless(definition));
-    return {
-      why: `there is a server "${name}" already, with ${same ? "the same" : "another"} definition`,
-      ...same && { same: { name, definition, variables: variables.of(definition) } },
-    };
+  for (const file of files) {
+    const same = sameServer({ name, definition }, file, variables);
+    if (same !== undefined) return same;
   }
-  if (variables.holdsSecret(JSON.stringify([entry.name, definition]))) {
+  if (files[0]?.present.has(name)) {
+    return { why: `there is a server "${name}" already, with another definition`, isOther: true };
+  }
+  if (variables.containsSecret(JSON.stringify([entry.name, definition]))) {
     return {
       why: "it contains a text that looks like a key, at a place where no variable is allowed",
     };
   }
-  return { ...candidate, definition, variables: variables.of(definition) };
+  return { ...candidate, definition, variables: variables.variablesOf(definition) };
 }
 
-/** Returns the parts that PML's schema does not accept, by key and never by value. */
+/** Returns the server that a file has with this definition, or imported with it; otherwise undefined. */
+function sameServer(
+  { name, definition }: Pick<Candidate, "name" | "definition">,
+  { path, present, imported }: PresentFile,
+  variables: ImportVariables,
+): Pick<SkippedServer, "why" | "same"> | undefined {
+  const current = present.get(name);
+  if (current === undefined) return undefined;
+  const isSame = (one: unknown) =>
+    isDeepStrictEqual(withoutVariableNames(one), withoutVariableNames(definition));
+  const isChanged = !isSame(current);
+  // The user, or `pml learn`, may have changed PML's definition since.
+  if (isChanged && imported?.get(name)?.some(isSame) !== true) return undefined;
+  const where = path === undefined ? "" : `, in ${path}`;
+  const why = isChanged
+    ? `PML imported it; PML's definition of "${name}" changed since${where}`
+    : `there is a server "${name}" already, with the same definition${where}`;
+  const definitions = [current, ...imported?.get(name) ?? []];
+  const isExact = definitions.some((one) => isDeepStrictEqual(withoutState(one), definition));
+  // PML's definition has other variables if their values changed in PML since the import.
+  const usedVariables = variables.variablesOf(
+    isExact || isChanged ? definition : current as ClientDefinition,
+  );
+  return {
+    why,
+    same: { name, definition, variables: usedVariables, isChanged, isExact, otherPath: path },
+  };
+}
+
+/** Returns why PML's schema does not accept a definition. The text never contains a value. */
 function problemOf(title: string, definition: ClientDefinition): string | undefined {
   const issues: Issue[] = [];
   clientServersSchema({ [title]: definition }, { path: [], wrong: (issue) => issues.push(issue) });
@@ -158,17 +229,21 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
   return `PML requires ${issue.wanted}${key === "" ? "" : ` as its ${key}`}`;
 }
 
-/** Returns why an address can never be valid: it would keep a password in the file, or fail. */
+/** Returns why an address is not valid. A password in it would be written to the file. */
 function urlProblemOf({ url }: ClientDefinition): string | undefined {
   const problem = url === undefined ? undefined : addressProblem(url);
   return problem === undefined ? undefined : `its url is not ${problem}`;
 }
 
 /** Returns whether an entry is PML, by its name or its command. */
-export function isPml({ name, said: { command, args } }: ClientEntry): boolean {
+export function isPml({ name, fields: { command, args } }: ClientEntry): boolean {
   const words = [command, ...listOf(args)].map(textOf);
   return name.toLowerCase() === "pml" || words.some((word) => word.includes("@casys/pml")) ||
     /^pml(\.exe|\.cmd)?$/i.test(basename(words[0]?.replaceAll("\\", "/") ?? ""));
+}
+
+function bySlug(servers: FileServers["there"] = {}): PresentFile["present"] {
+  return new Map(Object.entries(servers).map(([name, definition]) => [slug(name), definition]));
 }
 
 function slug(name: string): string | undefined {
@@ -180,8 +255,14 @@ function slug(name: string): string | undefined {
 }
 
 /** Returns a definition without the names of its variables, to compare definitions. */
-function nameless(definition: unknown): unknown {
+function withoutVariableNames(definition: unknown): unknown {
+  const text = JSON.stringify(withoutState(definition)) ?? "null";
+  return JSON.parse(text.replace(/\$\{\w+/g, "${"));
+}
+
+/** Returns a definition without the setting that disables the server. */
+function withoutState(definition: unknown): unknown {
   if (!isObject(definition)) return definition;
   const { disabled: _, ...rest } = definition;
-  return JSON.parse(JSON.stringify(rest).replace(/\$\{\w+/g, "${"));
+  return rest;
 }

@@ -4,34 +4,33 @@ import fc from "fast-check";
 import { Redactor } from "../audit/redact.ts";
 import { listOf } from "../core/json.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { isPml, type PickResult, pickServers } from "./client_servers.ts";
-import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
+import { isPml, type PickResult, ServerPicker } from "./client_servers.ts";
+import { clientFiles, type ClientPlace, CLIENTS, readClientFile } from "./clients.ts";
 import { clientServersSchema } from "./settings.ts";
 import { environmentOf } from "./env.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
 const redactor = new Redactor();
 
+function pickerIn(place: ClientPlace, builtins: readonly string[] = []): ServerPicker {
+  return new ServerPicker(place, (text) => redactor.redact(text), new Set(builtins));
+}
+
 async function pick(
   servers: Readonly<Record<string, unknown>>,
   set: Readonly<Record<string, string>> = {},
 ): Promise<PickResult> {
-  const entries = Object.entries(servers).map(([name, said]) => ({
+  const entries = Object.entries(servers).map(([name, fields]) => ({
     client: "cursor" as const,
     path: "/f.json",
     key: ["mcpServers", name],
     name,
-    said: said as Record<string, unknown>,
-    near: 2,
+    fields: fields as Record<string, unknown>,
+    rank: 2,
     disabled: false,
   }));
-  return await pickServers(entries, {
-    environment: environmentOf({ HOME: "/home/me", ...set }),
-    root: "/work",
-    redact: (text) => redactor.redact(text),
-    present: {},
-    builtins: new Set(["git"]),
-  });
+  const place = { environment: environmentOf({ HOME: "/home/me", ...set }), root: "/work" };
+  return await pickerIn(place, ["git"]).pick(entries, {});
 }
 
 const alphabet = (characters: string, length: number) =>
@@ -64,7 +63,7 @@ const put = fc.constantFrom<(key: string) => unknown>(
   (key) => ({ command: `/opt/sk-${key}` }),
 );
 
-Deno.test("pickServers() returns no definition with a key, at any place", async () => {
+Deno.test("ServerPicker.pick() returns no definition with a key, at any place", async () => {
   await fc.assert(
     fc.asyncProperty(key, put, async (secret, make) => {
       const { taken, skipped } = await pick({ a: make(secret) });
@@ -79,7 +78,7 @@ Deno.test("pickServers() returns no definition with a key, at any place", async 
   );
 });
 
-Deno.test("pickServers() does not change values that are no keys", async () => {
+Deno.test("ServerPicker.pick() does not change values that are not keys", async () => {
   const args = [
     "-y",
     "@modelcontextprotocol/server-filesystem@2025.8.21",
@@ -96,7 +95,7 @@ Deno.test("pickServers() does not change values that are no keys", async () => {
   assert.deepEqual(one?.definition, { command: "npx", args, env });
 });
 
-Deno.test("pickServers() uses one variable for equal values, and free names for others", async () => {
+Deno.test("ServerPicker.pick() uses one variable for equal values, and free names for others", async () => {
   const of = (TOKEN: string) => ({ command: "x", env: { TOKEN } });
   const values = async (set: Record<string, string>) =>
     (await pick({ a: of("one-value"), b: of("one-value"), c: of("other"), d: of("${TOKEN}") }, set))
@@ -108,7 +107,7 @@ Deno.test("pickServers() uses one variable for equal values, and free names for 
   assert.deepEqual(taken.map(({ definition }) => definition.env?.TOKEN), [d, d]);
 });
 
-Deno.test("pickServers() takes the forms of Copilot, Cline, Codex and Gemini", async () => {
+Deno.test("ServerPicker.pick() takes the forms of Copilot, Cline, Codex and Gemini", async () => {
   using scratch = new Scratch();
   const mcpServers = {
     nested: { transport: { type: "http", url: "https://x.y/mcp", headers: { A: "b" } } },
@@ -129,12 +128,7 @@ Deno.test("pickServers() takes the forms of Copilot, Cline, Codex and Gemini", a
   const path = scratch.write("settings.json", JSON.stringify({ mcp, mcpServers }));
   const place = { environment: scratch.environment(), root: scratch.ws };
   const entries = await readClientFile({ client: "gemini", path }, place);
-  const { taken, skipped } = pickServers(entries, {
-    ...place,
-    redact: (text) => redactor.redact(text),
-    present: {},
-    builtins: new Set(),
-  });
+  const { taken, skipped } = pickerIn(place).pick(entries, {});
   assert.deepEqual(skipped.map(({ entry, why }) => [entry.name, why]), [
     ["quiet", "it is disabled"],
   ]);
@@ -163,7 +157,67 @@ Deno.test("pickServers() takes the forms of Copilot, Cline, Codex and Gemini", a
   assertGolden("import/keys that are left out", keys.map(({ why }) => why).join("\n"));
 });
 
-Deno.test("pickServers() names each key that it leaves out, with the reason", async () => {
+Deno.test("ServerPicker.pick() converts the variables of each client, and keeps the defaults of inputs", async () => {
+  using scratch = new Scratch();
+  const place = { environment: scratch.environment(), root: scratch.ws };
+  const read = async (client: (typeof CLIENTS)[number], name: string, text: string) => {
+    const path = scratch.write(name, text);
+    const entries = await readClientFile({ client, path }, place);
+    const { taken, skipped } = pickerIn(place).pick(entries, {});
+    return {
+      env: taken.map(({ definition }) => definition.env),
+      left: taken.flatMap(({ left }) => left),
+      why: skipped.map(({ why }) => why),
+    };
+  };
+  const json = (env: object) => JSON.stringify({ mcpServers: { a: { command: "x", env } } });
+  const claude = { A: "${A_KEY}", B: "${B_KEY:-info}", C: "$C_KEY", D: "${D_KEY:-}" };
+  assert.deepEqual(await read("claude-code", "claude.json", json(claude)), {
+    env: [claude],
+    left: [],
+    why: [],
+  });
+  for (const client of ["gemini", "qwen"] as const) {
+    const { env } = await read(client, `${client}.json`, json({ A: "$A_KEY", B: "${B_KEY}" }));
+    assert.deepEqual(env, [{ A: "${A_KEY}", B: "${B_KEY}" }]);
+  }
+  const list = "mcpServers:\n  - name: a\n    command: x\n    env: { A: '${{ secrets.A_KEY }}' }\n";
+  const { env, left } = await read("continue", "config.yaml", list);
+  assert.deepEqual([env, left], [[{ A: "${A_KEY}" }], []]);
+  const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+  const inputs = [
+    { id: "region", type: "pickString", options: ["eu", "us"], default: "eu" },
+    { id: "my-key", type: "promptString", password: true, default: secret },
+    { id: "typed", type: "promptString", default: secret },
+    { id: "odd", type: "promptString", default: "${a}" },
+  ];
+  const own = {
+    A: "${input:region}",
+    B: "${input:my-key}",
+    C: "${input:typed}",
+    D: "${input:odd}",
+    E: "${env:E_KEY}",
+    F: "${input:none}",
+  };
+  const bad = { command: "x", args: ["${config:a.b}", "${command:pick}", `\${file:${secret}}`] };
+  const code = await read(
+    "vscode",
+    "mcp.json",
+    JSON.stringify({ inputs, servers: { a: { command: "x", env: own }, bad } }),
+  );
+  assert.deepEqual(code.env, [{
+    A: "${REGION:-eu}",
+    B: "${MY_KEY}",
+    C: "${TYPED}",
+    D: "${ODD}",
+    E: "${E_KEY}",
+    F: "${NONE}",
+  }]);
+  const [why = ""] = code.why;
+  assert.ok(why.includes("${config:a.b}, ${command:pick}") && !why.includes(secret), why);
+});
+
+Deno.test("ServerPicker.pick() names each key that it leaves out, with the reason", async () => {
   const { taken: [one] } = await pick({
     a: {
       command: "x",
@@ -180,7 +234,7 @@ Deno.test("pickServers() names each key that it leaves out, with the reason", as
   for (const { why } of one?.left ?? []) assert.match(why, /\w{3}/);
 });
 
-Deno.test("pickServers() keeps folder variables and needs no key for them, or for text", async () => {
+Deno.test("ServerPicker.pick() keeps folder variables and needs no key for them, or for text", async () => {
   const { taken: [one] } = await pick({
     a: {
       command: "${workspaceFolder}/run.sh",
@@ -200,7 +254,7 @@ Deno.test("pickServers() keeps folder variables and needs no key for them, or fo
   assert.deepEqual(one?.variables.map(({ name }) => name), ["A_TOKEN"]);
 });
 
-Deno.test("pickServers() takes one segment or one value of an address for a key, and keeps the host", async () => {
+Deno.test("ServerPicker.pick() takes one segment or one value of an address for a key, and keeps the host", async () => {
   const random = "Zq8sK2mN4pR6tV8xY0aB1cD3eF5gH7jL";
   const uuid = "7b1e0c52-94f3-4b7e-9a55-0d6c2f1e8a43";
   const addresses = {
@@ -222,14 +276,14 @@ Deno.test("pickServers() takes one segment or one value of an address for a key,
   ]);
 });
 
-Deno.test("pickServers() replaces a random text that no system allows as a path", async () => {
+Deno.test("ServerPicker.pick() replaces a random text that no system allows as a path", async () => {
   // Longer than the name of a file may be.
   const long = "Zq8sK2mN4pR6tV8xY0aB1cD3eF5gH7jL".repeat(10);
   const { taken } = await pick({ note: { command: "x", env: { NOTE: long } } });
   assert.deepEqual(taken[0]?.definition.env, { NOTE: "${NOTE}" });
 });
 
-Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
+Deno.test("ServerPicker.pick() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /requires .* as its command/],
     b: [{ command: "x", args: "hunter2" }, /as its args/],
@@ -325,7 +379,7 @@ Deno.test("import removes cmd and .cmd from commands of Windows, and keeps lines
   const path = scratch.write("ws/.mcp.json", JSON.stringify({ mcpServers }));
   const place = { environment: scratch.environment(), root: scratch.ws };
   const entries = await readClientFile({ client: "claude-code", path }, place);
-  const found = entries.map(({ said: { command, args } }) => [command, ...listOf(args)]);
+  const found = entries.map(({ fields: { command, args } }) => [command, ...listOf(args)]);
   assert.deepEqual(found, starts.map(([, , ...words]) => words));
 });
 
@@ -372,7 +426,7 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
   const text = '{"mcpServers": {"__proto__": {"command": "x"}, "a": {"__proto__": {"url": "y"}}}}';
   const named = { client: "claude-code", path: scratch.write("ws/.mcp.json", text) } as const;
   const [proto, a] = await readClientFile(named, place);
-  assert.deepEqual([proto?.name, a?.name, a?.said.url], ["__proto__", "a", undefined]);
+  assert.deepEqual([proto?.name, a?.name, a?.fields.url], ["__proto__", "a", undefined]);
   const path = scratch.write("any.toml", '[mcp_servers."my server"]\ncommand = "x"\n');
   const [entry] = await readClientFile({ client: undefined, path }, place);
   assert.deepEqual([entry?.name, entry?.key], ["my server", ["mcp_servers", "my server"]]);
@@ -386,6 +440,6 @@ Deno.test("A server of a client's file brings no certificates: those are in the 
     path: [],
     wrong: ({ path, wanted }) => told.push([path.at(-1), wanted]),
   });
-  const wanted = "nothing: certificates are set in your config.yaml";
+  const wanted = "no value: certificates are set in your config.yaml";
   assert.deepEqual(told, ["ca", "cert", "key"].map((key) => [key, wanted]));
 });

@@ -17,7 +17,7 @@ import {
 } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
-import { isInside, namesInFolder } from "../io/place.ts";
+import { isInside, namesInFolder } from "../io/path_info.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
@@ -72,15 +72,17 @@ export interface ClientEntry {
   /** The path of keys of the server in the file. */
   readonly key: readonly string[];
   readonly name: string;
-  readonly said: Readonly<Record<string, unknown>>;
+  readonly fields: Readonly<Record<string, unknown>>;
   /** The client's preference among several servers with one name: the smallest number wins. */
-  readonly near: number;
+  readonly rank: number;
   readonly disabled: boolean;
+  /** The defaults of the inputs that VS Code asks for, by their ids. Those of passwords are missing. */
+  readonly defaults?: ReadonlyMap<string, string>;
 }
 
 /** A `.claude.json` contains everything that was ever typed, so it can be large. */
 const MOST_BYTES = 50_000_000;
-const CODES = ["Code", "Code - Insiders", "VSCodium"];
+const CODE_EDITIONS = ["Code", "Code - Insiders", "VSCodium"];
 /** The key of the servers in a client's file, where it is not `mcpServers`. */
 const TABLES: Partial<Record<ClientName, string>> = {
   codex: "mcp_servers",
@@ -107,8 +109,8 @@ export function clientFiles(client: ClientName, place: ClientPlace): readonly Cl
 }
 
 /**
- * Returns the files in which the user permits a client to run tools, if these are other files than
- * those with servers: that for a workspace, and that for all.
+ * Returns the files in which the user permits a client to run tools, if they are not the files with
+ * servers: first the file for the workspace, then the file for all workspaces.
  */
 export function permissionFiles(client: ClientName, place: ClientPlace): readonly ClientFile[] {
   if (client !== "claude-code") return [];
@@ -134,27 +136,27 @@ export async function readClientFile(
   const isToml = extname(path) === ".toml";
   const isYaml = /^\.ya?ml$/.test(extname(path));
   const value = await (isToml ? parseToml : isYaml ? parseClientYaml : parseClientJson)(text, path);
-  if (!isObject(value)) throw bad(path, "it is not an object");
+  if (!isObject(value)) throw readError(path, "it is not an object");
   // A file that the user named may belong to any client.
   const tables = isToml
     ? ["mcp_servers"]
     : client === undefined
     ? ["mcpServers", "servers", "context_servers", "mcp"]
     : [tableOf(client)];
-  const near = inside === undefined ? 2 : 1;
+  const rank = inside === undefined ? 2 : 1;
   const { excluded, allowed, servers } = objectOf(value.mcp);
   const isOff = (name: string) =>
     listOf(excluded).includes(name) || Array.isArray(allowed) && !allowed.includes(name);
   return [
     ...projectsOf(value, root).flatMap(([name, project]) =>
-      entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, isOff })
+      entriesOf(project, { file, key: ["projects", name, "mcpServers"], rank: 0, isOff })
     ),
     ...tables.flatMap((table) => {
       // A later form of opencode's file has one level more.
       const isDeep = table === "mcp" && isObject(servers) && !isServer(servers);
       return isDeep
-        ? entriesOf(objectOf(value.mcp), { file, key: ["mcp", "servers"], near, isOff })
-        : entriesOf(value, { file, key: [table], near, isOff });
+        ? entriesOf(objectOf(value.mcp), { file, key: ["mcp", "servers"], rank, isOff })
+        : entriesOf(value, { file, key: [table], rank, isOff });
     }),
   ];
 }
@@ -222,7 +224,7 @@ function pathsOf(
       const base = folder("CONTINUE_GLOBAL_DIR", home(".continue"));
       return { own: [join(base, "config.yaml")], shared: [] };
     }
-    // It reads `.mcp.json`, too, which is Claude Code's here.
+    // Copilot also reads `.mcp.json`. That file is listed for Claude Code.
     case "copilot":
       return { own: [home(".copilot", "mcp-config.json")], shared: [] };
     case "qwen": {
@@ -238,7 +240,7 @@ function pathsOf(
     case "gemini":
       return { own: [home(".gemini", "settings.json")], shared: [".gemini/settings.json"] };
     case "opencode": {
-      // It looks here on every system.
+      // opencode uses this folder on every system.
       const folder = join(environment.get("XDG_CONFIG_HOME") || home(".config"), "opencode");
       return { own: OPENCODE.map((name) => join(folder, name)), shared: OPENCODE_SHARED };
     }
@@ -256,7 +258,7 @@ function pathsOf(
 
 /**
  * Returns the folders that Windows shows to packaged installs of Claude Desktop in place of
- * `%APPDATA%\\Claude`. A file in one hides the file of that name in `%APPDATA%`.
+ * `%APPDATA%\\Claude`. A file in such a folder hides the file of the same name in `%APPDATA%`.
  */
 function claudePackages(packages: string, place: ClientPlace): readonly string[] {
   const { basename, join } = pathRules(place);
@@ -264,10 +266,10 @@ function claudePackages(packages: string, place: ClientPlace): readonly string[]
     .map((path) => join(path, "LocalCache", "Roaming", "Claude"));
 }
 
-/** Returns where each kind of VS Code, and each of its profiles, has its servers. */
+/** Returns the files of servers of each edition of VS Code, and of each of its profiles. */
 function codeFiles(support: string, place: ClientPlace): readonly string[] {
   const { join } = pathRules(place);
-  const users = CODES.map((code) => join(support, code, "User"));
+  const users = CODE_EDITIONS.map((edition) => join(support, edition, "User"));
   return users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"), place)])
     .map((user) => join(user, "mcp.json"));
 }
@@ -277,7 +279,7 @@ function foldersIn(folder: string, place: ClientPlace): readonly string[] {
   try {
     return namesIn(folder).map((name) => pathRules(place).join(folder, name)).sort();
   } catch {
-    return []; // most people have no profiles
+    return []; // most users have no such folder
   }
 }
 
@@ -287,19 +289,19 @@ function readText({ path, inside }: ClientFile): string {
     if (inside !== undefined && !isInside(inside, real)) throw new Error("it lies elsewhere");
     if (Deno.lstatSync(real).isSymlink) throw new Error("it is a link");
     const { bytes } = readRegular(real, { most: MOST_BYTES });
-    if (!isUtf8(bytes)) throw new Error("it is no UTF-8 text");
+    if (!isUtf8(bytes)) throw new Error("it is not UTF-8 text");
     return new TextDecoder().decode(bytes);
   } catch (error) {
-    throw bad(path, whyUnread(error));
+    throw readError(path, whyUnread(error));
   }
 }
 
 /** Parses the text of a client's JSON file, with comments. Throws as `readClientFile` does. */
 export async function parseClientJson(text: string, path: string): Promise<unknown> {
   return (await parseJsonc(text, (offset, { found, wanted }) => {
-    throw bad(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
+    throw readError(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
   }).catch((error) => {
-    throw error instanceof RangeError ? bad(path, "it is too deep") : error;
+    throw error instanceof RangeError ? readError(path, "it is too deep") : error;
   }))?.value;
 }
 
@@ -307,11 +309,11 @@ export async function parseClientJson(text: string, path: string): Promise<unkno
 export async function parseToml(text: string, path: string): Promise<unknown> {
   const { parse, TomlError } = await import("smol-toml");
   try {
-    // The way through JSON turns dates into texts and removes prototypes.
+    // The conversion to JSON and back turns dates into texts and removes prototypes.
     return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, ""))));
   } catch (error) {
     // The library's message repeats the line, which may contain a key.
-    throw bad(shownPlace(path, error instanceof TomlError ? error : {}), "it is not TOML");
+    throw readError(shownPlace(path, error instanceof TomlError ? error : {}), "it is not TOML");
   }
 }
 
@@ -321,7 +323,7 @@ export async function parseClientYaml(text: string, path: string): Promise<unkno
   try {
     return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, "")) ?? {}));
   } catch {
-    throw bad(path, "it is not YAML"); // the library's message repeats the text
+    throw readError(path, "it is not YAML"); // the library's message repeats the text
   }
 }
 
@@ -337,26 +339,34 @@ function projectsOf(
 
 function entriesOf(
   holder: Record<string, unknown>,
-  { file: { client, path }, key, near, isOff }: {
+  { file: { client, path }, key, rank, isOff }: {
     readonly file: ClientFile;
     readonly key: readonly string[];
-    readonly near: number;
+    readonly rank: number;
     readonly isOff: (name: string) => boolean;
   },
 ): readonly ClientEntry[] {
   const servers = holder[key.at(-1) ?? ""] ?? {};
   // Continue has a list of servers, each with its name.
   const table = Array.isArray(servers) && client === "continue"
-    ? Object.fromEntries(servers.map((one) => [textOf(objectOf(one).name), one]))
+    ? Object.fromEntries(servers.map(objectOf).map(({ name, ...server }) => [textOf(name), server]))
     : servers;
-  if (!isObject(table)) throw bad(path, `${quoted(key.join("."))} is no object`);
+  if (!isObject(table)) throw readError(path, `${quoted(key.join("."))} is not an object`);
   const isMixed = key[0] === "mcp"; // Gemini and opencode keep other settings there, too
-  return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {
-    const [name, entry] = one;
-    const fields = isObject(entry) ? plain(entry) : {};
+  const entries = Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry));
+  const defaults = inputDefaults(holder);
+  return entries.map(([name, entry]) => {
+    const fields = isObject(entry) ? normalizeEntry(entry) : {};
     const disabled = fields.disabled === true || fields.enabled === false || isOff(name);
-    return { client, path, key: [...key, name], name, said: fields, near, disabled };
+    return { client, path, key: [...key, name], name, fields, rank, disabled, defaults };
   });
+}
+
+/** Returns the defaults of a file's inputs that a definition can contain, by the ids of the inputs. */
+function inputDefaults({ inputs }: Record<string, unknown>): ReadonlyMap<string, string> {
+  const defaults = listOf(inputs).map(objectOf).filter(({ password }) => password !== true)
+    .map(({ id, default: value }) => [textOf(id), textOf(value)] as const);
+  return new Map(defaults.filter(([, value]) => /^[^${}]+$/.test(value)));
 }
 
 function isServer(entry: unknown): boolean {
@@ -364,27 +374,27 @@ function isServer(entry: unknown): boolean {
 }
 
 /**
- * Returns an entry of opencode, Copilot or Cline, or an old one of Zed, with the keys that other
- * clients have, and a command without the wrapper that Windows needs.
+ * Returns an entry with the keys that most clients use, and a command without the wrapper that
+ * Windows needs. opencode, Copilot, Cline and old versions of Zed use other keys.
  */
-function plain(entry: Record<string, unknown>): Record<string, unknown> {
-  const fields = alike(entry);
+function normalizeEntry(entry: Record<string, unknown>): Record<string, unknown> {
+  const fields = toCommonKeys(entry);
   const { command, args = [] } = fields;
   if (typeof command !== "string" || !isTexts(args)) return fields;
   const start = withoutCmd({ command, args });
   return start.command === command ? fields : { ...fields, ...start };
 }
 
-function alike(entry: Record<string, unknown>): Record<string, unknown> {
+function toCommonKeys(entry: Record<string, unknown>): Record<string, unknown> {
   const { transport, ...outer } = entry;
-  if (isObject(transport)) return alike({ ...outer, ...transport });
-  if (typeof transport === "string") return alike({ type: transport, ...outer });
+  if (isObject(transport)) return toCommonKeys({ ...outer, ...transport });
+  if (typeof transport === "string") return toCommonKeys({ type: transport, ...outer });
   const { command, type, environment, ...rest } = entry;
-  const isOwn = type === "local" || type === "remote";
+  const isOpencode = type === "local" || type === "remote";
   if (Array.isArray(command)) {
     return { command: command[0], args: command.slice(1), env: environment ?? {}, ...rest };
   }
-  if (isOwn) return { ...rest, ...typeof command === "string" && { command } };
+  if (isOpencode) return { ...rest, ...typeof command === "string" && { command } };
   if (!isObject(command)) return entry;
   return { ...rest, command: command.path, args: command.args, env: command.env ?? {} };
 }
@@ -394,11 +404,11 @@ function isTexts(value: unknown): value is readonly string[] {
 }
 
 /** Returns whether the file exists. */
-export function isThere({ path }: ClientFile): boolean {
+export function clientFileExists({ path }: ClientFile): boolean {
   return pathExists(path);
 }
 
-function bad(path: string, why: string): PmlError {
+function readError(path: string, why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot read ${quoted(path, 400)}: ${why}`, {
     hint: "Fix it, then try again",
   });

@@ -1,6 +1,6 @@
 /**
- * The policy of a company: read-only files of the system that forbid, and make ask. Nothing in them
- * can allow anything. Loaded only where there is one.
+ * The policy of a company: read-only files of the system that forbid calls and servers, and require
+ * questions. They cannot allow anything. This file is loaded only if there is a policy.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { kindNamed } from "../servers/kinds.ts";
+import { findKind } from "../servers/kinds.ts";
 import { writtenHost } from "../core/server_address.ts";
 
 import type { OsLayer } from "./os_layer.ts";
@@ -19,7 +19,7 @@ import type { Grants } from "./server_grants.ts";
 import type { RegistryEntry } from "./registries.ts";
 import type { RuleLine, Rules } from "./rules.ts";
 
-/** A server, as far as a policy looks at it. */
+/** The parts of a server that a policy checks. */
 export interface ServerLike {
   /** The name. */
   readonly name: string;
@@ -32,7 +32,7 @@ export interface ServerLike {
   /** Whether the program runs confined. */
   readonly confine?: boolean | undefined;
   /** Whether it counts as unconfined on this machine although it is confined. */
-  readonly isUnheld?: true;
+  readonly countsAsUnconfined?: true;
   /** The URL. */
   readonly url?: string;
   /** The URL of a server in the cloud, from the registry. */
@@ -66,14 +66,15 @@ export interface RestrictedParts {
 }
 
 /**
- * The policies of this machine, as one. Each can only restrict. `Narrowing` has it as `company`.
+ * All policies of this machine together. A policy can only restrict. `Restrictions.company`
+ * contains it.
  *
  * @example
  * ```ts
  * import { openGateway } from "@casys/pml";
  *
  * await using gateway = await openGateway();
- * const company = gateway.config().narrowing?.company;
+ * const company = gateway.config().restrictions?.company;
  * const forbidding = company?.forbidsHost("https://example.com");
  * if (forbidding !== undefined) console.log(`${forbidding.path}: ${forbidding.error.message}`);
  * ```
@@ -82,12 +83,12 @@ export class Company {
   /** The files that were read. */
   readonly files: readonly PolicyFile[];
   readonly #ask: readonly RuleLine[];
-  // Other lists would make other clients of registries, and other connections.
+  // The same list must stay the same object: a new one would create new registry clients.
   readonly #registries = memoized((all: readonly RegistryEntry[]) => {
     const registries = all.filter(({ url }) => this.forbidsRegistry(url) === undefined);
     return registries.length === all.length ? all : registries;
   });
-  readonly #grants = memoized((all: Grants) => this.#narrowed(all));
+  readonly #grants = memoized((all: Grants) => this.#narrowGrants(all));
 
   /** Creates the policy from the files that were read. */
   constructor(files: readonly PolicyFile[]) {
@@ -101,7 +102,7 @@ export class Company {
   }
 
   /** Returns the configuration without forbidden parts. */
-  settled<C extends RestrictedParts>(config: C): C {
+  applyTo<C extends RestrictedParts>(config: C): C {
     const { rules, servers, osLayer } = config;
     // guard: company-servers
     return {
@@ -114,18 +115,19 @@ export class Company {
     };
   }
 
-  /** Returns a judge that asks where a policy requires it, whatever is allowed. */
+  /** Returns a judge that asks if a policy requires it, although the call is allowed. */
   judge<A>(
     judge: (id: ToolId, args?: A) => Verdict,
     judgeOf: (rules: Rules) => (id: ToolId, args?: A) => Verdict,
   ): (id: ToolId, args?: A) => Verdict {
     if (this.#ask.length === 0) return judge;
-    const asking = judgeOf({ deny: [], ask: this.#ask, allow: [] });
+    const judgeAsk = judgeOf({ deny: [], ask: this.#ask, allow: [] });
     return (id, args) => {
       const verdict = judge(id, args);
-      const own = asking(id, args);
+      const policyVerdict = judgeAsk(id, args);
+      const isAsked = policyVerdict.source !== "defaults";
       // guard: company-ask
-      return verdict.kind === "allow" && own.source !== "defaults" ? own : verdict;
+      return verdict.kind === "allow" && isAsked ? policyVerdict : verdict;
     };
   }
 
@@ -136,7 +138,7 @@ export class Company {
     for (const { path, policy: { forbid } } of this.files) {
       const word = words.find((each) => forbid?.includes(each));
       if (word !== undefined) {
-        return forbidding(path, `the server ${quoted(name)}`, `${word} servers`);
+        return toForbidding(path, `the server ${quoted(name)}`, `${word} servers`);
       }
     }
     return url === undefined ? undefined : this.forbidsHost(url, `the server ${quoted(name)}`);
@@ -146,9 +148,9 @@ export class Company {
   forbidsRegistry(url: string): Forbidding | undefined {
     const what = `the registry ${quoted(url, 300)}`;
     for (const { path, policy: { forbid, registries } } of this.files) {
-      if (forbid?.includes("registry")) return forbidding(path, what, "all registries");
+      if (forbid?.includes("registry")) return toForbidding(path, what, "all registries");
       if (registries?.every((each) => addressOf(each) !== addressOf(url))) {
-        return forbidding(path, what, "every registry that it does not name");
+        return toForbidding(path, what, "every registry that it does not name");
       }
     }
     return undefined;
@@ -160,32 +162,34 @@ export class Company {
     if (host === undefined) {
       const file = this.files.find(({ policy: { hosts } }) => hosts !== undefined);
       return file &&
-        forbidding(file.path, what, "every host that its definition does not write out");
+        toForbidding(file.path, what, "every host that its definition does not write out");
     }
-    const file = this.#without(host);
-    return file && forbidding(file.path, what, `the host ${host}`);
+    const file = this.#fileWithoutHost(host);
+    return file && toForbidding(file.path, what, `the host ${host}`);
   }
 
-  /** Returns a policy whose list of hosts lacks a host. */
-  #without(host: string): PolicyFile | undefined {
-    const own = hostOf(host);
+  /** Returns a policy whose list of hosts does not include a host. */
+  #fileWithoutHost(host: string): PolicyFile | undefined {
+    const name = hostOf(host);
     return this.files.find(({ policy: { hosts } }) =>
       hosts?.map(hostOf).every((each) =>
-        each.startsWith("*.") ? !own.endsWith(each.slice(1)) : each !== own
+        each.startsWith("*.") ? !name.endsWith(each.slice(1)) : each !== name
       )
     );
   }
 
   #rules({ deny, ask, allow }: Rules): Rules {
-    const own = this.files.flatMap(({ rules }) => rules.deny);
-    return { deny: [...deny, ...own], ask: [...ask, ...this.#ask], allow };
+    const policyDeny = this.files.flatMap(({ rules }) => rules.deny);
+    return { deny: [...deny, ...policyDeny], ask: [...ask, ...this.#ask], allow };
   }
 
   /** Removes forbidden hosts from the grants of modules and confined programs. */
-  #narrowed(grants: Grants): Grants {
+  #narrowGrants(grants: Grants): Grants {
     if (this.files.every(({ policy }) => policy.hosts === undefined)) return grants;
     const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {
-      const hosts = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
+      const hosts = net.filter((host) =>
+        this.#fileWithoutHost(host.replace(/:\d+$/, "")) === undefined
+      );
       return [server, { ...rest, net: hosts }];
     });
     return Object.assign(Object.create(null), Object.fromEntries(servers));
@@ -196,8 +200,8 @@ export class Company {
 function wordsOf(
   server: ServerLike,
 ): readonly string[] {
-  // A cached catalog may be of a version with other kinds.
-  const { pinnedAs = server.kind, definition } = kindNamed(server.kind) ?? {};
+  // A cached catalog may come from a version of PML that has other kinds.
+  const { pinnedAs = server.kind, definition } = findKind(server.kind) ?? {};
   const { isOfRegistry = false } = server;
   return [
     pinnedAs,
@@ -206,17 +210,17 @@ function wordsOf(
   ];
 }
 
-function forbidding(path: string, what: string, why: string): Forbidding {
+function toForbidding(path: string, what: string, why: string): Forbidding {
   const message = `Cannot use ${what}: the company's policy ${quoted(path, 400)} forbids ${why}`;
   return { path, error: new PmlError("PERMISSION_DENIED", message, { hint: HINT }) };
 }
 
-/** Returns a host as it is compared: without capitals and the dot at its end. */
+/** Returns a host in lower case and without a dot at its end, to compare it. */
 function hostOf(text: string): string {
   return text.toLowerCase().replace(/\.$/, "");
 }
 
-/** Returns the address of a registry as it is compared. */
+/** Returns the normalized address of a registry, to compare it. */
 function addressOf(url: string): string {
   const [, format = "", rest = ""] = /^(mcp\+)?(.*)$/s.exec(url) ?? [];
   return format + new URL(rest).href.replace(/\/$/, "");

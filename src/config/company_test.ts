@@ -5,9 +5,9 @@ import schema from "../../config/policy.schema.json" with { type: "json" };
 import type { PmlError } from "../core/errors.ts";
 import { readCompany } from "./_company_file.ts";
 import { Company, type PolicyFile, type ServerLike } from "./company.ts";
-import { settle } from "./config.ts";
+import { settleConfig } from "./config.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { invalidConfig, type Report } from "./_problem.ts";
+import { invalidConfigError, type Report } from "./_problem.ts";
 
 /** Reads policies as those of the system, or as that of the variable. */
 async function read(
@@ -26,7 +26,10 @@ async function read(
   const places = isSaid ? { policies: [], policy: paths[0] } : { policies: paths };
   const company = await readCompany({ ...environment, ...places }, report);
   const { problems } = report;
-  return { company, error: problems.length === 0 ? undefined : invalidConfig(problems, report) };
+  return {
+    company,
+    error: problems.length === 0 ? undefined : invalidConfigError(problems, report),
+  };
 }
 
 const server = (more: Partial<ServerLike>): ServerLike => ({ name: "s", kind: "stdio", ...more });
@@ -38,7 +41,7 @@ Deno.test("A policy forbids servers by their kind, their program and their host"
     [{ forbid: ["http"] }, { command: "x" }, false],
     [{ forbid: ["unconfined"] }, { command: "x" }, true],
     [{ forbid: ["unconfined"] }, { command: "npx", confine: true }, false],
-    [{ forbid: ["unconfined"] }, { command: "npx", confine: true, isUnheld: true }, true],
+    [{ forbid: ["unconfined"] }, { command: "npx", confine: true, countsAsUnconfined: true }, true],
     [{ forbid: ["unconfined"] }, { kind: "deno" }, false],
     [{ forbid: ["container"] }, { command: "x", args: ["docker"] }, false],
     [{ forbid: ["container"] }, { command: "C:\\bin\\Docker.exe" }, true],
@@ -107,13 +110,13 @@ Deno.test("forbidden servers are removed from the configuration, and the rest is
   );
   const loaded = await scratch.load({ PML_POLICY: policy });
   assert.equal(loaded.problem, undefined);
-  const config = settle(loaded, true);
+  const config = settleConfig(loaded, true);
   assert.deepEqual(config.servers.map(({ name }) => name), ["two"]);
   assert.deepEqual({ ...config.grants.two }, { net: ["a.example:8443"], read: ["/x"] });
   assert.equal(config.osLayer, "auto");
   // Other lists would make other connections.
-  assert.equal(settle(loaded, true).grants, config.grants);
-  assert.equal(settle(loaded, true).registries, config.registries);
+  assert.equal(settleConfig(loaded, true).grants, config.grants);
+  assert.equal(settleConfig(loaded, true).registries, config.registries);
 });
 
 Deno.test("A policy of the system belongs to root, and so does its folder", async () => {

@@ -6,21 +6,22 @@
 
 import { dirname, join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { isObject, quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { isInside, staysInside } from "../io/place.ts";
-import { countingEnvironment } from "./_counting.ts";
-import { markUnheld } from "./_unheld.ts";
-import { type ConfigProblem, invalidConfig, type Report } from "./_problem.ts";
-import { whyWide } from "./_wide.ts";
+import { isInside, staysInside } from "../io/path_info.ts";
+import { usedEnvironment } from "./_used_environment.ts";
+import { markUnconfined } from "./_unconfined.ts";
+import { type ConfigProblem, invalidConfigError, type Report } from "./_problem.ts";
+import { whyWide } from "./_wide_workspace.ts";
 import type { Environment } from "./env.ts";
-import { grantsThatHold } from "./_grants.ts";
+import { effectiveGrants } from "./_grants.ts";
 import { readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
-import type { Others } from "./current_config.ts";
+import type { AccessConfig } from "./current_config.ts";
+import { type Pause, readPause } from "./pause.ts";
 import { type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, registryProblems } from "./registries.ts";
-import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
+import { conditionProblems, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import {
   findWorkspace,
@@ -40,8 +41,8 @@ export interface LoadedConfig {
   readonly environment: Environment;
   readonly cwd: string;
   readonly workspace: Workspace;
-  /** The reason why there is no workspace, if so. Then `workspace` is the current folder only. */
-  readonly lost: PmlError | undefined;
+  /** The error if no workspace was found. Then `workspace` is only the current folder. */
+  readonly workspaceError: PmlError | undefined;
   /**
    * The folder that tools may touch: the root of the workspace, or the part of it that the file
    * names. A real path.
@@ -53,9 +54,11 @@ export interface LoadedConfig {
   /** The name of the identity that this PML works for; undefined for the user. */
   readonly identity: string | undefined;
   /** Other users of this PML over HTTP, and the restrictions; undefined if there are none. */
-  readonly others: Others | undefined;
+  readonly access: AccessConfig | undefined;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
-  readonly wide: boolean;
+  readonly isWide: boolean;
+  /** The pause of the workspace, if the user paused it. */
+  readonly pause: Pause | undefined;
   /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
   readonly warnings: readonly string[];
@@ -67,82 +70,83 @@ export async function loadConfig(
   cwd: string,
   identity?: string,
 ): Promise<LoadedConfig> {
-  const counting = countingEnvironment(environment, cwd);
-  const { workspace, lost } = await find(counting, cwd);
-  // Path checks compare real paths. If the home were a link, the protected folder would be open
-  // under its real name.
-  const { home, homePath = home } = counting;
-  const real = { ...counting, home: realPathOf(home), homePath };
-  return await loadFiles({ environment: real, cwd, workspace, lost, identity });
+  const used = usedEnvironment(environment, cwd);
+  const { workspace, workspaceError } = await locateWorkspace(used, cwd);
+  // Path checks compare real paths. If the home stayed a link, the folder would not be protected
+  // under its real path.
+  const { home, homePath = home } = used;
+  const real = { ...used, home: realPathOf(home), homePath };
+  return await loadFiles({ environment: real, cwd, workspace, workspaceError, identity });
 }
 
 /** Reads the files again. The root of the workspace does not change after the start. */
 export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> {
-  const { environment, cwd, workspace, lost, identity } = loaded;
-  if (lost !== undefined) return await loadConfig(environment, cwd, identity);
+  const { environment, cwd, workspace, workspaceError, identity } = loaded;
+  if (workspaceError !== undefined) return await loadConfig(environment, cwd, identity);
   const ruling = rulingFiles(environment, workspace);
-  const again = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
-  if (workspace.file === undefined || ruling.file !== undefined) return again;
-  const gone = `${quoted(workspace.file, 200)} was removed: the default rules apply`;
-  return freeze({ ...again, warnings: [...again.warnings, gone] });
+  const reloaded = await loadFiles({ ...loaded, workspace: { ...workspace, ...ruling } });
+  if (workspace.file === undefined || ruling.file !== undefined) return reloaded;
+  const warning = `${quoted(workspace.file, 200)} was removed: the default rules apply`;
+  return freeze({ ...reloaded, warnings: [...reloaded.warnings, warning] });
 }
 
 /** Returns the current configuration, given whether the user trusts the workspace file. */
-export function settle(loaded: LoadedConfig, trusted: boolean): Config {
+export function settleConfig(loaded: LoadedConfig, trusted: boolean): Config {
   const { environment, folder, file, person, warnings } = loaded;
-  const believed = trusted ? file : undefined;
-  const sections: Partial<Sections> = believed?.sections ?? {};
+  const trustedFile = trusted ? file : undefined;
+  const sections: Partial<Sections> = trustedFile?.sections ?? {};
   const { registries, cloud, grants, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
-  const servers = nearest(believed?.servers ?? [], person.servers);
-  const narrowing = loaded.others?.narrowing(sections.gateway?.toolset);
+  const servers = mergeServers(trustedFile?.servers ?? [], person.servers);
+  const restrictions = loaded.access?.restrictionsFor(sections.gateway?.toolset);
   const problem = loaded.problem ??
-    prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
+    prefixProblem(gateway, { servers: servers.length, file: trustedFile?.path ?? person.path });
   const config: Config = {
     home: environment.home,
     workspace: folder,
-    rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
+    rules: problem === undefined ? effectiveRules(loaded, trusted) : denyEverything(loaded),
     servers,
     registries: askedRegistries(environment, registries, person.registries),
     cloud: cloud?.url === undefined ? cloud : { url: hubAddress(cloud.url) },
-    grants: grantsThatHold(grants, { person, servers }),
+    grants: effectiveGrants(grants, { person, servers }),
     gateway,
     ...person.settings,
     intent,
-    narrowing,
-    trusted: believed !== undefined,
+    restrictions,
+    trusted: trustedFile !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),
+    pause: loaded.pause,
     problem,
     warnings,
   };
-  return freeze(narrowing?.settled(config) ?? config);
+  return freeze(restrictions?.applyTo(config) ?? config);
 }
 
-/** Returns the address of a hub. People also write that of its MCP endpoint, which ends in `/mcp`. */
+/** Returns the address of a hub. Users may also write its MCP endpoint, which ends in `/mcp`. */
 export function hubAddress(url: string): string {
   return url.replace(/\/+$/, "").replace(/\/mcp$/, "");
 }
 
-async function find(
+async function locateWorkspace(
   environment: Environment,
   cwd: string,
-): Promise<Pick<LoadedConfig, "workspace" | "lost">> {
+): Promise<Pick<LoadedConfig, "workspace" | "workspaceError">> {
   try {
-    return { workspace: findWorkspace(environment, cwd), lost: undefined };
+    return { workspace: findWorkspace(environment, cwd), workspaceError: undefined };
   } catch (error) {
     const workspace = environment.workspace === undefined
       ? (await import("./own_folder.ts")).ownFolder(environment, cwd)
       : undefined;
-    if (workspace !== undefined) return { workspace, lost: undefined };
-    const nowhere = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
-    return { workspace: { root: realPathOf(cwd), ...nowhere }, lost: asPmlError(error) };
+    if (workspace !== undefined) return { workspace, workspaceError: undefined };
+    const unmarked = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
+    return { workspace: { root: realPathOf(cwd), ...unmarked }, workspaceError: asPmlError(error) };
   }
 }
 
 async function loadFiles(
-  from: Pick<LoadedConfig, "environment" | "cwd" | "workspace" | "lost" | "identity">,
+  from: Pick<LoadedConfig, "environment" | "cwd" | "workspace" | "workspaceError" | "identity">,
 ): Promise<LoadedConfig> {
-  const { environment, cwd, workspace, lost, identity } = from;
+  const { environment, cwd, workspace, workspaceError, identity } = from;
   const { root, warning } = workspace;
   const report: Report = {
     problems: [...homeProblems(environment, root), ...registryProblems(environment)],
@@ -154,61 +158,73 @@ async function loadFiles(
   const parents = above.filter((parent) => parent !== undefined);
   const { home, userHome } = environment;
   const person = await readPerson(join(home, "config.yaml"), { ...report, userHome });
-  // The workspace's own file comes last, so that it is the one that exceeds a limit of all files.
+  // The workspace's own file comes last, so that the problem names it if all files together exceed
+  // a limit.
   const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
-  report.problems.push(...crowdedRules(files));
+  report.problems.push(...conditionProblems(files));
   const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
   const wide = isNamed ? undefined : whyWide(workspace, environment);
   if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
-  const folder = narrowed(root, { file, report });
-  const others = await othersOf(person, { identity, file, report, environment });
+  const folder = toolFolder(root, { file, report });
+  const access = await accessConfigOf(person, { identity, file, report, environment });
   return freeze({
     environment,
     cwd,
     workspace,
-    lost,
+    workspaceError,
     folder,
     parents,
-    ...await markUnheld({ file, person }, { environment, others, folder }),
+    ...await markUnconfined({ file, person }, { environment, access, folder }),
     identity,
-    others,
-    wide: wide !== undefined,
-    problem: lost ??
-      (report.problems.length === 0 ? undefined : invalidConfig(report.problems, report)),
+    access,
+    isWide: wide !== undefined,
+    pause: await readPause(home, root, report.warnings),
+    problem: workspaceError ??
+      (report.problems.length === 0 ? undefined : invalidConfigError(report.problems, report)),
     warnings: report.warnings,
   });
 }
 
 /** Reads the restrictions. Their code is loaded only if there are some. */
-async function othersOf(
+async function accessConfigOf(
   { others, gateway, path }: PersonConfig,
   from: Pick<LoadedConfig, "identity" | "file" | "environment"> & { readonly report: Report },
-): Promise<Others | undefined> {
+): Promise<AccessConfig | undefined> {
   const { toolset } = gateway;
   const { identity, file, environment: { policies, policy } } = from;
   const setting = others.identities ?? others.toolsets ?? others.client_toolsets ?? identity ??
     toolset ?? policy ??
     file?.sections.gateway?.toolset;
   if (setting === undefined && !policies.some(pathExists)) return undefined;
-  const { openOthers } = await import("./identities.ts");
-  return await openOthers(others, { ...from, path, toolset });
+  const { readAccessConfig } = await import("./identities.ts");
+  return await readAccessConfig(others, { ...from, path, toolset });
+}
+
+/** The name of the PML home in problems, in place of a file. */
+const HOME = "the home of PML";
+
+/** Returns whether a problem is that the PML home must not be used. */
+export function refusesHome(problem: PmlError | undefined): boolean {
+  const problems = problem?.detail?.problems;
+  return Array.isArray(problems) && problems.some((each) => isObject(each) && each.file === HOME);
 }
 
 /**
- * Returns problems with the PML home. It must not lie in the workspace: a workspace with its own
- * PML home would bring its own approvals.
+ * Returns problems with the PML home. It must not be in the workspace: a workspace that contains a
+ * PML home could contain approvals for itself.
  */
 function homeProblems(environment: Environment, root: string): ConfigProblem[] {
-  const { home, homePath, homeless } = environment;
+  const { home, homePath, homeProblem } = environment;
   // A workspace that is the home folder, or the whole machine, contains the PML home.
-  const isBrought = isInside(root, realPathOf(home)) &&
+  const isInWorkspace = isInside(root, realPathOf(home)) &&
     !homesOf(environment).some((each) => isInside(root, each));
-  const file = "the home of PML";
-  const found = homeless ?? (isBrought ? `${quoted(home, 200)}, which lies in the workspace` : "");
+  const file = HOME;
+  const found = homeProblem ??
+    (isInWorkspace ? `${quoted(home, 200)}, which is in the workspace` : "");
   if (found !== "") return [{ file, key: "", found, wanted: "a folder outside the workspace" }];
-  const now = homePath && realPathOf(homePath);
-  if (homePath === undefined || now === undefined || now === home) return [];
-  const moved = `${quoted(homePath, 200)}, which leads to ${quoted(now, 200)} now`;
+  const currentHome = homePath && realPathOf(homePath);
+  if (homePath === undefined || currentHome === undefined || currentHome === home) return [];
+  const moved = `${quoted(homePath, 200)}, which leads to ${quoted(currentHome, 200)} now`;
   return [{ file, key: "", found: moved, wanted: `${quoted(home, 200)}, or a restart of PML` }];
 }
 
@@ -220,7 +236,7 @@ function wideWarning(root: string, why: string): string {
 }
 
 /** Returns the folder that tools may touch: the root, or the part of it that the file names. */
-function narrowed(
+function toolFolder(
   root: string,
   from: { readonly file: WorkspaceFile | undefined; readonly report: Report },
 ): string {
@@ -229,12 +245,12 @@ function narrowed(
   try {
     const named = join(root, file.workspace);
     const folder = staysInside(root, named) ? Deno.realPathSync(named) : dirname(root);
-    const inside = isInside(root, folder) && Deno.statSync(folder).isDirectory;
-    // Protected names are below the workspace, so it must not be within `.git`.
-    const hidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
-    if (inside && !hidden) return folder;
+    const isFolderInside = isInside(root, folder) && Deno.statSync(folder).isDirectory;
+    // PML protects names such as `.git` only below this folder, so it must not be within `.git`.
+    const isHidden = relative(root, folder).split(sep).some((name) => name.startsWith("."));
+    if (isFolderInside && !isHidden) return folder;
   } catch {
-    // A path that cannot be opened is no folder.
+    // A path that cannot be opened is not a folder.
   }
   report.problems.push({
     file: file.path,
@@ -245,7 +261,7 @@ function narrowed(
   return root;
 }
 
-function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
+function effectiveRules(loaded: LoadedConfig, trusted: boolean): Rules {
   const { file, parents, person } = loaded;
   const [own = NO_RULES, ...above] = [file, ...parents].map((each) =>
     each?.permissions ?? NO_RULES
@@ -259,15 +275,16 @@ function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
   };
 }
 
-/** Returns the servers of both lists. If two have the same name, the workspace's is used. */
-function nearest(
-  own: readonly ServerDefinition[],
-  everywhere: readonly ServerDefinition[],
+/** Returns the servers of both files. If two have the same name, the workspace's server is used. */
+function mergeServers(
+  ofWorkspace: readonly ServerDefinition[],
+  ofUser: readonly ServerDefinition[],
 ): readonly ServerDefinition[] {
-  return [...own, ...everywhere.filter(({ name }) => own.every((each) => each.name !== name))];
+  const names = new Set(ofWorkspace.map(({ name }) => name));
+  return [...ofWorkspace, ...ofUser.filter(({ name }) => !names.has(name))];
 }
 
-function nothingRuns({ workspace, person }: LoadedConfig): Rules {
+function denyEverything({ workspace, person }: LoadedConfig): Rules {
   const source = workspace.file ?? person.path;
   return { ...NO_RULES, deny: [{ pattern: parsePattern("*"), source }] };
 }
@@ -283,8 +300,8 @@ function ignoredOf({ permissions, servers, sections }: WorkspaceFile): readonly 
 }
 
 /**
- * Returns a problem if names without a prefix are not unique: they need one server alone and no
- * meta-tools.
+ * Returns a problem if names of tools without the server's name may not be unique. They certainly
+ * are if there is at most one server and no meta-tool.
  */
 function prefixProblem(
   gateway: GatewayOptions,
@@ -293,7 +310,7 @@ function prefixProblem(
   if (gateway.prefix || gateway.metaTools.length === 0 && servers <= 1) return undefined;
   const found = `false, with ${servers} servers and ${gateway.metaTools.length} meta-tools`;
   const wanted = 'true, or at most one server and [] for "gateway.meta_tools"';
-  return invalidConfig([{ file, key: "gateway.prefix", found, wanted }]);
+  return invalidConfigError([{ file, key: "gateway.prefix", found, wanted }]);
 }
 
 /** Freezes plain objects and arrays, with everything in them. */

@@ -6,7 +6,7 @@ import { matches } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { loadConfig, settle } from "./config.ts";
+import { loadConfig, settleConfig } from "./config.ts";
 import { gatewaySettings } from "./gateway_settings.ts";
 import type { RuleLine } from "./rules.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
@@ -33,7 +33,7 @@ Deno.test("loadConfig() returns the defaults without a file", async () => {
   assert.equal(loaded.problem, undefined);
   assert.deepEqual(loaded.warnings, []);
   for (const trusted of [true, false]) {
-    const config = settle(loaded, trusted);
+    const config = settleConfig(loaded, trusted);
     assert.equal(config.home, scratch.home);
     assert.equal(config.workspace, scratch.ws);
     assert.equal(config.trusted, false);
@@ -67,10 +67,10 @@ Deno.test("loadConfig() returns the defaults without a file", async () => {
   }
 });
 
-Deno.test("settle() believes nothing of an untrusted file but its deny and ask", async () => {
+Deno.test("settleConfig() believes nothing of an untrusted file but its deny and ask", async () => {
   using scratch = new Scratch();
   const path = scratch.write("ws/.pml.json", FULL);
-  const config = settle(await scratch.load(), false);
+  const config = settleConfig(await scratch.load(), false);
   assert.equal(config.problem, undefined);
   assert.equal(config.rules.allow.length, 18);
   assert.deepEqual(texts(config.rules.ask), ["c:d", "*", "a:b"]);
@@ -94,10 +94,10 @@ Deno.test("settle() believes nothing of an untrusted file but its deny and ask",
   ]);
 });
 
-Deno.test("settle() lets the rules of a trusted file stand instead of the defaults", async () => {
+Deno.test("settleConfig() lets the rules of a trusted file stand instead of the defaults", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", FULL);
-  const config = settle(await scratch.load(), true);
+  const config = settleConfig(await scratch.load(), true);
   assert.deepEqual(texts(config.rules.allow), ["*", "a:b"]);
   assert.deepEqual(texts(config.rules.ask), ["c:d"]);
   assert.deepEqual(texts(config.rules.deny), ["shell:*"]);
@@ -109,15 +109,19 @@ Deno.test("settle() lets the rules of a trusted file stand instead of the defaul
   assert.deepEqual(config.ignored, []);
 });
 
-Deno.test("settle() keeps the defaults where a trusted file has no permissions", async () => {
+Deno.test("settleConfig() keeps the defaults where a trusted file has no permissions", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1}');
-  assert.equal(settle(await scratch.load(), true).rules.allow.length, 18);
+  assert.equal(settleConfig(await scratch.load(), true).rules.allow.length, 18);
   scratch.write("ws/.pml.json", '{"version": 1, "permissions": {}}');
-  assert.deepEqual(settle(await scratch.load(), true).rules, { deny: [], ask: [], allow: [] });
+  assert.deepEqual(settleConfig(await scratch.load(), true).rules, {
+    deny: [],
+    ask: [],
+    allow: [],
+  });
 });
 
-Deno.test("settle() adds deny and ask of the files above, and all rules of the user", async () => {
+Deno.test("settleConfig() adds deny and ask of the files above, and all rules of the user", async () => {
   using scratch = new Scratch();
   scratch.write("repo/.git", "");
   scratch.write(
@@ -132,7 +136,7 @@ Deno.test("settle() adds deny and ask of the files above, and all rules of the u
   );
   const loaded = await loadConfig(scratch.environment(), join(scratch.root, "repo/a"));
   for (const trusted of [true, false]) {
-    const { rules, intent } = settle(loaded, trusted);
+    const { rules, intent } = settleConfig(loaded, trusted);
     assert.deepEqual(texts(rules.deny), ["own:*", "up:*", "me:*"]);
     assert.deepEqual(texts(rules.ask), ["up:x", "me:x"]);
     assert.ok(texts(rules.allow).includes("me:y"));
@@ -141,7 +145,7 @@ Deno.test("settle() adds deny and ask of the files above, and all rules of the u
   }
 });
 
-Deno.test("settle() lets the person set limits and exposure, and the trusted file override", async () => {
+Deno.test("settleConfig() lets the person set limits and exposure, and the trusted file override", async () => {
   using scratch = new Scratch();
   scratch.write(
     "user/.pml/config.yaml",
@@ -149,50 +153,50 @@ Deno.test("settle() lets the person set limits and exposure, and the trusted fil
   );
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "meta_only"}}');
   const loaded = await scratch.load();
-  assert.equal(settle(loaded, true).limits.callMs, 5000);
-  assert.equal(settle(loaded, true).limits.batch, 50);
-  assert.equal(settle(loaded, false).gateway.exposure, "full_proxy");
-  assert.equal(settle(loaded, true).gateway.exposure, "meta_only");
-  assert.deepEqual(settle(loaded, true).gateway.metaTools, ["call"]);
+  assert.equal(settleConfig(loaded, true).limits.callMs, 5000);
+  assert.equal(settleConfig(loaded, true).limits.batch, 50);
+  assert.equal(settleConfig(loaded, false).gateway.exposure, "full_proxy");
+  assert.equal(settleConfig(loaded, true).gateway.exposure, "meta_only");
+  assert.deepEqual(settleConfig(loaded, true).gateway.metaTools, ["call"]);
 });
 
-Deno.test("settle() refuses names without prefix together with meta-tools", async () => {
+Deno.test("settleConfig() refuses names without prefix together with meta-tools", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false}}');
   const loaded = await scratch.load();
-  assert.equal(settle(loaded, false).problem, undefined);
-  assert.equal(settle(loaded, true).problem?.code, "CONFIG_INVALID");
+  assert.equal(settleConfig(loaded, false).problem, undefined);
+  assert.equal(settleConfig(loaded, true).problem?.code, "CONFIG_INVALID");
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"prefix": false, "meta_tools": []}}');
-  assert.equal(settle(await scratch.load(), true).problem, undefined);
+  assert.equal(settleConfig(await scratch.load(), true).problem, undefined);
 });
 
 Deno.test("The exposure semantic lists up to 20 tools that fit .7 as well as the best", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", '{"version": 1, "gateway": {"tools_exposure": "semantic"}}');
-  const { exposure, semantic } = gatewaySettings(settle(await scratch.load(), true));
+  const { exposure, semantic } = gatewaySettings(settleConfig(await scratch.load(), true));
   // The documentation and the preset promise these.
   assert.deepEqual([exposure, semantic], ["semantic", { most: 20, threshold: 0.7 }]);
 });
 
-Deno.test("settle() refuses names without prefix where several servers are defined", async () => {
+Deno.test("settleConfig() refuses names without prefix where several servers are defined", async () => {
   using scratch = new Scratch();
   const gateway = { prefix: false, meta_tools: [] };
   const one = { one: { command: "one" } };
   scratch.write("ws/.pml.json", JSON.stringify({ version: 1, gateway, mcpServers: one }));
-  assert.equal(settle(await scratch.load(), true).problem, undefined);
+  assert.equal(settleConfig(await scratch.load(), true).problem, undefined);
   scratch.write("user/.pml/config.yaml", "mcpServers: { two: { command: two } }\n");
-  const { problem } = settle(await scratch.load(), true);
+  const { problem } = settleConfig(await scratch.load(), true);
   assert.equal(problem?.code, "CONFIG_INVALID");
   assert.match(problem?.message ?? "", /prefix.*with 2 servers/);
   // A server that is defined twice in the same way is one server.
   scratch.write("user/.pml/config.yaml", "mcpServers: { one: { command: two } }\n");
-  assert.equal(settle(await scratch.load(), true).problem, undefined);
+  assert.equal(settleConfig(await scratch.load(), true).problem, undefined);
 });
 
-Deno.test("settle() returns a frozen configuration", async () => {
+Deno.test("settleConfig() returns a frozen configuration", async () => {
   using scratch = new Scratch();
   scratch.write("ws/.pml.json", FULL);
-  const config = settle(await scratch.load(), true);
+  const config = settleConfig(await scratch.load(), true);
   const frozen = (value: unknown): boolean =>
     typeof value !== "object" || value === null ||
     Object.isFrozen(value) && Object.values(value).every(frozen);
@@ -208,7 +212,7 @@ Deno.test("loadConfig() denies everything while a file is invalid, and reports e
   for (const at of [`"${path}:1:41"`, `"${person}:1:9"`]) assert.ok(message.includes(at), message);
   assertGolden("config/problems of two files", message, { FILE: path, USER_FILE: person });
   for (const trusted of [true, false]) {
-    const config = settle(loaded, trusted);
+    const config = settleConfig(loaded, trusted);
     assert.equal(config.problem, loaded.problem);
     assert.deepEqual(texts(config.rules.deny), ["*"]);
     assert.equal(config.rules.deny[0]?.source, path);
@@ -230,8 +234,8 @@ Deno.test("loadConfig() never throws for want of a workspace", async () => {
   using scratch = new Scratch();
   const loaded = await scratch.load({ PML_WORKSPACE: join(scratch.root, "missing") });
   assert.equal(loaded.problem?.code, "CONFIG_INVALID");
-  assert.ok(loaded.lost);
-  assert.deepEqual(texts(settle(loaded, true).rules.deny), ["*"]);
+  assert.ok(loaded.workspaceError);
+  assert.deepEqual(texts(settleConfig(loaded, true).rules.deny), ["*"]);
   const gone = await loadConfig(scratch.environment(), join(scratch.root, "gone"));
   assert.equal(gone.problem?.code, "CONFIG_INVALID");
 });
@@ -243,7 +247,7 @@ Deno.test("loadConfig() narrows the workspace, inside it only", async () => {
   scratch.write("ws/file", "");
   const at = async (workspace: string) => {
     scratch.write("ws/.pml.json", JSON.stringify({ version: 1, workspace }));
-    return settle(await scratch.load(), false);
+    return settleConfig(await scratch.load(), false);
   };
   assert.equal((await at("sub")).workspace, join(scratch.ws, "sub"));
   assert.equal((await at(".")).workspace, scratch.ws);
@@ -270,7 +274,7 @@ Deno.test("loadConfig() returns the real path of a PML home behind a link", asyn
   const real = join(scratch.root, "dotfiles");
   Deno.mkdirSync(real);
   Deno.symlinkSync(real, scratch.home);
-  assert.equal(settle(await scratch.load(), false).home, real);
+  assert.equal(settleConfig(await scratch.load(), false).home, real);
 });
 
 Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", async () => {
@@ -293,7 +297,7 @@ Deno.test("loadConfig() takes any bytes for rules that hold or for a problem", a
     fc.asyncProperty(fc.oneof(mutated, fc.uint8Array({ maxLength: 40 })), async (bytes) => {
       scratch.write("ws/.pml.json", bytes);
       const loaded = await scratch.load();
-      const { rules } = settle(loaded, true);
+      const { rules } = settleConfig(loaded, true);
       if (loaded.problem !== undefined) {
         assert.equal(loaded.problem.code, "CONFIG_INVALID");
         assert.deepEqual(texts(rules.deny), ["*"]);
@@ -323,11 +327,11 @@ Deno.test({
   },
 });
 
-Deno.test("settle() takes the address of a hub with and without its /mcp", async () => {
+Deno.test("settleConfig() takes the address of a hub with and without its /mcp", async () => {
   for (const end of ["", "/", "/mcp", "/mcp/"]) {
     using scratch = new Scratch();
     scratch.write("ws/.pml.json", JSON.stringify({ cloud: { url: `https://hub.example${end}` } }));
-    const { cloud } = settle(await scratch.load(), true);
+    const { cloud } = settleConfig(await scratch.load(), true);
     assert.deepEqual(cloud, { url: "https://hub.example" }, end);
   }
 });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Pause } from "./pause.ts";
 import type { PersonSettings } from "./person.ts";
 import type { Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
@@ -29,45 +30,47 @@ export interface Config extends PersonSettings {
   readonly servers: readonly ServerDefinition[];
   /** The registries, in the order in which they are asked. */
   readonly registries: readonly RegistryEntry[];
-  /** The cloud, if the user named another one. */
+  /** The address of the cloud, if it is not the default one. */
   readonly cloud: { readonly url?: string } | undefined;
   /** The grants of the user, by server. */
   readonly grants: Grants;
   /** The tools that clients see. */
   readonly gateway: GatewayOptions;
   /** The restrictions by an identity, tool sets or a policy; undefined if there are none. */
-  readonly narrowing: Narrowing | undefined;
+  readonly restrictions: Restrictions | undefined;
   /** The user's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
   readonly trusted: boolean;
-  /** The parts of an untrusted file that are ignored, with the names of servers. */
+  /** The parts of an untrusted file that are ignored: its keys, and the names of its servers. */
   readonly ignored: readonly string[];
+  /** The pause of the workspace, if the user paused it. Then every new call is refused. */
+  readonly pause: Pause | undefined;
   /** The problem of the configuration, if there is one. Then every call is denied. */
   readonly problem: PmlError | undefined;
   /** Warnings for the user. */
   readonly warnings: readonly string[];
 }
 
-/** The restrictions: identities, tool sets, and the policy of a company. */
-export interface Others {
+/** The configuration that restrictions are made from: identities, tool sets and the policy. */
+export interface AccessConfig {
   /** The policy of the company, if there is one. */
   readonly company: Company | undefined;
   /** The identities, by their names. */
   readonly identities: ReadonlyMap<string, Identity>;
   /** Returns the restrictions, given the name of the tool set of a trusted file. */
-  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
+  readonly restrictionsFor: (toolset: string | undefined) => Restrictions | undefined;
 }
 
-/** A restriction of the user's configuration: for an identity, or by tool sets. */
-export interface Narrowing {
-  /** The identity that this PML works for; undefined for the user, and for one that is gone. */
+/** The restrictions of the user's configuration by an identity, by tool sets and by the policy. */
+export interface Restrictions {
+  /** The identity that this PML works for; undefined for the user or a removed identity. */
   readonly identity: Identity | undefined;
   /** The policy of the company, if there is one. */
   readonly company: Company | undefined;
-  /** Returns the current configuration: with the rules of the identity, and a part of the rest. */
-  settled(config: Config): Config;
-  /** Returns a judge that denies every tool which is not in all tool sets. */
+  /** Returns a configuration with the rules of the identity and without forbidden parts. */
+  applyTo(config: Config): Config;
+  /** Returns a judge that denies every tool that is missing in one of the tool sets. */
   judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
   /** Returns the tool set of a client, if it has one; undefined if no client has one. */
   readonly toolsetFor: ((client: string) => Toolset | undefined) | undefined;
@@ -79,17 +82,17 @@ export interface Identity {
   readonly name: string;
   /** The SHA-256 of the token, in hexadecimal digits. */
   readonly token: string;
-  /** The rules of the identity. Rules of the owner that deny always apply. */
+  /** The rules of the identity. The owner's deny and ask rules apply, too. */
   readonly permissions: Rules;
-  /** The tools that exist for it; undefined for all. */
+  /** The tools that the identity may use; undefined if it may use all. */
   readonly toolset: Toolset | undefined;
   /** Whether the user's keys may be used. */
   readonly keys: boolean;
-  /** How many calls it may make. */
+  /** The maximum numbers of calls. */
   readonly rates: readonly Rate[];
 }
 
-/** How many calls of some tools may be made in some time. */
+/** The maximum number of calls of some tools in some time. */
 export interface Rate {
   /** The tools. */
   readonly pattern: Pattern;
@@ -103,6 +106,6 @@ export interface Rate {
 
 /** The owner of the configuration, which changes while PML runs. `Policy` implements it. */
 export interface ConfigOwner<Key extends keyof Config = keyof Config> {
-  /** The present configuration, or these parts of it. */
+  /** The current configuration, or these parts of it. */
   readonly config: Pick<Config, Key>;
 }

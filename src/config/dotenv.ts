@@ -1,11 +1,11 @@
 /**
  * Reads a `.env` file: `NAME=value`, one on each line.
  *
- * `export` may stand before the name. A value in single quotes is taken unchanged; in double quotes
+ * `export` may precede the name. A value in single quotes is used unchanged; in double quotes
  * `\n`, `\r`, `\t`, `\\`, `\"` and `\$` have their usual meaning; both may have several lines. A
- * value without quotes ends at the end of its line, or at a blank and `#`. No variables are
- * replaced: a value with `${` in it counts as unset, as everywhere. If a name occurs twice, its
- * last value is used.
+ * value without quotes ends at the end of its line, or at a space and `#`. No variables are
+ * replaced: a value that contains `${` counts as unset, as in the environment. If a name occurs
+ * twice, its last value is used.
  *
  * @module
  */
@@ -14,7 +14,7 @@
 export interface Dotenv {
   readonly values: ReadonlyMap<string, string>;
   /** The numbers of the lines that are neither blank, nor a comment, nor a value. */
-  readonly odd: readonly number[];
+  readonly invalid: readonly number[];
 }
 
 const HEAD = /[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*/y;
@@ -29,7 +29,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 /** Parses the text of a `.env` file. */
 export function parseDotenv(text: string): Dotenv {
   const values = new Map<string, string>();
-  const odd: number[] = [];
+  const invalidLines: number[] = [];
   let at = text.startsWith("\uFEFF") ? 1 : 0;
   let [line, counted] = [1, 0];
   const take = (pattern: RegExp) => {
@@ -43,29 +43,31 @@ export function parseDotenv(text: string): Dotenv {
     if (take(NOTHING) !== null) continue;
     const name = take(HEAD)?.[1];
     const quote = text[at] ?? "";
-    const within = QUOTED[quote];
-    const value = within === undefined ? plain(take(PLAIN)?.[0] ?? "") : take(within)?.[1];
+    const quotedPattern = QUOTED[quote];
+    const value = quotedPattern === undefined
+      ? unquotedValue(take(PLAIN)?.[0] ?? "")
+      : take(quotedPattern)?.[1];
     if (name !== undefined && value !== undefined && take(NOTHING) !== null) {
-      values.set(name, quote === '"' ? unescaped(value) : value);
+      values.set(name, quote === '"' ? decodeEscapes(value) : value);
       continue;
     }
     line += text.slice(counted, begin).split("\n").length - 1;
     counted = begin;
-    odd.push(line);
-    // If a quote has no end, the rest of the file cannot be understood.
+    invalidLines.push(line);
+    // If a quote has no end, the rest of the file cannot be parsed.
     if (name !== undefined && value === undefined) break;
     at = begin;
     take(PLAIN);
     at += 1;
   }
-  return { values, odd };
+  return { values, invalid: invalidLines };
 }
 
-function plain(rest: string): string {
+function unquotedValue(rest: string): string {
   return (rest.split(/(?:^|[ \t])#/, 1)[0] ?? "").trim();
 }
 
-function unescaped(value: string): string {
+function decodeEscapes(value: string): string {
   return value.replace(
     /\\([nrt\\"$])/g,
     (_, character: string) => ESCAPES[character] ?? character,

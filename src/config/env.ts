@@ -16,7 +16,7 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export interface Environment {
   /** The PML home: `PML_HOME` or `~/.pml`, an absolute path. */
   readonly home: string;
-  /** The path of the PML home as it was given, where links in `home` were followed. */
+  /** The path of the PML home before links in it were followed, if `home` is its real path. */
   readonly homePath?: string;
   /** The user's home folder, an absolute path. */
   readonly userHome: string;
@@ -27,13 +27,13 @@ export interface Environment {
   readonly account: string | undefined;
   /** The home folder that the variables name, if PML does not use it; an absolute path. */
   readonly namedHome?: string;
-  /** The reason why PML can use no home. Then nothing runs. */
-  readonly homeless?: string;
+  /** The reason why PML cannot use a home folder, if there is one. Then no call runs. */
+  readonly homeProblem?: string;
   /**
-   * The text about the client's file that sets `PML_WORKSPACE` to a folder outside its own, if
-   * there is one: `"FILE" sets PML_WORKSPACE`.
+   * A text about the client's file that sets `PML_WORKSPACE` to a folder outside of the file's
+   * folder, if there is one: `"FILE" sets PML_WORKSPACE`.
    */
-  readonly sentBy?: string;
+  readonly workspaceSetting?: string;
   /** `PML_WORKSPACE` as it was written. */
   readonly workspace: string | undefined;
   /** The places of a company's policy on this system, absolute paths. */
@@ -43,13 +43,13 @@ export interface Environment {
   /** The paths of `PML_TRUST`, absolute. */
   readonly trust: readonly string[];
   readonly apiKey: string | undefined;
-  /** The URLs of `PML_REGISTRIES`, which replace those of all files; empty for the word "none". */
+  /** The URLs of `PML_REGISTRIES`, which replace the registries of all files; empty for "none". */
   readonly registries: readonly string[] | undefined;
   /** `PML_LOG_LEVEL`; by default `info`. */
   readonly logLevel: LogLevel;
   /**
    * Returns whether Landlock or bubblewrap can confine programs on this machine, given the user's
-   * setting and the workspace. If it is missing, they are taken to be there.
+   * setting and the workspace. If the function is missing, PML assumes that they can.
    */
   readonly confines?: (layer: OsLayer, workspace: string) => Promise<boolean>;
   /** Returns any other variable as it was at the start. */
@@ -63,7 +63,7 @@ const SYSTEM: Readonly<Record<string, string>> = {
   windows: "C:\\ProgramData",
 };
 
-/** The variables that name the user's home folder. If one does not count, neither does. */
+/** The variables that name the user's home folder. PML uses both or ignores both. */
 export const HOMES: readonly string[] = ["HOME", "USERPROFILE"];
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
@@ -72,7 +72,7 @@ export function processVariables(): Readonly<Record<string, string>> {
   return Deno.env.toObject();
 }
 
-/** Reads variables for the account that this process runs as. By default they are its own. */
+/** Reads variables, by default those of this process, for the account that the process runs as. */
 export function readEnvironment(
   variables: Readonly<Record<string, string>> = processVariables(),
   cwd?: string,
@@ -92,50 +92,52 @@ export function environmentOf(
 ): Environment {
   const all = new Map(Object.entries(comparedVariables(variables, os)));
   const warnings: string[] = [];
-  const own = (name: string) => {
+  const read = (name: string) => {
     const value = all.get(name);
     if (value === undefined || value.trim() === "") return undefined;
     if (!value.includes("${")) return value;
-    warnings.push(`Ignored ${name}: its value still contains "\${", so no variable was put in`);
+    warnings.push(
+      `Ignored ${name}: its value still contains "\${", so its variable was not replaced`,
+    );
     return undefined;
   };
   // Git Bash sets HOME on Windows, which other programs there ignore.
   const homes = os === "windows" ? HOMES.toReversed() : HOMES;
-  const named = homes.map((name) => all.get(name)).find(Boolean);
-  const userHome = resolve(cwd, named || account || homedir());
+  const namedHome = homes.map((name) => all.get(name)).find(Boolean);
+  const userHome = resolve(cwd, namedHome || account || homedir());
   const policy = all.get("PML_POLICY");
-  // Environment variables cannot remove the configuration of all users.
+  // PROGRAMDATA only adds a folder: a variable must not remove the policy of the machine.
   const programData = os === "windows" && all.get("PROGRAMDATA");
   const folders = [SYSTEM[os] ?? "/etc", ...(programData ? [programData] : [])];
   return Object.freeze({
     policies: folders.map((folder) => join(folder, "pml", "policy.yaml")),
     policy: policy ? resolve(cwd, policy) : undefined,
-    home: resolve(cwd, own("PML_HOME") ?? join(userHome, ".pml")),
+    home: resolve(cwd, read("PML_HOME") ?? join(userHome, ".pml")),
     userHome,
     account,
-    workspace: own("PML_WORKSPACE"),
-    trust: pathsOf(own("PML_TRUST"), cwd),
-    apiKey: own("PML_API_KEY"),
-    registries: addressesOf(own("PML_REGISTRIES")),
-    logLevel: levelOf(own("PML_LOG_LEVEL"), warnings),
+    workspace: read("PML_WORKSPACE"),
+    trust: pathsOf(read("PML_TRUST"), cwd),
+    apiKey: read("PML_API_KEY"),
+    registries: addressesOf(read("PML_REGISTRIES")),
+    logLevel: levelOf(read("PML_LOG_LEVEL"), warnings),
     get: (name: string) => all.get(variableName(name, os)),
     warnings,
   });
 }
 
 /** Returns the environment without some variables. Adds a warning with the reason for each. */
-export function ignoring(
+export function withoutVariables(
   environment: Environment,
   ignored: ReadonlyMap<string, string>,
 ): Environment {
   const { account, userHome: ownHome, home, get } = environment;
   const userHome = ignored.has("HOME") ? account ?? ownHome : ownHome;
-  const isUsual = ignored.has("PML_HOME") || home === join(ownHome, ".pml");
+  const isDefaultHome = ignored.has("PML_HOME") || home === join(ownHome, ".pml");
   return Object.freeze({
     ...environment,
     ...ignored.has("HOME") && { namedHome: ownHome },
     userHome,
-    home: isUsual ? join(userHome, ".pml") : home,
+    home: isDefaultHome ? join(userHome, ".pml") : home,
     trust: ignored.has("PML_TRUST") ? [] : environment.trust,
     registries: ignored.has("PML_REGISTRIES") ? undefined : environment.registries,
     get: (variable: string) => {
@@ -170,7 +172,7 @@ function addressesOf(list: string | undefined): readonly string[] | undefined {
 function levelOf(text: string | undefined, warnings: string[]): LogLevel {
   const level = LEVELS.find((each) => each === (text ?? "info").toLowerCase());
   if (level === undefined) {
-    warnings.push(`Ignored PML_LOG_LEVEL: it is none of ${LEVELS.join(", ")}`);
+    warnings.push(`Ignored PML_LOG_LEVEL: it is not one of ${LEVELS.join(", ")}`);
   }
   return level ?? "info";
 }

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { type Folders, withFolders } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
 import { isOwnVariable, isSteering } from "../core/steering.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { type Dotenv, parseDotenv } from "./dotenv.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
@@ -18,11 +18,11 @@ import { programOf } from "../servers/kinds.ts";
 /** The variables of a file, by name. */
 export type FileVariables = ReadonlyMap<string, string>;
 
-/** The maximum size of such a file, in bytes. */
+/** The maximum size of a file of variables, in bytes. */
 const MOST_BYTES = 65_536;
 
 /**
- * Reads the variables of a server's file, and the numbers of the lines that are none. Throws
+ * Reads the variables of a server's file, and the numbers of the lines that are invalid. Throws
  * CONFIG_INVALID if the file is missing, longer than 64 KB, or sets a variable that changes how
  * programs run.
  */
@@ -48,12 +48,15 @@ export function readEnvFile(path: string, server: string): Dotenv {
   );
 }
 
-/** The names of the variables of each file, as they were at a stamp. */
-const names = new Map<string, { readonly stamp: string; readonly names: readonly string[] }>();
+/** The names of the variables of each file, with the stamp of the file when it was read. */
+const cachedNames = new Map<
+  string,
+  { readonly stamp: string; readonly names: readonly string[] }
+>();
 
 /**
- * Returns the names of the variables in the `envFile` of a definition, sorted; none if the server
- * cannot start with the file, and undefined without a file.
+ * Returns the sorted names of the variables in the `envFile` of a definition; an empty list if the
+ * server cannot start with the file, and undefined if the definition names no file.
  */
 export function envFileNames(
   own: ServerDefinition,
@@ -62,12 +65,12 @@ export function envFileNames(
   const path = envFilePath(own, policy);
   if (path === undefined) return undefined;
   const stamp = stampAt(path);
-  const cacheEntry = names.get(path);
+  const cacheEntry = cachedNames.get(path);
   if (cacheEntry !== undefined && cacheEntry.stamp === stamp) return cacheEntry.names;
   try {
-    const read = [...readEnvFile(path, own.name).values.keys()].sort();
-    if (stamp !== undefined) names.set(path, { stamp, names: read });
-    return read;
+    const names = [...readEnvFile(path, own.name).values.keys()].sort();
+    if (stamp !== undefined) cachedNames.set(path, { stamp, names });
+    return names;
   } catch {
     return []; // the start of the server reports it
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join, resolve } from "node:path";
 import { ownEnvironment, programEnvironment, serverEnvironment } from "./child_environment.ts";
-import { environmentOf, ignoring, readEnvironment } from "./env.ts";
+import { environmentOf, readEnvironment, withoutVariables } from "./env.ts";
 
 Deno.test("environmentOf() finds both homes", () => {
   const plain = environmentOf({ HOME: "/people/ada" });
@@ -45,12 +45,12 @@ Deno.test("environmentOf() returns no inherited property of objects for a variab
   assert.equal(environmentOf({}).get("__proto__"), undefined);
 });
 
-Deno.test("ignoring() removes the variables, with the reason", () => {
+Deno.test("withoutVariables() removes the variables, with the reason", () => {
   const set = { PML_HOME: "/evil", PML_TRUST: "/evil/a", PML_REGISTRIES: "https://evil.example" };
   const environment = environmentOf({ HOME: "/h", ...set });
   assert.deepEqual(environment.registries, ["https://evil.example"]);
   const why = new Map([["PML_HOME", "f sets it"], ["PML_TRUST", "why"], ["PML_REGISTRIES", "g"]]);
-  const counting = ignoring(environment, why);
+  const counting = withoutVariables(environment, why);
   assert.equal(counting.registries, undefined);
   assert.equal(counting.home, join("/h", ".pml"));
   assert.deepEqual(counting.trust, []);
@@ -74,7 +74,7 @@ Deno.test("environmentOf() takes names of variables in any case on Windows, and 
   assert.deepEqual([linux.get("PATH"), linux.get("Path")], [undefined, "C:\\bin"]);
 });
 
-Deno.test("environmentOf() finds the home in the profile on Windows, whatever Git Bash sets", () => {
+Deno.test("environmentOf() finds the home in the profile on Windows, not in the HOME of Git Bash", () => {
   const set = { HOME: "/c/Users/ada", USERPROFILE: "/profile" };
   const windows = environmentOf(set, "/account", { os: "windows" });
   assert.deepEqual([windows.userHome, windows.home], [
@@ -86,7 +86,7 @@ Deno.test("environmentOf() finds the home in the profile on Windows, whatever Gi
     resolve("/h"),
   );
   assert.equal(environmentOf(set, "/account", { os: "linux" }).userHome, resolve("/c/Users/ada"));
-  const counting = ignoring(windows, new Map([["HOME", "a client sets it"]]));
+  const counting = withoutVariables(windows, new Map([["HOME", "a client sets it"]]));
   assert.equal(counting.get("USERPROFILE"), "/account");
 });
 

@@ -13,26 +13,26 @@ import type { DefinitionTexts } from "../servers/kind.ts";
 export interface VariableReference {
   readonly name: string;
   /** The default value; undefined if the variable must be set. */
-  readonly otherwise: string | undefined;
+  readonly defaultValue: string | undefined;
   /** The place that uses it, such as `env.TOKEN`. */
   readonly at: string;
 }
 
 const REFERENCE = new RegExp(`\\$\\{(?!${OWN_VARIABLES}\\})(\\w+)(?::-([^}]*))?\\}`, "g");
-/** Also matches the folders. The folder of a server's data is replaced later. */
-const FILLED = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
-/** The longest value of a variable. No key is as long, and command lines have similar limits. */
+/** Also matches the folder variables, except for the folder of a server's data: it comes later. */
+const REPLACED = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
+/** The longest value of a variable. Keys are shorter, and command lines have similar limits. */
 const LONGEST = 32_768;
 /** The characters that a line of an HTTP request may contain. */
 const LINE = /^[\t\x20-\x7e]*$/;
-/** The kinds of places that contain no text for people. */
-const SENT = ["headers", "oauth", "url"];
-/** The kinds of places in which a name of the definition's own `env` has the value from there. */
-const OF_PROGRAM = ["command", "cwd", "env"];
+/** The kinds of places whose values are sent in requests. A `${name}` there is never plain text. */
+const REQUEST_PLACES = ["headers", "oauth", "url"];
+/** The kinds of places in which a variable has the value from the definition's own `env`. */
+const PROGRAM_PLACES = ["command", "cwd", "env"];
 
 /**
  * Returns every variable that a definition uses, without the names that its own `env` defines. In
- * `args` such a name is the program's to replace: PML would show a key to every list of processes.
+ * `args`, only the program replaces such a name: PML would show a key in every list of processes.
  */
 export function referencesIn(texts: DefinitionTexts): readonly VariableReference[] {
   const { env = {} } = texts;
@@ -40,25 +40,25 @@ export function referencesIn(texts: DefinitionTexts): readonly VariableReference
     Object.entries(values).flatMap(([key, value]) =>
       [...value.matchAll(REFERENCE)]
         .filter(([, name = ""]) => !isOfEnv(name, { env, kind, key }))
-        .map(([, name = "", otherwise]) => ({ name, otherwise, at: `${kind}.${key}` }))
+        .map(([, name = "", defaultValue]) => ({ name, defaultValue, at: `${kind}.${key}` }))
     )
   );
 }
 
 /**
- * Returns whether a server cannot start without a variable. A name with a lower-case letter that is
- * not set is taken for text, such as `Hello ${name}`, except where a request is sent with it.
+ * Returns whether a server cannot start without a variable. An unset name with a lower-case letter
+ * counts as text, such as `Hello ${name}`, except in values that are sent in requests.
  */
-export function mustBeSet({ name, otherwise, at }: VariableReference): boolean {
+export function isRequired({ name, defaultValue, at }: VariableReference): boolean {
   const [kind = ""] = at.split(".", 1);
-  return otherwise === undefined && (SENT.includes(kind) || !/[a-z]/.test(name));
+  return defaultValue === undefined && (REQUEST_PLACES.includes(kind) || !/[a-z]/.test(name));
 }
 
 /**
  * Returns the values with all variables replaced. Throws KEY_MISSING with the names of all missing
  * variables. Errors contain names of variables and never values.
  */
-export function expanded<T extends DefinitionTexts>(
+export function expand<T extends DefinitionTexts>(
   texts: T,
   { get, server, folders }: {
     readonly get: (name: string) => string | undefined;
@@ -67,7 +67,7 @@ export function expanded<T extends DefinitionTexts>(
   },
 ): T {
   const missing = referencesIn(texts).filter((reference) =>
-    mustBeSet(reference) && get(reference.name) === undefined
+    isRequired(reference) && get(reference.name) === undefined
   );
   if (missing.length > 0) throw missingError(server, missing);
   const { env = {} } = texts;
@@ -75,17 +75,19 @@ export function expanded<T extends DefinitionTexts>(
     const value = folders && Object.hasOwn(folders, name)
       ? folders[name as keyof Folders]
       : get(name);
-    if (value !== undefined) mustFit(value, { name, kind, server });
+    if (value !== undefined) assertSendable(value, { name, kind, server });
     return value;
   };
-  /** `open` contains the names in `env` whose values are being replaced. */
-  const fill = (value: string, kind: string, open: readonly string[]): string =>
-    value.replace(FILLED, (text, name: string, otherwise?: string) => {
+  /** `outerNames` are the variables of `env` that contain this value. They end a cycle. */
+  const fill = (value: string, kind: string, outerNames: readonly string[]): string =>
+    value.replace(REPLACED, (text, name: string, defaultValue?: string) => {
       const own = env[name];
-      if (own === undefined || open.includes(name)) return valueOf(name, kind) ?? otherwise ?? text;
+      if (own === undefined || outerNames.includes(name)) {
+        return valueOf(name, kind) ?? defaultValue ?? text;
+      }
       if (kind === "args") return text;
-      if (OF_PROGRAM.includes(kind)) return fill(own, kind, [...open, name]);
-      return valueOf(name, kind) ?? otherwise ?? text;
+      if (PROGRAM_PLACES.includes(kind)) return fill(own, kind, [...outerNames, name]);
+      return valueOf(name, kind) ?? defaultValue ?? text;
     });
   const filled = Object.entries(texts).map(([kind, values]) => [
     kind,
@@ -110,14 +112,14 @@ function isOfEnv(
 ): boolean {
   const isOwn = Object.hasOwn(env, name);
   return isOwn &&
-    (kind === "args" || OF_PROGRAM.includes(kind) && !(kind === "env" && key === name));
+    (kind === "args" || PROGRAM_PLACES.includes(kind) && !(kind === "env" && key === name));
 }
 
 /**
  * Throws if a value cannot be sent. An environment variable may have several lines; a header and a
  * URL may not.
  */
-function mustFit(
+function assertSendable(
   value: string,
   at: { readonly name: string; readonly kind: string; readonly server: string },
 ): void {
@@ -137,11 +139,13 @@ function mustFit(
 function missingError(server: string, missing: readonly VariableReference[]): PmlError {
   const names = [...new Set(missing.map(({ name }) => name))];
   const places = missing.map(({ at }) => at).join(", ");
-  const named = names.filter((name) => !name.startsWith("PML_"));
-  const own = named.length < names.length ? "; no server gets PML_ variables" : "";
+  const settableNames = names.filter((name) => !name.startsWith("PML_"));
+  const why = settableNames.length < names.length ? "; no server gets PML_ variables" : "";
   const message = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
   return new PmlError("KEY_MISSING", message, {
-    hint: `${keyHint(named[0])}, or write \${NAME:-default} at ${places}${own}`,
+    hint: `${
+      keyHint(settableNames[0])
+    }, or write a default value, as in \${NAME:-value}, at ${places}${why}`,
     detail: { missing: names },
   });
 }

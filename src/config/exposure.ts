@@ -41,14 +41,14 @@ export interface HybridOptions {
   /** Whether tools of servers are listed. */
   readonly exposeUnderlyingTools: boolean;
   /**
-   * Whether only tools that fit the query or the intent are listed. Otherwise the first ones are.
+   * Whether only tools that fit the query or the intent are listed; otherwise the first tools are.
    */
   readonly applySemanticFilter: boolean;
-  /** How many tools of servers are listed. Whitelisted tools count, but are never left out. */
+  /** The maximum number of tools of servers. Whitelisted tools count, but are never left out. */
   readonly maxUnderlyingTools: number;
   /** How well a tool must fit: a part, from 0 to 1, of the score of the best tool. */
   readonly semanticThreshold: number;
-  /** How many tokens (estimated) the list of the servers' tools may cost. */
+  /** The maximum number of tokens (estimated) of the servers' tools in the list. */
   readonly maxTokens: number | undefined;
   /** Names or patterns of tools that are always listed. */
   readonly whitelistedTools: readonly Pattern[];

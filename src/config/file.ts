@@ -6,16 +6,16 @@
 
 import { parseExact } from "../core/exact_json.ts";
 import { isObject } from "../core/json.ts";
-import { type DocumentOptions, readDocument } from "./_document.ts";
+import { DocumentReader } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import type { Note, Syntax } from "./_syntax.ts";
-import type { Path } from "../core/wanted.ts";
+import type { ReportAt, Syntax } from "./_syntax.ts";
+import type { Path } from "../core/value_schema.ts";
 import { gatewayOptions, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { workspaceSchema } from "./settings.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { disabledIn, serversOf } from "./servers.ts";
+import { disabledNames, serversOf } from "./servers.ts";
 import type { Grants } from "./server_grants.ts";
 
 /** A `.pml.json` that was read and is valid. */
@@ -26,7 +26,7 @@ export interface WorkspaceFile {
   readonly hash: string;
   /** The part of the workspace that tools may touch, relative to its root. */
   readonly workspace: string | undefined;
-  /** The rules; undefined if the key is missing. Then the default rules hold. */
+  /** The rules; undefined if the key is missing. Then the default rules apply. */
   readonly permissions: Rules | undefined;
   readonly servers: readonly ServerDefinition[];
   /** The names of the servers that the file disables. */
@@ -46,36 +46,31 @@ export interface Sections {
 }
 
 /**
- * Reads a file. Returns undefined if it is missing, or if it contains an error, which it
- * reports.
+ * Reads a file. Returns undefined if the file is missing or invalid. Reports each problem of it.
  */
 export async function readWorkspaceFile(
   path: string,
   report: Report,
 ): Promise<WorkspaceFile | undefined> {
   const { problems, warnings } = report;
-  const [before, warned] = [problems.length, warnings.length];
-  const file = await readWith(parsePlain, path, report);
-  if (problems.length === before) return file;
-  problems.length = before;
-  warnings.length = warned;
-  return await readWith((await import("./_syntax.ts")).parseJsonc, path, report);
+  const [problemCount, warningCount] = [problems.length, warnings.length];
+  const file = await readWith(new DocumentReader(parsePlain, report), path);
+  if (problems.length === problemCount) return file;
+  problems.length = problemCount;
+  warnings.length = warningCount;
+  const { parseJsonc } = await import("./_syntax.ts");
+  return await readWith(new DocumentReader(parseJsonc, report), path);
 }
 
 async function readWith(
-  parse: DocumentOptions<unknown>["parse"],
+  reader: DocumentReader,
   path: string,
-  report: Report,
 ): Promise<WorkspaceFile | undefined> {
-  const read = await readDocument(path, {
-    report,
-    parse,
-    schema: workspaceSchema,
-  });
+  const read = await reader.read(path, workspaceSchema);
   if (read === undefined) return undefined;
   const { content: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;
   const servers = serversOf(read);
-  if (read.isBad()) return undefined;
+  if (read.hasProblems()) return undefined;
   return {
     path,
     realPath: read.realPath,
@@ -83,7 +78,7 @@ async function readWith(
     workspace,
     permissions: permissions && rulesOf(permissions, path),
     servers,
-    disabled: disabledIn(read),
+    disabled: disabledNames(read),
     sections: {
       registries: registriesOf(registries),
       cloud,
@@ -96,17 +91,18 @@ async function readWith(
 }
 
 /**
- * Parses JSON without comments and escapes, which most files are, with no library: loading one takes a
- * tenth of a start. For other texts it only reports that; `parseJsonc` reports their problems.
+ * Parses JSON without comments and escapes without a library: most files are like this, and loading
+ * a library takes a tenth of a start. For any other text it reports an empty problem; then
+ * `parseJsonc` reads the text.
  */
-export function parsePlain(text: string, note: Note): Syntax | undefined {
+export function parsePlain(text: string, note: ReportAt): Syntax | undefined {
   let keys = 1;
   try {
     const value: unknown = JSON.parse(text, (_, part) => {
       if (isObject(part)) keys += Object.keys(part).length;
       return part;
     });
-    // Of two keys with the same name, one was dropped.
+    // `JSON.parse` drops one of two keys with the same name, so that the counts differ.
     const colons = text.replace(/"[^"]*"/g, "").split(":").length;
     if (colons === keys && !/\\|"__proto__"/.test(text)) {
       let exact: unknown;

@@ -8,45 +8,50 @@
 import { isExactNumber } from "../core/exact_number.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { withoutSecrets } from "../core/secret_words.ts";
-import type { FixedOptions, FixedValues } from "./keys.ts";
+
+/** Returns fixed arguments with their texts filled in, by the path of their names. */
+export function sentArguments(
+  written: JsonObject,
+  filled: Readonly<Record<string, string>>,
+): JsonObject {
+  return mapTexts(written, "", (text, path) => filled[path] ?? text) as JsonObject;
+}
 
 /**
- * Returns the fixed arguments of a tool with variables replaced. Throws KEY_MISSING if a variable
- * is not set.
+ * Returns fixed arguments as the user sees them. Registers each text that looks like a secret, and
+ * hides it if the user's own file fixes the arguments.
  */
-export function fixedArguments(
+export function shownArguments(
   written: JsonObject,
-  { server, keys, isOfUser, register }: FixedOptions,
-): FixedValues {
-  const filled = keys.filled({ arguments: argumentTexts(written) }, server).arguments;
-  const visibleValue = replaced(written, "", (text, at) => {
-    const safe = withoutSecrets(at, text);
-    const isNamed = /\$\{\w+/.test(text);
-    if (safe === text || isNamed) return text;
+  isOfUser: boolean,
+  register: (value: string) => void,
+): JsonObject {
+  return mapTexts(written, "", (text, path) => {
+    const safe = withoutSecrets(path, text);
+    const hasVariable = /\$\{\w+/.test(text);
+    if (safe === text || hasVariable) return text;
     // The file itself contains a secret.
     register(text);
     return isOfUser ? safe : text;
-  });
-  const sent = replaced(written, "", (text, at) => filled[at] ?? text);
-  return { sent: sent as JsonObject, shown: visibleValue as JsonObject };
+  }) as JsonObject;
 }
 
 /** Returns the strings in arguments, by the path of their names. */
 export function argumentTexts(written: JsonObject): Readonly<Record<string, string>> {
   const texts: [string, string][] = [];
-  replaced(written, "", (text, at) => {
-    texts.push([at, text]);
+  mapTexts(written, "", (text, path) => {
+    texts.push([path, text]);
     return text;
   });
   return Object.fromEntries(texts);
 }
 
-function replaced(value: Json, at: string, by: (text: string, at: string) => string): Json {
-  if (typeof value === "string") return by(value, at);
+function mapTexts(value: Json, path: string, map: (text: string, path: string) => string): Json {
+  if (typeof value === "string") return map(value, path);
   if (typeof value !== "object" || value === null || isExactNumber(value)) return value;
-  const inner = (key: string | number) => at === "" ? `${key}` : `${at}.${key}`;
-  if (Array.isArray(value)) return value.map((one, key) => replaced(one, inner(key), by));
+  const pathOf = (key: string | number) => path === "" ? `${key}` : `${path}.${key}`;
+  if (Array.isArray(value)) return value.map((item, key) => mapTexts(item, pathOf(key), map));
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, replaced(one, inner(key), by)]),
+    Object.entries(value).map(([key, member]) => [key, mapTexts(member, pathOf(key), map)]),
   );
 }

@@ -11,16 +11,16 @@ import {
   META_TOOLS,
   type MetaTool,
 } from "./exposure.ts";
-import { defined, quoted } from "../core/json.ts";
+import { quoted, withoutUndefined } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
-import { defaultsOf } from "../core/wanted.ts";
+import { defaultsOf } from "../core/value_schema.ts";
 import { nameOf } from "./limits.ts";
 import { GATEWAY, HYBRID, type PersonValues } from "./settings.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
 
-/** The tools that the gateway shows: its own, and those of servers. */
+/** The tools that the gateway shows: its meta-tools, and tools of servers. */
 export interface GatewayOptions {
   /** The name of this server for clients. */
   readonly name: string;
@@ -36,7 +36,7 @@ export interface GatewayOptions {
   readonly prefix: boolean;
   /** Whether these names may have dots and 128 characters, as in MCP, which models' APIs refuse. */
   readonly longNames: boolean;
-  /** The name of the set of the tools that exist; undefined for all. */
+  /** The name of the set of the tools that clients may use; undefined if they may use all. */
   readonly toolset?: string | undefined;
 }
 
@@ -59,16 +59,16 @@ export function gatewayOptions(
     GatewaySection,
   warn: (message: string) => void,
 ): GatewayOverrides {
-  const exposure = EXPOSURES.find((one) => one === value);
-  // An unknown exposure is the only mistake that leads to a warning only: the narrowest exposure is
-  // used.
+  const exposure = EXPOSURES.find((name) => name === value);
+  // An unknown exposure is the only mistake that is not an error: PML warns, and uses the narrowest
+  // exposure.
   if (value !== undefined && exposure === undefined) {
     warn(`the exposure ${quoted(value)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
   }
   return {
     ...(value !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
-    ...defined({ longNames, ...same }),
+    ...withoutUndefined({ longNames, ...same }),
     ...(hybrid && { hybrid: hybridOf(hybrid) }),
   };
 }
@@ -78,23 +78,23 @@ export function gatewayFrom(
   ...sections: readonly (GatewayOverrides | undefined)[]
 ): GatewayOptions {
   const options = sections.reduce<Omit<GatewayOptions, "hybrid">>(
-    (all, one) => ({ ...all, ...one }),
+    (merged, section) => ({ ...merged, ...section }),
     DEFAULT_GATEWAY,
   );
   const hybrid = sections.reduce<HybridOptions>(
-    (all, one) => ({ ...all, ...one?.hybrid }),
+    (merged, section) => ({ ...merged, ...section?.hybrid }),
     DEFAULT_GATEWAY.hybrid,
   );
   return { ...options, hybrid };
 }
 
-/** Takes every option of `hybrid` that is set, with patterns that were read. */
+/** Converts the options of `hybrid` that are set, and parses their patterns. */
 function hybridOf(section: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
   const options = Object.entries(section).map(([key, value]) => [
     nameOf(key),
     Array.isArray(value) ? value.map((text) => parsePattern(text)) : value,
   ]);
-  return defined(Object.fromEntries(options));
+  return withoutUndefined(Object.fromEntries(options));
 }
 
 /** The default options. */

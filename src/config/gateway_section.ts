@@ -18,7 +18,7 @@ export function gatewaySection(
 function withFileKeys(options: object): Record<string, unknown> {
   const entries = Object.entries(options).map(([name, value]) => {
     if (isObject(value)) return [limitKey(name), withFileKeys(value)];
-    return [limitKey(name), Array.isArray(value) ? value.map((one) => one.text ?? one) : value];
+    return [limitKey(name), Array.isArray(value) ? value.map((item) => item.text ?? item) : value];
   });
   return Object.fromEntries(entries);
 }

@@ -10,9 +10,9 @@ import { SEMANTIC } from "./gateway_options.ts";
 
 /** Returns the settings on which lists of tools and questions to the user depend. */
 export const gatewaySettings = memoized((
-  { gateway, intent, limits, channel, narrowing, clientMeta }: Config,
+  { gateway, intent, limits, channel, restrictions, clientMeta }: Config,
 ) => {
-  const identity = narrowing?.identity;
+  const identity = restrictions?.identity;
   return {
     ...gateway,
     semantic: SEMANTIC,
@@ -24,8 +24,9 @@ export const gatewaySettings = memoized((
     approvalMs: limits.approvalMs,
     // Questions about the calls of another identity go to the user.
     asksClient: identity === undefined && (channel === undefined || channel === "client"),
+    asksPage: identity === undefined && channel === "page",
     actor: identity?.name ?? "local",
     clientMeta,
-    toolsetFor: narrowing?.toolsetFor,
+    toolsetFor: restrictions?.toolsetFor,
   };
 });

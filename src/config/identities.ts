@@ -1,3 +1,10 @@
+/**
+ * Reads the identities, the tool sets and the company's policy, and makes the restrictions from
+ * them.
+ *
+ * @module
+ */
+
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
@@ -8,7 +15,7 @@ import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { IDENTITY, RATE } from "./settings.ts";
 import type { IdentitySections } from "./person.ts";
-import type { Others } from "./current_config.ts";
+import type { AccessConfig } from "./current_config.ts";
 import type { Identity } from "./current_config.ts";
 import type { Rate } from "./current_config.ts";
 
@@ -22,9 +29,9 @@ const UNITS: Readonly<Record<string, number>> = {
 
 function identitiesOf(
   { identities = {} }: IdentitySections,
-  { path, setOf }: {
+  { path, toolsetOf }: {
     readonly path: string;
-    readonly setOf: (name: string | undefined) => Toolset | undefined;
+    readonly toolsetOf: (name: string | undefined) => Toolset | undefined;
   },
 ): ReadonlyMap<string, Identity> {
   return new Map(
@@ -35,7 +42,7 @@ function identitiesOf(
         token,
         keys,
         permissions: rulesOf(permissions, path),
-        toolset: setOf(toolset),
+        toolset: toolsetOf(toolset),
         rates: Object.entries(rates).map(rateOf),
       }];
     }),
@@ -48,10 +55,10 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
 }
 
 /**
- * Reads the identities, the tool sets and the company's policy. A gone identity is a problem: then
- * nothing runs.
+ * Reads the identities, the tool sets and the company's policy. Reports a problem if the identity
+ * was removed, so that no call runs.
  */
-export async function openOthers(
+export async function readAccessConfig(
   sections: IdentitySections,
   { path, identity: name, toolset, report, environment }: {
     readonly environment: Environment;
@@ -60,17 +67,17 @@ export async function openOthers(
     readonly toolset: string | undefined;
     readonly report: Report;
   },
-): Promise<Others> {
+): Promise<AccessConfig> {
   const toolsets = new Map(
     Object.entries(sections.toolsets ?? {}).map(([name, tools]) => [name, {
       name,
       tools: tools.map((text) => parsePattern(text)),
     }]),
   );
-  // One that is missing has no tools at all.
-  const setOf = (name: string | undefined): Toolset | undefined =>
+  // A tool set that is not defined has no tools.
+  const toolsetOf = (name: string | undefined): Toolset | undefined =>
     name === undefined ? undefined : toolsets.get(name) ?? { name, tools: [] };
-  const identities = identitiesOf(sections, { path, setOf });
+  const identities = identitiesOf(sections, { path, toolsetOf });
   const clients = new Map(
     Object.entries(sections.client_toolsets ?? {}).map(([name, set]) => [name.toLowerCase(), set]),
   );
@@ -78,8 +85,8 @@ export async function openOthers(
     const key = `identities.${name}`;
     report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
   }
-  const named = [...identities.values()].map((one) => one.toolset?.name);
-  for (const set of new Set([toolset, ...named, ...clients.values()])) {
+  const ofIdentities = [...identities.values()].map((entry) => entry.toolset?.name);
+  for (const set of new Set([toolset, ...ofIdentities, ...clients.values()])) {
     if (set === undefined || toolsets.has(set)) continue;
     report.warnings.push(`There is no tool set ${quoted(set)}: clients with it have no tools`);
   }
@@ -88,23 +95,23 @@ export async function openOthers(
   return {
     company,
     identities,
-    narrowing: (other) => {
-      const chosen = [setOf(toolset), setOf(other), identity?.toolset];
-      const sets = chosen.filter((one) => one !== undefined);
+    restrictionsFor: (toolsetOfFile) => {
+      const sets = [toolsetOf(toolset), toolsetOf(toolsetOfFile), identity?.toolset]
+        .filter((set) => set !== undefined);
       if ((identity ?? company ?? sets[0]) === undefined && clients.size === 0) return undefined;
       return {
         identity,
         company,
-        settled: (config) => {
-          const own = identity === undefined
+        applyTo: (config) => {
+          const withIdentity = identity === undefined
             ? config
             : { ...config, rules: rulesFor(identity, config) };
-          return company?.settled(own) ?? own;
+          return company?.applyTo(withIdentity) ?? withIdentity;
         },
         judge: (judge) => (id, args) => missingVerdict(sets, id) ?? judge(id, args),
         toolsetFor: clients.size === 0
           ? undefined
-          : (client) => setOf(clients.get(client.toLowerCase())),
+          : (client) => toolsetOf(clients.get(client.toLowerCase())),
       };
     },
   };

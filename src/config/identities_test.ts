@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Verdict } from "../protocol/verdict.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { settle } from "./config.ts";
+import { settleConfig } from "./config.ts";
 
 const READ = toolId("fs", "read");
 const WRITE = toolId("fs", "write");
@@ -17,7 +17,7 @@ Deno.test("a tool set that .pml.json names applies once the file is trusted, tog
     const loaded = await scratch.load();
     assert.equal(loaded.problem, undefined);
     const kinds = (trusted: boolean) => {
-      const judge = settle(loaded, trusted).narrowing?.judge(ALLOW) ?? ALLOW;
+      const judge = settleConfig(loaded, trusted).restrictions?.judge(ALLOW) ?? ALLOW;
       return [READ, WRITE, toolId("git", "log")].map((id) => judge(id).kind);
     };
     const other = own === "" ? "allow" : "deny";
@@ -26,14 +26,14 @@ Deno.test("a tool set that .pml.json names applies once the file is trusted, tog
   }
 });
 
-Deno.test("The rates of an identity are read as calls in a time, whatever its unit", async () => {
+Deno.test("The rates of an identity are read as calls in a time of any unit", async () => {
   using scratch = new Scratch();
   const rates = { "fs:read": "2/second", "fs:*": "60/minute", "git:log": "3/hour", "*": "9/day" };
   const identities = { ci: { token: "0".repeat(64), rates } };
   scratch.write("user/.pml/config.yaml", JSON.stringify({ identities }));
-  const { problem, others } = await scratch.load();
+  const { problem, access } = await scratch.load();
   assert.equal(problem, undefined);
-  const read = others?.identities.get("ci")?.rates.map(({ calls, ms }) => [calls, ms]);
+  const read = access?.identities.get("ci")?.rates.map(({ calls, ms }) => [calls, ms]);
   assert.deepEqual(read, [[2, 1_000], [60, 60_000], [3, 3_600_000], [9, 86_400_000]]);
   for (const rate of ["0/hour", "2/week", "2 / hour", "many"]) {
     scratch.write(

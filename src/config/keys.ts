@@ -14,13 +14,13 @@ import type { Folders } from "../core/folder_variables.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { isOwnVariable, isSteering } from "../core/steering.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./dotenv.ts";
 import type { Environment } from "./env.ts";
 import { type FileVariables, readEnvFile } from "./env_file.ts";
 import type { DefinitionTexts } from "../servers/kind.ts";
-import { expanded, referencesIn } from "./expand.ts";
+import { expand, referencesIn } from "./expand.ts";
 
 /** A value of a variable, and its source. */
 export interface Key {
@@ -28,16 +28,16 @@ export interface Key {
   readonly from: "the environment" | "the keyring" | "a command" | "the key file" | ".env";
 }
 
-/** The PML whose keys are looked up. Its methods are called at each look-up. */
+/** The PML whose keys are looked up. Each lookup calls its methods. */
 export interface KeysHost {
   environment(): Pick<Environment, "get" | "apiKey" | "home">;
   /** Returns the root of the workspace, if its file is trusted. */
-  trusted(): string | undefined;
+  trustedRoot(): string | undefined;
   /** Returns the values of the folder variables. */
   folders?(): Folders;
   /** Returns whether keys are withheld, because PML works for an identity that may not use them. */
   isWithheld?(): boolean;
-  /** Registers a secret value. From then on it is removed from every text. */
+  /** Registers a secret value, so that it is removed from logs and other texts. */
   register(value: string): void;
   warn(message: string): void;
 }
@@ -49,12 +49,12 @@ export const KEYS_FILE = "keys.env";
 /** The name of the file that lists the keys that are stored outside of PML, and their sources. */
 export const SOURCES_FILE = "key_sources.json";
 
-/** The maximum size of a file with keys. */
+/** The maximum size of a file with keys, in bytes. */
 export const MOST_BYTES = 65_536;
-/** The characters of a header value without blanks. */
+/** Matches a header value without spaces. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 type Values = ReadonlyMap<string, string>;
-/** Keys that the keyring or programs of the user gave. */
+/** Keys from the keyring or from programs of the user. */
 type OutsideKeys = ReadonlyMap<string, Key>;
 
 /** The values of a file, as it was at a stamp. */
@@ -68,7 +68,8 @@ const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
 const NO_VARIABLES: FileVariables = new Map();
 
 /**
- * The values of a definition with variables replaced, and the files that they came from.
+ * The values of a definition with variables replaced, and the sources that they came from: the same
+ * objects as long as no value in a source changes.
  */
 interface FilledValues {
   values?: DefinitionTexts | undefined;
@@ -82,12 +83,12 @@ export class Keys {
   readonly #host: KeysHost;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
-  /** The `envFile` of each server. A file with the same path that is read as `.env` has no checks. */
+  /** The values of each `envFile`, which `readEnvFile()` checks. `#files` has unchecked values. */
   readonly #envFiles = new Map<string, FileOfValues>();
   #outside: OutsideKeys = NO_KEYS;
   #outsideStamp: string | undefined;
-  #lookOutside: (() => Promise<OutsideKeys>) | undefined;
-  #looking: Promise<void> | undefined;
+  #readOutside: (() => Promise<OutsideKeys>) | undefined;
+  #outsideRead: Promise<void> | undefined;
 
   /** Takes the host; reads nothing yet. */
   constructor(host: KeysHost) {
@@ -98,21 +99,21 @@ export class Keys {
    * Returns the values of a definition with variables replaced. It is the same object as long as no
    * value changes.
    */
-  filled<T extends DefinitionTexts>(definition: T, server: string): T {
+  fill<T extends DefinitionTexts>(definition: T, server: string): T {
     const filledValues = this.#filled(definition);
-    // Keys of the environment need no file.
-    const now = filledValues.files && this.#sources();
+    // Without `files`, all values come from the environment, and no source has to be read.
+    const sources = filledValues.files && this.#sources();
     const isWithheld = this.#host.isWithheld?.() === true;
     const isSame = filledValues.isWithheld === isWithheld &&
-      (filledValues.files?.every((one, at) => one === now?.[at]) ?? true);
-    if (filledValues.values !== undefined && isSame) return filledValues.values as T; // the values of this object, so of its type
+      (filledValues.files?.every((file, index) => file === sources?.[index]) ?? true);
+    if (filledValues.values !== undefined && isSame) return filledValues.values as T; // they were made from this definition
     const folders = this.#host.folders?.();
-    const values = expanded(definition, { get: (name) => this.get(name), server, folders });
+    const values = expand(definition, { get: (name) => this.get(name), server, folders });
     const isPlain = referencesIn(definition).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
-    filledValues.files = isPlain ? undefined : now ?? this.#sources();
+    filledValues.files = isPlain ? undefined : sources ?? this.#sources();
     filledValues.isWithheld = isWithheld;
     if (JSON.stringify(filledValues.values) !== JSON.stringify(values)) {
       filledValues.values = values;
@@ -121,9 +122,9 @@ export class Keys {
   }
 
   /**
-   * Returns a function that makes a server from a definition, its filled values and what `moreOf`
-   * returns. It returns the same server for the same definition, as long as no value in it changes
-   * and `moreOf` returns the same object.
+   * Returns a function that makes a server from a definition, its filled values and the result of
+   * `moreOf`. The function returns the same server for the same definition, as long as no value in
+   * it changes and `moreOf` returns the same object.
    */
   maker<
     D extends { readonly name: string },
@@ -131,18 +132,18 @@ export class Keys {
     M extends object,
     S extends object,
   >(
-    givenOf: (own: D) => G,
+    textsOf: (own: D) => G,
     make: (own: D, filled: G, more: M) => S,
     moreOf: (own: D) => M,
   ): (own: D) => S {
     const parts = memoized((own: D) => ({
-      given: givenOf(own),
-      of: memoized((filled: G) => memoized((more: M) => make(own, filled, more))),
+      texts: textsOf(own),
+      serverFor: memoized((filled: G) => memoized((more: M) => make(own, filled, more))),
     }));
     return (own) => {
-      const { given, of } = parts(own);
-      const filled = this.filled(given, own.name);
-      return of(filled)(moreOf(own));
+      const { texts, serverFor } = parts(own);
+      const filled = this.fill(texts, own.name);
+      return serverFor(filled)(moreOf(own));
     };
   }
 
@@ -150,16 +151,16 @@ export class Keys {
    * Returns the arguments that a definition fixes for a tool, as they are sent and as they are
    * shown.
    */
-  async fixed(
+  async fillArguments(
     written: JsonObject,
-    of: Pick<FixedOptions, "server" | "isOfUser">,
+    { server, isOfUser }: { readonly server: string; readonly isOfUser: boolean },
   ): Promise<FixedValues> {
-    const { fixedArguments } = await import("./fixed_arguments.ts");
-    return fixedArguments(written, {
-      ...of,
-      keys: this,
-      register: (value) => this.#host.register(value),
-    });
+    const { argumentTexts, sentArguments, shownArguments } = await import("./fixed_arguments.ts");
+    const filled = this.fill({ arguments: argumentTexts(written) }, server).arguments;
+    return {
+      sent: sentArguments(written, filled),
+      shown: shownArguments(written, isOfUser, (value) => this.#host.register(value)),
+    };
   }
 
   /** Returns the value of a variable that a server's definition names. */
@@ -181,9 +182,9 @@ export class Keys {
   }
 
   /**
-   * Returns the value of a variable that is no key, such as a host. It is not removed from texts.
-   * The workspace's `.env` is left out: the question about a file that is not trusted shows the
-   * value.
+   * Returns the value of a variable that is not a key, such as a host. The value is not removed
+   * from texts. Ignores the workspace's `.env`, because the question about an untrusted file shows
+   * the value.
    */
   plain(name: string): string | undefined {
     return this.#lookUp(name)?.value;
@@ -203,29 +204,29 @@ export class Keys {
     return this.#host.environment().home;
   }
 
-  /** Takes the function that looks up keys outside of PML. */
+  /** Sets the function that looks up keys outside of PML. */
   useOutside(look: () => Promise<OutsideKeys>): void {
-    this.#lookOutside = look;
+    this.#readOutside = look;
   }
 
   /** Resolves when the keys outside of PML were looked up; until then they count as not set. */
-  async looked(): Promise<void> {
-    this.#looking ??= this.#refreshed(stampAt(join(this.home, SOURCES_FILE)));
-    // Begins another look if the stored keys changed since the last one.
+  async waitForOutside(): Promise<void> {
+    this.#outsideRead ??= this.#refreshOutside(stampAt(join(this.home, SOURCES_FILE)));
+    // Begins another lookup if the list of sources changed since the last one.
     this.#outsideNow();
-    await this.#looking;
+    await this.#outsideRead;
   }
 
   #outsideNow(): OutsideKeys {
-    const stamp = this.#looking && stampAt(join(this.home, SOURCES_FILE));
-    if (stamp !== this.#outsideStamp) this.#looking = this.#refreshed(stamp);
+    const stamp = this.#outsideRead && stampAt(join(this.home, SOURCES_FILE));
+    if (stamp !== this.#outsideStamp) this.#outsideRead = this.#refreshOutside(stamp);
     return this.#outside;
   }
 
-  async #refreshed(stamp: string | undefined): Promise<void> {
+  async #refreshOutside(stamp: string | undefined): Promise<void> {
     this.#outsideStamp = stamp;
-    const outside = stamp === undefined ? undefined : await this.#lookOutside?.();
-    // Another look may have begun meanwhile.
+    const outside = stamp === undefined ? undefined : await this.#readOutside?.();
+    // Another lookup may have begun meanwhile.
     if (stamp === this.#outsideStamp) this.#outside = outside ?? NO_KEYS;
   }
 
@@ -248,16 +249,16 @@ export class Keys {
   }
 
   /**
-   * Returns the variables of a server's file: the same map as long as the file is unchanged; none
-   * without a path.
+   * Returns the variables of a server's `envFile`: the same map as long as the file is unchanged;
+   * an empty map without a path, or if keys are withheld.
    */
   variablesOf(path: string | undefined, server: string): FileVariables {
     if (path === undefined || this.#host.isWithheld?.()) return NO_VARIABLES;
     const stamp = stampAt(path);
     const file = this.#envFiles.get(path);
     if (file !== undefined && stamp !== undefined && stamp === file.stamp) return file.values;
-    const { values, odd } = readEnvFile(path, server);
-    this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
+    const { values, invalid } = readEnvFile(path, server);
+    this.#warnAbout(invalid.map((line) => shownPlace(path, { line })), "it is not NAME=value");
     for (const value of values.values()) this.#host.register(value);
     this.#envFiles.set(path, { stamp, values });
     return values;
@@ -268,7 +269,7 @@ export class Keys {
   }
 
   #dotenv(): Values {
-    const root = this.#host.trusted();
+    const root = this.#host.trustedRoot();
     return root === undefined ? NO_FILE.values : this.#valuesIn(join(root, ".env"));
   }
 
@@ -284,13 +285,13 @@ export class Keys {
 
   #read(path: string): Values {
     const text = readPlain(path);
-    const { values, odd } = parseDotenv(text ?? "");
-    if (text === undefined) this.#warnOf([path], "it is no plain file of at most 64 KB");
-    this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
+    const { values, invalid } = parseDotenv(text ?? "");
+    if (text === undefined) this.#warnAbout([path], "it is not a plain file of at most 64 KB");
+    this.#warnAbout(invalid.map((line) => shownPlace(path, { line })), "it is not NAME=value");
     return values;
   }
 
-  #warnOf(places: readonly string[], why: string): void {
+  #warnAbout(places: readonly string[], why: string): void {
     const list = places.slice(0, 5).map((place) => quoted(place, 200));
     if (list.length > 0) this.#host.warn(`Cannot read ${list.join(", ")}: ${why}`);
   }
@@ -308,7 +309,7 @@ function keyOf(value: string | undefined, from: Key["from"]): Key | undefined {
   return isUnset ? undefined : { value, from };
 }
 
-/** Reads a file; undefined if it is a link, no plain file, or too long. */
+/** Reads a file; undefined if it is a link, not a plain file, or too long. */
 function readPlain(path: string): string | undefined {
   try {
     return readRegularText(path, { most: MOST_BYTES });
@@ -327,15 +328,4 @@ export interface FixedValues {
    * redacted; those of a workspace file are shown in full.
    */
   readonly shown: JsonObject;
-}
-
-/** The options of `fixedArguments`. */
-export interface FixedOptions {
-  /** The name of the server. */
-  readonly server: string;
-  readonly keys: Pick<Keys, "filled">;
-  /** Whether the user's own file fixes the arguments. */
-  readonly isOfUser: boolean;
-  /** Registers a secret value. From then on it is removed from logs and the journal. */
-  readonly register: (value: string) => void;
 }

@@ -27,7 +27,7 @@ Deno.test("parseDotenv() reads common files, and reports the lines that it canno
     "",
     "LAST=end",
   ].join("\n");
-  const { values, odd } = parseDotenv(text);
+  const { values, invalid: odd } = parseDotenv(text);
   assert.deepEqual(Object.fromEntries(values), {
     PLAIN: "value",
     SPACED: "two words",
@@ -46,7 +46,7 @@ Deno.test("parseDotenv() reads common files, and reports the lines that it canno
   assert.deepEqual(odd, [17, 18, 19]);
   assert.deepEqual(parseDotenv("A=1\nB='no end\nC=3"), {
     values: new Map([["A", "1"]]),
-    odd: [2],
+    invalid: [2],
   });
 });
 
@@ -133,17 +133,17 @@ Deno.test("Keys fills in a definition again when .env changes, and returns the s
   await using scene = await makeScene("A=one\nOTHER=1\n");
   const keys = scene.keys({ B: "two" });
   const given = { env: { X: "${A}", Y: "${B}" } };
-  const first = keys.filled(given, "db");
+  const first = keys.fill(given, "db");
   assert.deepEqual(first, { env: { X: "one", Y: "two" } });
-  assert.equal(keys.filled(given, "db"), first);
+  assert.equal(keys.fill(given, "db"), first);
   await Deno.writeTextFile(scene.path, "A=one\nOTHER=another\n");
-  assert.equal(keys.filled(given, "db"), first, "nothing of it changed");
+  assert.equal(keys.fill(given, "db"), first, "nothing of it changed");
   await Deno.writeTextFile(scene.path, "A=three\n");
-  assert.deepEqual(keys.filled(given, "db"), { env: { X: "three", Y: "two" } });
+  assert.deepEqual(keys.fill(given, "db"), { env: { X: "three", Y: "two" } });
   await Deno.remove(scene.path);
-  assert.throws(() => keys.filled(given, "db"), { code: "KEY_MISSING" });
+  assert.throws(() => keys.fill(given, "db"), { code: "KEY_MISSING" });
   await Deno.writeTextFile(scene.path, "A=four\nodd line\n");
-  assert.deepEqual(keys.filled(given, "db"), { env: { X: "four", Y: "two" } });
+  assert.deepEqual(keys.fill(given, "db"), { env: { X: "four", Y: "two" } });
   assert.match(scene.warned.join(), /Cannot read ".*:2": it is not NAME=value/);
   assert.doesNotMatch(scene.warned.join(), /odd line/);
 });
@@ -199,31 +199,31 @@ Deno.test("Keys fills in nothing again that an identity may no longer use", asyn
       apiKey: undefined,
       home: scene.home,
     }),
-    trusted: () => undefined,
+    trustedRoot: () => undefined,
     isWithheld: () => isWithheld,
     register: () => {},
     warn: () => {},
   });
   const definition = { env: { TOKEN: "${TOKEN}" } };
-  assert.deepEqual(keys.filled(definition, "db"), { env: { TOKEN: "secret" } });
+  assert.deepEqual(keys.fill(definition, "db"), { env: { TOKEN: "secret" } });
   isWithheld = true;
-  assert.throws(() => keys.filled(definition, "db"), { code: "KEY_MISSING" });
+  assert.throws(() => keys.fill(definition, "db"), { code: "KEY_MISSING" });
 });
 
-Deno.test("looked() also waits for keys that were stored outside of PML since the last look", async () => {
+Deno.test("waitForOutside() also waits for keys that were stored outside of PML since the last lookup", async () => {
   await using scene = await makeScene("");
   const keys = scene.keys({});
   const path = join(scene.home, SOURCES_FILE);
   let value = "one";
   keys.useOutside(() => Promise.resolve(new Map([["A", { value, from: "the keyring" }]])));
-  await keys.looked();
+  await keys.waitForOutside();
   assert.equal(keys.get("A"), undefined, "no key is stored");
   await Deno.writeTextFile(path, "{}");
-  await keys.looked();
+  await keys.waitForOutside();
   assert.equal(keys.get("A"), "one");
   value = "two";
   await Deno.writeTextFile(path, '{ "A": 1 }');
-  await keys.looked();
+  await keys.waitForOutside();
   assert.equal(keys.get("A"), "two");
 });
 
@@ -254,7 +254,7 @@ async function makeScene(dotenv: string): Promise<Scene> {
       const all = variables(set);
       return new Keys({
         environment: () => ({ get: (name) => all.get(name), apiKey, home }),
-        trusted: () => scene.trusted ? root : undefined,
+        trustedRoot: () => scene.trusted ? root : undefined,
         register: (value) => void scene.registered.push(value),
         warn: (message) => void scene.warned.push(message),
       });

@@ -14,15 +14,15 @@ export const ROWS = {
     "The time limit of a call that keeps reporting progress, and of a run with all its calls.",
   ],
   approvalMs: ["10 min", "1 s", "24 h", "How long a question waits for its answer."],
-  connections: [1024, 1, 65_536, "How many connections `pml serve` takes at once."],
-  inputBytes: ["8 MB", "1 KB", "512 MB", "The size of a request."],
+  connections: [1024, 1, 65_536, "The maximum number of open connections of `pml serve`."],
+  inputBytes: ["8 MB", "1 KB", "512 MB", "The maximum size of a request."],
   resultBytes: [
     "32 MB",
     "1 KB",
     "512 MB",
-    "The size of a call's result, and of all results of a batch.",
+    "The maximum size of a call's result, and of all results of a batch together.",
   ],
-  lineBytes: ["65 MB", "64 KB", "1 GB", "The length of a line on a pipe."],
+  lineBytes: ["65 MB", "64 KB", "1 GB", "The maximum length of a line on a pipe."],
   queuedBytes: [
     "64 MB",
     "64 KB",
@@ -35,7 +35,7 @@ export const ROWS = {
     "24 h",
     "How long a client may read nothing before PML closes its connection.",
   ],
-  moduleBytes: ["2 MB", "1 KB", "64 MB", "The size of a module's file."],
+  moduleBytes: ["2 MB", "1 KB", "64 MB", "The maximum size of a module's file."],
   frameBytes: [
     "64 MB",
     "64 KB",
@@ -48,8 +48,13 @@ export const ROWS = {
     10_000_000,
     "How many messages a sandbox child may send in one call before it is killed.",
   ],
-  heapMb: ["256 MB", "32 MB", "65536 MB", "The heap of a sandbox child."],
-  rssMb: ["512 MB", "64 MB", "131072 MB", "The memory of a sandbox child."],
+  heapMb: ["256 MB", "32 MB", "65536 MB", "The maximum heap of a sandbox child process."],
+  rssMb: [
+    "512 MB",
+    "64 MB",
+    "131072 MB",
+    "The maximum memory of a sandbox child process, with its heap.",
+  ],
   concurrentCalls: [256, 1, 10_000, "How many calls may run at once."],
   queuedCalls: [1024, 0, 100_000, "How many calls may wait for their turn."],
   batch: [50, 1, 1000, "How many calls one batch may contain."],
@@ -72,7 +77,7 @@ export const ROWS = {
     "64 MB",
     "64 KB",
     "1 GB",
-    "The total size of the results that PML keeps for references in answers.",
+    "The maximum total size of the results that PML keeps for references in answers.",
   ],
   keptMs: ["10 min", "1 s", "24 h", "How long PML keeps a result for a reference in an answer."],
   inlineBytes: [
@@ -143,7 +148,7 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /** All limits. */
-export const LIMITS: Readonly<Record<LimitName, Limit>> = mapped(
+export const LIMITS: Readonly<Record<LimitName, Limit>> = mapLimits(
   ([usual, least, most, about], name) => {
     const written = [usual, least, most];
     const values = written.map((value) => {
@@ -162,11 +167,15 @@ export const LIMIT_NAMES = Object.keys(ROWS) as readonly LimitName[];
  * file.
  */
 export function limitsOf(written: Readonly<Record<string, number | undefined>>): Limits {
-  return mapped((_, name) => written[limitKey(name)] ?? LIMITS[name].values[0]);
+  return mapLimits((_, name) => written[limitKey(name)] ?? LIMITS[name].values[0]);
 }
 
-function mapped<T>(of: (row: typeof ROWS[LimitName], name: LimitName) => T): Record<LimitName, T> {
-  const entries = Object.entries(ROWS).map(([name, row]) => [name, of(row, name as LimitName)]);
+function mapLimits<T>(
+  toValue: (row: typeof ROWS[LimitName], name: LimitName) => T,
+): Record<LimitName, T> {
+  const entries = Object.entries(ROWS).map((
+    [name, row],
+  ) => [name, toValue(row, name as LimitName)]);
   return Object.fromEntries(entries) as Record<LimitName, T>; // every name of the table
 }
 

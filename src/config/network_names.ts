@@ -1,5 +1,6 @@
 /**
- * The variables that tell programs how to reach the network, such as proxies, or containers.
+ * The variables that tell programs how to reach the network, such as proxies, or containers, and
+ * where traces are sent.
  *
  * @module
  */
@@ -19,3 +20,29 @@ export const NETWORK_NAMES: readonly string[] = [
 export const CONTAINER_NAMES: readonly string[] = [
   ...["DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"],
 ];
+
+/** The first part of the names for an exporter. */
+export const OTLP = "OTEL_EXPORTER_OTLP_";
+const OPTIONS = [
+  ...["ENDPOINT", "HEADERS", "PROTOCOL", "TIMEOUT", "COMPRESSION", "CERTIFICATE"],
+  ...["CLIENT_KEY", "CLIENT_CERTIFICATE"],
+];
+
+/** The variables that decide about traces. The author of a workspace may not set them. */
+export const TRACE_NAMES: readonly string[] = [
+  ...OPTIONS.map((name) => `${OTLP}${name}`),
+  ...OPTIONS.map((name) => `${OTLP}TRACES_${name}`),
+  ...["OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_TRACES_SAMPLER"],
+  ...["OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"],
+  ...["OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"],
+];
+
+/** The variables that name the endpoint. Without one of them, no traces are recorded. */
+const ENDPOINTS = [`${OTLP}ENDPOINT`, `${OTLP}TRACES_ENDPOINT`];
+
+/** Returns whether an endpoint for traces is set. */
+export function hasTraceEndpoint(
+  variables: { get(name: string): string | undefined },
+): boolean {
+  return ENDPOINTS.some((name) => (variables.get(name) ?? "").trim() !== "");
+}

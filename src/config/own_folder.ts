@@ -1,5 +1,5 @@
 /**
- * The workspace of a process that was started in no project: a folder of PML's own in the home.
+ * The workspace of a process that was not started in a project: PML's own folder in the home.
  *
  * @module
  */
@@ -7,20 +7,20 @@
 import { join } from "node:path";
 import { quoted } from "../core/json.ts";
 import { PATHS } from "../core/paths.ts";
-import { isInside } from "../io/place.ts";
+import { isInside } from "../io/path_info.ts";
 import type { Environment } from "./env.ts";
 import { homesOf, namedHomeOf, rulingFiles, type Workspace } from "./workspace.ts";
 
 /** The name of the folder. */
 const OWN_FOLDER = "pml-workspace";
 
-/** Makes the folder, and returns it as a workspace. Undefined if it cannot be one. */
+/** Makes the folder, and returns it as a workspace; undefined if it cannot be a workspace. */
 export function ownFolder(environment: Environment, cwd: string): Workspace | undefined {
-  const { homeless, userHome } = environment;
+  const { homeProblem, userHome } = environment;
   const path = join(userHome, OWN_FOLDER);
-  if (homeless !== undefined) return undefined;
+  if (homeProblem !== undefined) return undefined;
   try {
-    // A current folder that is gone is another mistake.
+    // If the current folder does not exist, the caller reports this error instead.
     Deno.statSync(cwd);
     Deno.mkdirSync(path, { recursive: true });
   } catch {
@@ -29,21 +29,23 @@ export function ownFolder(environment: Environment, cwd: string): Workspace | un
   const root = projectFolder(path, environment);
   if (root === undefined) return undefined;
   const place = { root, found: "default" } as const;
-  const warning = `${quoted(cwd, 200)} is no project, so the workspace is ${quoted(root, 200)}. ` +
+  const warning =
+    `${quoted(cwd, 200)} is not a project, so the workspace is ${quoted(root, 200)}. ` +
     "Set PML_WORKSPACE to your project to choose another";
   return { ...place, ...rulingFiles(environment, place), warning };
 }
 
 /**
  * Returns the real path of a folder that may be a workspace although the user did not name it.
- * Undefined for a home, a folder that contains one, and paths that are no folders.
+ * Undefined for a home, a folder that contains a home, and paths that are not folders.
  */
 export function projectFolder(path: string, environment: Environment): string | undefined {
   try {
     const root = Deno.realPathSync(path);
     const homes = [...homesOf(environment), namedHomeOf(environment)];
-    const isOpen = Deno.statSync(root).isDirectory && !homes.some((home) => isInside(root, home));
-    return isOpen && PATHS.plain(root) !== undefined ? root : undefined;
+    const isAllowed = Deno.statSync(root).isDirectory &&
+      !homes.some((home) => isInside(root, home));
+    return isAllowed && PATHS.plain(root) !== undefined ? root : undefined;
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@
 
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { readDocument } from "./_document.ts";
+import { DocumentReader, type ParseText } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import { MEMORY, PERSON, personSchema, type PersonValues, SANDBOX, WORKFLOW } from "./settings.ts";
 import { isObject } from "../core/json.ts";
@@ -20,7 +20,7 @@ import { type Rules, rulesOf } from "./rules.ts";
 import type { SamplingSettings } from "./sampling.ts";
 import type { Grants } from "./server_grants.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { disabledIn, serversOf } from "./servers.ts";
+import { disabledNames, serversOf } from "./servers.ts";
 
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
@@ -35,7 +35,7 @@ export interface PersonSettings {
   readonly channel: Channel | undefined;
   /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
-  /** Whether calls with an argument that looks like a key are asked about in any case. */
+  /** Whether calls with an argument that looks like a key always need an answer of the user. */
   readonly askForKeys: boolean;
   /** Whether every call needs a journal record, or calls that only read may run without one. */
   readonly journal: "required" | "best_effort";
@@ -67,7 +67,9 @@ export interface PersonConfig {
   readonly settings: PersonSettings;
   /** The user's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
-  /** The grants of these servers. They are for no server that another file defines. */
+  /**
+   * The grants of the user's own servers. They do not apply to servers that another file defines.
+   */
   readonly grants: Grants;
   /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
@@ -84,7 +86,7 @@ export interface PersonConfig {
   readonly workspaces: readonly string[];
 }
 
-/** The options of `readPerson`. */
+/** The report to which `readPerson` adds problems and warnings, and its option. */
 export interface PersonReport extends Report {
   /** The folder of `~/`; by default the home folder of this process. */
   readonly userHome?: string;
@@ -94,13 +96,10 @@ export interface PersonReport extends Report {
  * Reads a file. Returns the defaults for a missing file. Adds problems to the report.
  */
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
-  const read = await readDocument(path, {
-    report,
-    parse: async (text, note) => await (await import("./_syntax.ts")).parseYaml(text, note),
-    schema: personSchema,
-  });
-  const warn = (message: string) => read?.warn(message);
-  const values = read?.content ?? {};
+  const parse: ParseText = async (...text) => (await import("./_syntax.ts")).parseYaml(...text);
+  const document = await new DocumentReader(parse, report).read(path, personSchema);
+  const warn = (message: string) => document?.warn(message);
+  const values = document?.content ?? {};
   const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } =
     values;
   const { identities, toolsets, client_toolsets, serve, telemetry } = values;
@@ -108,17 +107,17 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     /^~([\\/]|$)/.test(text)
       ? join(report.userHome ?? homedir(), text.slice(1))
       : resolve(dirname(path), text);
-  const servers = read ? serversOf(read) : [];
+  const servers = document ? serversOf(document) : [];
   if (telemetry !== undefined) warn('"telemetry" is ignored for now');
   return {
     path,
-    hash: read?.hash,
+    hash: document?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOptions(gateway, warn),
     settings: await settingsOf(values, pathOf),
     servers,
     grants: Object.assign(Object.create(null), grants),
-    disabled: read ? disabledIn(read) : [],
+    disabled: document ? disabledNames(document) : [],
     registries: registriesOf(registries),
     oauth,
     workspaces: workspaces.map(pathOf),

@@ -11,13 +11,13 @@ import { gatewayOptions, type GatewayOverrides, type GatewaySection } from "./ga
 /** A preset. */
 export interface Preset {
   readonly name: string;
-  /** The other name, if it has one. */
+  /** The other name of the preset, if it has one. */
   readonly alias: string | undefined;
   /** A description in one sentence. */
   readonly does: string;
-  /** The section that it writes. */
+  /** The section that the preset writes. */
   readonly section: GatewaySection;
-  /** The same, in the form that a configuration has. */
+  /** The same settings in the form that `GatewayOptions` has. */
   readonly overrides: GatewayOverrides;
 }
 

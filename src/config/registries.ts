@@ -1,6 +1,6 @@
 /**
- * The registries: those of the environment, or else of the workspace file, of the user's file, or
- * PML's default.
+ * The registries that PML asks: the list of the environment, or else the list of the workspace
+ * file, or else the list of the user's file, or else PML's default.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export interface RegistryEntry {
 
 /** The hosts that lead to this machine. */
 const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
-/** How the URL of a registry begins: in PML's own format, or in that of the MCP Registry. */
+/** The beginnings of URLs of registries: in PML's own format, and in the MCP Registry's format. */
 export const REGISTRY_BEGINNINGS = ["https://", "mcp+https://"] as const;
 
 const DEFAULT: readonly RegistryEntry[] = [{ url: "https://pml.casys.ai/mcp", isDefault: true }];
@@ -60,19 +60,19 @@ const entriesOf = memoized((urls: readonly string[]): readonly RegistryEntry[] =
   urls.map((url) => ({ url }))
 );
 
-/** Returns the problems of `PML_REGISTRIES`: texts that are no URLs of registries. */
+/** Returns the problems of `PML_REGISTRIES`: texts that are not URLs of registries. */
 export function registryProblems({ registries = [] }: Environment): ConfigProblem[] {
   const begins = REGISTRY_BEGINNINGS.join(" or ");
   const wanted = `"none", or URLs that begin ${begins}, without a user name or password`;
-  return registries.filter((url) => !isRegistryAddress(url, REGISTRY_BEGINNINGS))
+  return registries.filter((url) => !isAllowedAddress(url, REGISTRY_BEGINNINGS))
     .map((url) => ({ file: "PML_REGISTRIES", key: "", found: quoted(url, 200), wanted }));
 }
 
 /**
  * Returns whether a text is a URL without a user name or password that begins with one of these
- * texts or leads to this machine.
+ * texts or names this machine.
  */
-export function isRegistryAddress(text: string, beginnings: readonly string[]): boolean {
+export function isAllowedAddress(text: string, beginnings: readonly string[]): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "") return false;
   return beginnings.includes(`${url.protocol}//`) ||

@@ -34,8 +34,8 @@ export const DEFAULTS_SOURCE = "config/mcp-permissions.json";
 export const NO_RULES: Rules = { deny: [], ask: [], allow: [] };
 
 /**
- * The maximum number of conditions that all files together may have on the arguments of one tool,
- * so that judging a call takes bounded time.
+ * The maximum numbers of conditions that all files together may have on the arguments of one tool,
+ * and of characters in their globs, so that judging a call takes bounded time.
  */
 const MOST = { conditions: 1_000, characters: 16_384 };
 
@@ -58,7 +58,7 @@ export function rulesOf(
 }
 
 /** Returns the problems of files that exceed the limit of conditions for one tool. */
-export function crowdedRules(
+export function conditionProblems(
   files: readonly { readonly path: string; readonly permissions: Rules | undefined }[],
 ): readonly ConfigProblem[] {
   const sizes = new Map<string, typeof MOST>();

@@ -1,19 +1,20 @@
 /**
  * Compares the files that contain rules with their state when they were read. A watcher can miss
- * changes: it sees no link above a folder, the system may have none left, and its queue overflows.
+ * changes: it does not see links above a folder, systems limit the number of watchers, and its
+ * queue can overflow.
  *
  * @module
  */
 
 import { dirname, isAbsolute, join, parse, resolve, sep } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { infoAt, isGone } from "../io/place.ts";
+import { infoAt, isGone } from "../io/path_info.ts";
 import { readRegular } from "../io/regular_file.ts";
 
 /** How long a file must be unchanged, in milliseconds, before its stamp identifies its content. */
 const YOUNG_MS = 2_000;
 /**
- * The maximum size of a file whose content is compared, in bytes. A larger one counts as changed.
+ * The maximum size of a file whose content is compared, in bytes. A larger file counts as changed.
  */
 const CONTENT_MAX = 4_000_000;
 /** The maximum number of links on one path. The system does not follow more, either. */
@@ -24,9 +25,12 @@ const GONE = { stamp: "gone", isFirm: true } as const;
 interface FileIdentity {
   /** The device, inode, size and times; undefined if they cannot be read. */
   readonly stamp: string | undefined;
-  /** Whether another content would have another stamp. Deno's times are whole milliseconds. */
+  /**
+   * Whether a change of the content certainly changes the stamp. For some time after a change it
+   * may not, because the times in the stamp are whole milliseconds.
+   */
   readonly isFirm: boolean;
-  /** The hash of the content, if the stamp is not firm. */
+  /** The hash of a file's content, or the target of a link; only if the stamp is not firm. */
   readonly hash?: string | undefined;
 }
 
@@ -43,7 +47,7 @@ export class RulingFiles {
     }
   }
 
-  /** Returns whether one of them is another one now, or cannot be read. */
+  /** Returns whether a file or a link was changed or replaced, or cannot be read. */
   hasChanged(): boolean {
     return hasChanged(this.#links, Deno.lstatSync) || hasChanged(this.#files, Deno.statSync);
   }
@@ -52,16 +56,16 @@ export class RulingFiles {
 /** Returns the paths of all links that the system follows on the way to a path. */
 export function linksOn(path: string): readonly string[] {
   const links: string[] = [];
-  let at = parse(resolve(path)).root;
+  let current = parse(resolve(path)).root;
   const names = namesIn(resolve(path));
   for (let name = names.shift(); name !== undefined; name = names.shift()) {
-    at = name === ".." ? dirname(at) : join(at, name);
-    const target = targetOf(at);
+    current = name === ".." ? dirname(current) : join(current, name);
+    const target = targetOf(current);
     if (target === undefined) continue;
-    links.push(at);
+    links.push(current);
     if (links.length > LINKS_MAX) break;
     names.unshift(...namesIn(target));
-    at = isAbsolute(target) ? parse(target).root : dirname(at);
+    current = isAbsolute(target) ? parse(target).root : dirname(current);
   }
   return links;
 }
@@ -80,14 +84,14 @@ function targetOf(path: string): string | undefined {
 
 function hasChanged(
   identities: Map<string, FileIdentity>,
-  look: (path: string) => Deno.FileInfo,
+  stat: (path: string) => Deno.FileInfo,
 ): boolean {
   for (const [path, before] of identities) {
-    const now = identityOf(path, look, !before.isFirm);
+    const now = identityOf(path, stat, !before.isFirm);
     if (now.stamp === undefined || now.stamp !== before.stamp) return true;
     if (before.isFirm) continue;
     if (now.hash === undefined || now.hash !== before.hash) return true;
-    // The same content is identified by its stamp once that is old enough.
+    // If the stamp is old enough now, the next comparison needs no hash.
     identities.set(path, now);
   }
   return false;
@@ -95,26 +99,27 @@ function hasChanged(
 
 function identityOf(
   path: string,
-  look: (path: string) => Deno.FileInfo,
-  isHashed = false,
+  stat: (path: string) => Deno.FileInfo,
+  needsHash = false,
 ): FileIdentity {
   try {
     const now = Date.now();
-    const info = look(path);
+    const info = stat(path);
     const { dev, ino, size, mtime, ctime } = info;
     // The names in a folder change all the time, and none of them is a rule.
     if (info.isDirectory) return { stamp: `folder ${dev} ${ino}`, isFirm: true, hash: "" };
     const members = [dev, ino, size, mtime?.getTime(), ctime?.getTime()];
     const age = now - Math.max(mtime?.getTime() ?? NaN, ctime?.getTime() ?? NaN);
     const isFirm = age >= YOUNG_MS && members.every((member) => typeof member === "number");
-    const hash = isFirm && !isHashed ? undefined : contentOf(path, info);
+    const hash = isFirm && !needsHash ? undefined : contentHash(path, info);
     return { stamp: members.join(" "), isFirm, hash };
   } catch (error) {
     return isGone(error) ? { ...GONE, hash: "" } : { stamp: undefined, isFirm: false };
   }
 }
 
-function contentOf(path: string, { isSymlink, isFile, size }: Deno.FileInfo): string | undefined {
+/** Returns the hash of a file, or the target of a link; undefined if the file is too large. */
+function contentHash(path: string, { isSymlink, isFile, size }: Deno.FileInfo): string | undefined {
   if (isSymlink) return Deno.readLinkSync(path);
   if (!isFile || size > CONTENT_MAX) return undefined;
   return sha256(readRegular(path, { links: true, most: CONTENT_MAX }).bytes);

@@ -4,7 +4,7 @@ import personJson from "../../config/config.schema.json" with { type: "json" };
 import schema from "../../config/pml.schema.json" with { type: "json" };
 import policyJson from "../../config/policy.schema.json" with { type: "json" };
 import { isObject } from "../core/json.ts";
-import type { ValueSchema } from "../core/wanted.ts";
+import type { ValueSchema } from "../core/value_schema.ts";
 import { readFile as read } from "./_scratch_test.ts";
 import { personSchema, policySchema, workspaceSchema } from "./settings.ts";
 

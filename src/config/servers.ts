@@ -11,9 +11,9 @@ import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { kindOfType } from "../servers/kinds.ts";
-import type { Path } from "../core/wanted.ts";
+import type { Path } from "../core/value_schema.ts";
 
-/** An entry of a file, as far as all kinds have the same keys. */
+/** An entry of a file, with the keys that all kinds of servers have. */
 export interface ServerEntry {
   readonly type: string;
   readonly tools?: readonly (string | { readonly name: string })[] | Settings;
@@ -52,7 +52,7 @@ export function serversOf(file: ConfigDocument<ServerSections>): readonly Server
 }
 
 /** Returns the names of the disabled servers. No other server may take such a name. */
-export function disabledIn({ content }: ConfigDocument<ServerSections>): readonly string[] {
+export function disabledNames({ content }: ConfigDocument<ServerSections>): readonly string[] {
   return Object.entries<ServerEntry>(content.mcpServers ?? {}).filter(([, entry]) =>
     isDisabled(entry)
   )
@@ -63,7 +63,7 @@ function isDisabled(entry: ServerEntry): boolean {
   return entry.disabled === true;
 }
 
-/** No timer of the platform waits longer than 24 days, and `limits.call_ms` at most one. */
+/** The maximum of a client's `timeout`: one day, as for `limits.call_ms`. */
 const LONGEST_CALL_MS = 86_400_000;
 
 type DefinitionPlace = {
@@ -81,13 +81,13 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   const listed = Array.isArray(entry.tools) ? entry.tools : undefined;
   const of = entry.tools && !listed && settingsOf(entry.tools as Settings, from);
   // A list may name a tool with or without its server, but not a tool of another server.
-  const own = (tool: string) =>
+  const withoutServer = (tool: string) =>
     [name, title].some((each) => tool.startsWith(`${each}:`)) ? tool.replace(/^.*?:/, "") : tool;
-  const tools = listed?.map((one) => own(typeof one === "string" ? one : one.name));
-  const foreign = tools?.find((tool) => !isToolName(tool));
-  if (foreign !== undefined) {
+  const tools = listed?.map((tool) => withoutServer(typeof tool === "string" ? tool : tool.name));
+  const otherTool = tools?.find((tool) => !isToolName(tool));
+  if (otherTool !== undefined) {
     const wanted = `tools of this server: "${name}:tool" or "tool"`;
-    file.problem([...path, "tools"], { found: quoted(foreign), wanted });
+    file.problem([...path, "tools"], { found: quoted(otherTool), wanted });
   }
   const timeoutMs = timeoutOf(entry.timeout);
   const { kind, read } = kindOfType(entry.type);
@@ -105,8 +105,8 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
 }
 
 /**
- * Returns the milliseconds of a client's `timeout`; undefined if it is no number above 0. A number
- * below 1,000 is in seconds, as Cline has it: no client waits less than a second.
+ * Returns the milliseconds of a client's `timeout`; undefined if it is not a number above 0. A
+ * number below 1,000 is in seconds, as in Cline: no client waits less than a second.
  */
 export function timeoutOf(timeout: unknown): number | undefined {
   if (typeof timeout !== "number" || !(timeout > 0)) return undefined;
@@ -123,11 +123,11 @@ function hasInfinite(value: unknown): boolean {
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */
 function settingsOf(settings: Settings, { path, file }: DefinitionPlace): ToolSettings["of"] {
   const of = new Map<string, ToolSetting>();
-  const taken = new Set<string>();
+  const newNames = new Set<string>();
   for (const [written, setting] of Object.entries(settings)) {
     const at = [...path, "tools", written];
     const { rename } = setting;
-    // A tool with an invalid name has another name in rules.
+    // Rules name a tool with an invalid name by its slug.
     const name = written === "*" || isToolName(written) ? written : toolSlug(written);
     const exact = setting.arguments && file.exactAt([...at, "arguments"]) as JsonObject;
     of.set(name, exact === undefined ? setting : { ...setting, arguments: exact });
@@ -142,12 +142,12 @@ function settingsOf(settings: Settings, { path, file }: DefinitionPlace): ToolSe
         wanted: "disabled alone, for every other tool",
       });
     }
-    const folded = rename?.toLowerCase();
-    if (folded !== undefined && taken.has(folded)) {
+    const lowerCaseName = rename?.toLowerCase();
+    if (lowerCaseName !== undefined && newNames.has(lowerCaseName)) {
       const found = `a second tool that is renamed to ${quoted(rename ?? "")}`;
       file.problem([...at, "rename"], { found, wanted: "a name of its own" });
     }
-    if (folded !== undefined) taken.add(folded);
+    if (lowerCaseName !== undefined) newNames.add(lowerCaseName);
   }
   return of;
 }

@@ -1,7 +1,7 @@
 /**
  * The tables of settings: the keys of `.pml.json`, `config.yaml` and a company's policy, with their
- * values, a sentence about each, and their defaults. PML validates files with these tables. The JSON
- * Schema files, docs/settings.md and the completions of `pml config set` are made of them.
+ * values, a sentence about each, and their defaults. PML validates files with these tables. The
+ * JSON Schema files, docs/settings.md and the completions of `pml config set` are made from them.
  *
  * @module
  */
@@ -9,13 +9,9 @@
 import { META_KEY } from "../protocol/client_meta.ts";
 import { EXPOSURES, META_TOOLS } from "./exposure.ts";
 import { isObject } from "../core/json.ts";
-import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
+import { isToolName, isUsableServerName, serverSlug } from "../core/tool_id.ts";
 import {
-  also,
-  any,
-  byType,
-  either,
-  extended,
+  anyValue,
   leaf,
   list,
   object,
@@ -23,12 +19,16 @@ import {
   record,
   type Schema,
   type SchemaMembers,
+  schemaWithoutType,
+  selectByType,
   setting,
-  untyped,
   type ValueOf,
+  valueOrObject,
   type ValuePlace,
   type ValueSchema,
-} from "../core/wanted.ts";
+  withKeywords,
+  withTest,
+} from "../core/value_schema.ts";
 import type { EntryForms, FormParts } from "../servers/kind.ts";
 import { KINDS, pinnedKinds } from "../servers/kinds.ts";
 import { withType } from "./_document.ts";
@@ -55,7 +55,7 @@ import {
 } from "./_values.ts";
 import { LIMIT_NAMES, limitKey, LIMITS } from "./limits.ts";
 import type { OsLayer } from "./os_layer.ts";
-import { isRegistryAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import { isAllowedAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 import type { ServerEntry } from "./servers.ts";
 
 /** How a rate is written: `60/minute`. */
@@ -70,7 +70,7 @@ const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8"
 const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
 const KEY_PLACE = /^(\$\{(?!PML_)\w+\}|(?!.*:\/\/)(?!\$)(?=.*\S).*)$/s;
-const PERSONAL = "nothing: certificates are set in your config.yaml";
+const PERSONAL = "no value: certificates are set in your config.yaml";
 const REGISTRY_URL = `a URL that begins with ${REGISTRY_BEGINNINGS.join(" or ")}`;
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
@@ -86,7 +86,7 @@ const token = text(
 );
 const identity = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
 const granted = list(nonEmptyText, "strings");
-const grantee = namedText("serverName", text("the name of a server", { test: isFreeName }));
+const grantee = namedText("serverName", text("the name of a server", { test: isUsableServerName }));
 const title = namedText(
   "serverTitle",
   text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) }),
@@ -107,8 +107,8 @@ const TOOL = {
     {},
   ),
 };
-/** `*` has settings for all tools that are not named. The reader of servers checks its keys. */
-const settings = extended(record(string, object({}, TOOL)), {
+/** `*` is for all tools without a key. `settingsOf()` in `servers.ts` checks its members. */
+const settings = withKeywords(record(string, object({}, TOOL)), {
   name: "toolSettings",
   properties: {
     "*": setting(object({}, { disabled: TOOL.disabled }), "All tools that are not named.").schema(),
@@ -130,24 +130,24 @@ const listed = leaf<string | { readonly name: string }>(
 const ENTRY = {
   settings: setting(settings, "Settings for its tools, by their names.", {}),
   listedTools: setting(
-    either(list(listed, "strings, or an object of tools"), settings),
+    valueOrObject(list(listed, "strings, or an object of tools"), settings),
     "The only tools that are kept, or settings for its tools by their names; all by default.",
   ),
   required: {
     env_required: setting(
       list(variable, "names of variables"),
-      "Variables that the server gets under their own names.",
+      "Variables that the server needs. PML passes each of them under its own name.",
       [],
     ),
   },
 };
-/** The keys of an entry of a registry, which can be pasted. Only `env_required` has an effect. */
+/** Keys of the entries of registries. PML ignores them, so that users can paste such an entry. */
 const PASTED = {
   ...{ fqdn: string, version: string, description: string, integrity: string },
   ...{ routing: oneOf(["local"]), warnings: strings },
 };
 /** The keys that clients write and PML ignores. Only rules decide which calls run. */
-const IGNORED = { description: any, autoApprove: any, alwaysAllow: any };
+const IGNORED = { description: anyValue, autoApprove: anyValue, alwaysAllow: anyValue };
 
 const RULES = {
   allow: setting(rules, "Calls that run without a question.", []),
@@ -177,7 +177,7 @@ export const HYBRID = {
   ),
   max_tokens: setting(
     number(0, MOST_TOKENS),
-    "How many tokens (estimated) the tools of servers may cost; no bound by default.",
+    "How many tokens (estimated) the tools of servers may cost; no limit by default.",
   ),
   whitelisted_tools: setting(tools, "Tools that are always listed.", []),
   blacklisted_tools: setting(tools, "Tools that are never listed. They can be called.", []),
@@ -188,8 +188,8 @@ export const GATEWAY = {
   name: setting(label, "The name of this server for clients.", "pml"),
   version: setting(label, "The version of this server for clients; by default that of PML."),
   tools_exposure: setting(
-    extended(string, { examples: EXPOSURES }),
-    "Which tools a client lists. An unknown value leads to a warning, and to meta_only.",
+    withKeywords(string, { examples: EXPOSURES }),
+    "Which tools a client lists. With an unknown value, PML warns and uses meta_only.",
     "meta_only",
   ),
   meta_tools: setting(list(oneOf(META_TOOLS), "names"), "The meta-tools that are served.", [
@@ -198,26 +198,26 @@ export const GATEWAY = {
   prefix: setting(flag, "Whether names of listed tools begin with the name of their server.", true),
   long_names: setting(
     flag,
-    "Whether these names may have dots and 128 characters, as in MCP.",
+    "Whether names of listed tools may have dots and 128 characters, as in MCP.",
     false,
   ),
   toolset: setting(
     nonEmptyText,
-    "The name of a tool set of config.yaml. Other tools do not exist here. By default all do.",
+    "The name of a tool set of config.yaml: clients can use only its tools; all tools by default.",
   ),
   hybrid: setting(object({}, HYBRID), 'Which tools the exposure "hybrid" lists.'),
 };
 
-/** The keys that both files may have. */
+/** The keys that `.pml.json` and `config.yaml` may have. */
 const SHARED = {
   gateway: setting(object({}, GATEWAY), "Which tools clients see."),
   registries: setting(
     list(
-      either(
+      valueOrObject(
         namedText(
           "registryAddress",
           text(`${REGISTRY_URL}, or an object with url, token_env and public_key`, {
-            test: (value) => isRegistryAddress(value, REGISTRY_BEGINNINGS),
+            test: (value) => isAllowedAddress(value, REGISTRY_BEGINNINGS),
           }),
         ),
         object({ url: setting(registry, "The address.") }, {
@@ -261,12 +261,12 @@ export const SAMPLING = {
   base_url: setting(address, "The address of the provider; by default its own."),
   prefer: setting(
     oneOf(["client", "provider"]),
-    "Which of the two is asked if both can answer; by default the client, but the provider for requests with tools.",
+    "Which of the two answers if both can; by default the client, except for requests with tools that only the provider can handle.",
   ),
-  max_tokens: setting(number(1, MOST_TOKENS), "The most tokens of all answers to a request.", 4096),
-  max_turns: setting(number(1, 100), "How often the model is asked for one request.", 8),
-  requests_per_minute: setting(number(1, 10_000), "The most requests of a minute.", 10),
-  tokens_per_day: setting(number(1, 1_000_000_000), "The most tokens of a day.", 500_000),
+  max_tokens: setting(number(1, MOST_TOKENS), "The token limit of all answers to a request.", 4096),
+  max_turns: setting(number(1, 100), "The maximum number of turns of one request.", 8),
+  requests_per_minute: setting(number(1, 10_000), "The limit of requests in a minute.", 10),
+  tokens_per_day: setting(number(1, 1_000_000_000), "The limit of tokens in a day.", 500_000),
   prices: setting(
     object({
       input_per_million: setting(price, "The price of a million tokens of requests."),
@@ -276,12 +276,12 @@ export const SAMPLING = {
   ),
   money_per_day: setting(
     price,
-    "The most money of a day, in the currency of the prices; no bound by default.",
+    "The maximum cost of a day, in the currency of the prices; no limit by default.",
   ),
-  allowed_tool_patterns: setting(tools, "The tools that models may call.", []),
+  allowed_tool_patterns: setting(tools, "Patterns for the tools that models may call.", []),
 };
 const { provider, model, ...OPTIONAL_SAMPLING } = SAMPLING;
-const sampling = also(
+const sampling = withTest(
   object({ provider, model }, OPTIONAL_SAMPLING),
   ({ prices, money_per_day: money }) => money === undefined || prices !== undefined,
   {
@@ -323,7 +323,7 @@ export const WORKSPACE = {
     "The version of this format.",
     1,
   ),
-  $schema: setting(string, "The address of the JSON Schema, for editors; not needed by default."),
+  $schema: setting(string, "The address of the JSON Schema, for editors; none by default."),
   workspace: setting(
     text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
     "The part of the workspace that tools may touch, relative to its root.",
@@ -338,7 +338,7 @@ export const WORKSPACE = {
   ),
   grants,
   intent: setting(
-    extended(text("at most 2000 characters", /^[^]{0,2000}$/), { maxLength: 2000 }),
+    withKeywords(text("at most 2000 characters", /^[^]{0,2000}$/), { maxLength: 2000 }),
     "A description of the work in this workspace, by which tools are chosen; none by default.",
   ),
 };
@@ -347,7 +347,7 @@ export const WORKSPACE = {
 export const workspaceSchema = object({}, WORKSPACE);
 
 /** The settings of `memory`. */
-export const MEMORY = { enabled: setting(flag, "Whether it is remembered.", true) };
+export const MEMORY = { enabled: setting(flag, "Whether PML records the use of tools.", true) };
 
 /** The settings of `sandbox`. */
 export const SANDBOX = {
@@ -362,7 +362,7 @@ export const SANDBOX = {
 export const WORKFLOW = {
   confidence: setting(
     share,
-    "The confidence above which a plan that was made of an intent may run at once.",
+    "The confidence above which a plan that was created from an intent may run at once.",
     0.8,
   ),
 };
@@ -385,7 +385,8 @@ export const PERSON = {
     object({}, {
       channel: setting(
         oneOf(["client", "page", "terminal"]),
-        "The only channel for questions; by default PML chooses one.",
+        "The only channel for questions: forms of clients, `pml page` or `pml approve`; by default " +
+          "PML chooses one.",
       ),
     }),
     "The questions to the user.",
@@ -401,13 +402,13 @@ export const PERSON = {
     "required",
   ),
   memory: setting(
-    either(
+    valueOrObject(
       leaf<boolean>("true, false, or { enabled: false }", (value) => typeof value === "boolean", {
         type: "boolean",
       }),
       object({}, MEMORY),
     ),
-    "Whether the use of tools is remembered.",
+    "Whether PML records the use of tools.",
     true,
   ),
   sandbox: setting(object({}, SANDBOX), "The sandbox."),
@@ -416,7 +417,7 @@ export const PERSON = {
   network: setting(
     object({
       proxy: setting(
-        extended(
+        withKeywords(
           text("http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT", {
             test: (value) => PROXY.test(value) && URL.canParse(value),
           }),
@@ -427,11 +428,11 @@ export const PERSON = {
     }, {
       no_proxy: setting(
         list(text(EXCEPTION, EXCEPTIONS), "hosts"),
-        "Hosts that are reached without it.",
+        "Hosts that PML reaches without the proxy.",
         [],
       ),
     }),
-    "The proxy. Without this key the variables of the system apply.",
+    "The proxy of PML and of installers. Without this key PML uses none, and installers use the variables of the system.",
   ),
   search: setting(
     object({}, {
@@ -442,7 +443,7 @@ export const PERSON = {
   warm: setting(flag, "Whether `pml stdio` starts approved servers before their first use.", false),
   workspaces: setting(
     list(folder, "paths of folders"),
-    "Large or private folders in which reading needs no question.",
+    "Workspaces in which reading needs no question, although the folder is large or private.",
     [],
   ),
   workflow: setting(object({}, WORKFLOW), "Plans."),
@@ -454,12 +455,12 @@ export const PERSON = {
   ),
   client_toolsets: setting(
     record(nonEmptyText, nonEmptyText),
-    "The tool set of each client, by client.",
+    "The tool set of each client, by the name of the client.",
     {},
   ),
   client_meta: setting(
     list(metaKey, "keys of _meta"),
-    "Keys of a client's _meta that pass to servers without being shown.",
+    "Keys of a client's _meta that PML sends to servers and does not show in approval requests.",
     [],
   ),
   client_name: setting(
@@ -468,7 +469,7 @@ export const PERSON = {
     true,
   ),
   notifications: setting(flag, "Whether the desktop shows that a call waits for you.", true),
-  identities: setting(identities, "Others who may use this PML over HTTP, by name.", {}),
+  identities: setting(identities, "Other users of this PML over HTTP, by name.", {}),
   serve: setting(
     object({}, {
       sealing_key: setting(
@@ -480,10 +481,11 @@ export const PERSON = {
           "IP:PORT at which others reach it",
           /^(?!0\.0\.0\.0|\[::\])([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i,
         ),
-        "The address at which the others reach this one; by default 127.0.0.1 and any port.",
+        "The address at which other `pml serve` processes reach this one; by default 127.0.0.1 and any port.",
       ),
+      metrics: setting(flag, "Whether `pml serve` has `/metrics` for Prometheus.", false),
     }),
-    "Several `pml serve` behind one load balancer.",
+    "The settings of `pml serve`: metrics, and several processes behind one load balancer.",
   ),
   oauth: setting(
     object({}, {
@@ -499,13 +501,13 @@ export const PERSON = {
             "hosts",
           ),
         ),
-        "Hosts that an issuer may use with its own site, by the address of the issuer.",
+        "Additional hosts for the endpoints of an issuer, by the address of the issuer.",
         {},
       ),
     }),
     "Sign-ins.",
   ),
-  telemetry: setting(any, "Ignored for now. PML sends no usage data."),
+  telemetry: setting(anyValue, "Ignored for now. PML sends no usage data."),
 };
 
 /** The schema of a `config.yaml`. */
@@ -518,7 +520,7 @@ export type PersonValues = ValueOf<typeof personSchema>;
 export const POLICY = {
   permissions: setting(
     object({}, {
-      ask: setting(rules, "Calls that need an answer of the user, whatever is allowed.", []),
+      ask: setting(rules, "Calls that need an answer of the user, even if a rule allows them.", []),
       deny: setting(rules, "Calls that never run.", []),
     }),
     "Rules that nothing overrides.",
@@ -538,24 +540,24 @@ export const POLICY = {
 export const policySchema = object({}, POLICY);
 
 /**
- * Returns both sections of servers, with the kind of values that the path of a certificate has.
- * Types of servers are distinguished by `type`.
+ * Returns both sections of servers. `certificate` is the schema for the path of a certificate. The
+ * key `type` distinguishes the types of servers.
  */
 function serverSections(certificate: ValueSchema<string>) {
   const parts: FormParts = {
-    ...{ text: string, filled: nonEmptyText, texts: strings, flag, variable, path, certificate },
+    ...{ text: string, nonEmpty: nonEmptyText, texts: strings, flag, variable, path, certificate },
     ...{ port: number(1, 65_535), matching: text, ...ENTRY },
     pasted: {
-      ...described(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),
+      ...describeAll(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),
       ...ENTRY.required,
     },
-    beside: {
+    ignored: {
       disabled: setting(flag, "True removes the server.", false),
       timeout: setting(
-        any,
-        "The time limit of its calls in milliseconds, below 1000 in seconds; by default limits.call_ms.",
+        anyValue,
+        "The time limit of its calls in milliseconds; a value below 1000 is in seconds; by default limits.call_ms.",
       ),
-      ...described(IGNORED, "A key of clients. It is ignored: only rules allow calls."),
+      ...describeAll(IGNORED, "A key of clients. It is ignored: only rules allow calls."),
     },
     type: (...types) => ({
       type: setting(oneOf(types), "The kind of server. Without it, url decides in mcpServers."),
@@ -564,9 +566,9 @@ function serverSections(certificate: ValueSchema<string>) {
   const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);
   const formsOf = (section: keyof EntryForms): SchemaMembers =>
     Object.assign({}, ...forms.map((form) => form[section]));
-  const own = byType(formsOf("own")) as ValueSchema<ServerEntry>;
+  const own = selectByType(formsOf("own")) as ValueSchema<ServerEntry>;
   const clientForms = formsOf("clients");
-  const clients = byType(clientForms) as ValueSchema<ServerEntry>;
+  const clients = selectByType(clientForms) as ValueSchema<ServerEntry>;
   const check = (value: unknown, place: ValuePlace): value is ServerEntry =>
     clients(withType(value), place);
   const typed: ValueSchema<ServerEntry> = Object.assign(check, {
@@ -578,8 +580,8 @@ function serverSections(certificate: ValueSchema<string>) {
   };
 }
 
-function described(members: SchemaMembers, about: string): SchemaMembers {
-  const entries = Object.entries(members).map(([key, one]) => [key, setting(one, about)]);
+function describeAll(members: SchemaMembers, about: string): SchemaMembers {
+  const entries = Object.entries(members).map(([key, schema]) => [key, setting(schema, about)]);
   return Object.fromEntries(entries);
 }
 
@@ -587,11 +589,11 @@ function described(members: SchemaMembers, about: string): SchemaMembers {
 function typedSchema(schema: Schema, forms: SchemaMembers): Schema {
   const formOf = (entry: object): Schema => {
     const { type } = withType(entry) as { readonly type: string };
-    return untyped(forms[type] ?? any);
+    return schemaWithoutType(forms[type] ?? anyValue);
   };
   const byUrl = { if: { required: ["url"] }, then: formOf({ url: "" }), else: formOf({}) };
   const { wanted, properties: { type } } = schema as { wanted: string; properties: SchemaMembers };
-  // Editors offer these keys before one of them decides.
+  // Editors suggest these keys before one of them selects a type.
   const properties = { type, url: Object(byUrl.then.properties).url };
   const typed = { if: { required: ["type"] }, then: schema, else: byUrl };
   return { type: "object", wanted, properties, ...typed };

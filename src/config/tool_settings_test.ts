@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import type { JsonObject } from "../core/json.ts";
 import { toolSlug } from "../core/tool_id.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
-import { argumentTexts, fixedArguments } from "./fixed_arguments.ts";
-import { expanded } from "./expand.ts";
+import { argumentTexts, sentArguments, shownArguments } from "./fixed_arguments.ts";
+import { expand } from "./expand.ts";
 import { readPerson } from "./person.ts";
-import { shownLines } from "./shown.ts";
+import { shownLines } from "./workspace_lines.ts";
 import { wantedKeys } from "./wanted_keys.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
@@ -76,16 +77,15 @@ Deno.test("fixed arguments keep the text of numbers, in each syntax", async () =
     (await readAt(scratch.write("config.yaml", yaml), readPerson)).file,
   ];
   for (const file of files) {
-    const written = file?.servers[0]?.settings?.of.get("t")?.arguments;
+    const written = file?.servers[0]?.settings?.of.get("t")?.arguments ?? {};
     assert.equal(JSON.stringify(written), args);
-    const keys = { filled: <T extends object>(given: T) => given };
-    const options = { server: "s", keys, isOfUser: true, register: () => {} };
-    const { sent, shown } = fixedArguments(written ?? {}, options);
+    const sent = sentArguments(written, argumentTexts(written));
+    const shown = shownArguments(written, true, assert.fail);
     assert.deepEqual([JSON.stringify(sent), JSON.stringify(shown)], [args, args]);
   }
 });
 
-Deno.test("a fixed argument of YAML that is no JSON number is a problem", async () => {
+Deno.test("a fixed argument of YAML that is not a JSON number is a problem", async () => {
   using scratch = new Scratch();
   for (const number of [".inf", "-.inf", ".nan"]) {
     const args = `{ id: [{ deep: ${number} }] }`;
@@ -99,21 +99,19 @@ Deno.test("a fixed argument of YAML that is no JSON number is a problem", async 
   }
 });
 
-Deno.test("fixedArguments() fills in texts at any depth, and shows names in place of values", () => {
+Deno.test("fixed arguments are filled in at any depth, and shown with names in place of values", () => {
   const registered: string[] = [];
-  const keys = {
-    filled: <T extends object>(given: T) =>
-      expanded(given, { server: "s", get: (name) => name === "CODE_TOKEN" ? "v4lue" : undefined }),
-  };
+  const get = (name: string) => name === "CODE_TOKEN" ? "v4lue" : undefined;
+  const filled = (args: JsonObject) =>
+    expand({ arguments: argumentTexts(args) }, { server: "s", get }).arguments;
   const register = (value: string) => void registered.push(value);
-  const options = { server: "s", keys, isOfUser: true, register };
   const written = { ...TOOLS.search_code.arguments, password: "hunter2hunter2" };
-  const { sent, shown } = fixedArguments(written, options);
+  const sent = sentArguments(written, filled(written));
+  const shown = shownArguments(written, true, register);
   const filter = { in: ["src", 7] };
   assert.deepEqual(sent, { owner: "acme", token: "v4lue", filter, password: "hunter2hunter2" });
   assert.deepEqual(shown, { ...written, password: "[redacted]" });
-  const ofOthers = fixedArguments(written, { ...options, isOfUser: false });
-  assert.deepEqual(ofOthers.shown, written);
+  assert.deepEqual(shownArguments(written, false, register), written);
   assert.deepEqual(registered, ["hunter2hunter2", "hunter2hunter2"]);
   assert.deepEqual(Object.keys(argumentTexts(written)), [
     "owner",
@@ -121,7 +119,7 @@ Deno.test("fixedArguments() fills in texts at any depth, and shows names in plac
     "filter.in.0",
     "password",
   ]);
-  assert.throws(() => fixedArguments({ a: ["${NOT_THERE}"] }, options), {
+  assert.throws(() => filled({ a: ["${NOT_THERE}"] }), {
     code: "KEY_MISSING",
     hint: /arguments\.a\.0/,
   });

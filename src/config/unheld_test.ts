@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { programsOf } from "../servers/kinds.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig } from "./config.ts";
-import { shownLines } from "./shown.ts";
+import { shownLines } from "./workspace_lines.ts";
 
 Deno.test("a confined server with more grants counts as unconfined without a layer (GX1)", async () => {
   using scratch = new Scratch();
@@ -21,7 +21,7 @@ Deno.test("a confined server with more grants counts as unconfined without a lay
     };
     const { file } = await loadConfig(environment, scratch.ws);
     assert.ok(file);
-    const marked = programsOf(file.servers).filter((one) => one.isUnheld);
+    const marked = programsOf(file.servers).filter((one) => one.countsAsUnconfined);
     const names = marked.map(({ name }) => name);
     assert.deepEqual(names, isThere ? [] : ["writes", "runs"]);
     const shown = shownLines(file, { get: () => undefined });
@@ -47,7 +47,7 @@ Deno.test("the user's own servers and grants count as unconfined in the same way
   const loaded = await loadConfig(environment, scratch.ws);
   assert.equal(loaded.problem, undefined);
   for (const servers of [loaded.file?.servers, loaded.person.servers]) {
-    const marks = programsOf(servers ?? []).map((one) => one.isUnheld);
+    const marks = programsOf(servers ?? []).map((one) => one.countsAsUnconfined);
     assert.deepEqual(marks, [true]);
   }
 });

@@ -5,7 +5,7 @@
  */
 
 import type { Config } from "./current_config.ts";
-import { mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
+import { isRequired, referencesIn, type VariableReference } from "./expand.ts";
 import { argumentTexts } from "./fixed_arguments.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { definitionKindOf } from "../servers/kinds.ts";
@@ -15,7 +15,7 @@ export interface WantedKey {
   readonly name: string;
   /** The names of the servers, and the URLs of the registries. */
   readonly by: readonly string[];
-  /** Whether one of them does not work without it. */
+  /** Whether one of these servers and registries does not work without the variable. */
   readonly isRequired: boolean;
 }
 
@@ -32,8 +32,8 @@ export function wantedKeys(
     & Partial<Pick<Config, "network">>,
   others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
 ): readonly WantedKey[] {
-  const wishes: readonly KeyUse[] = [
-    ...servers.flatMap((server) => wishesOf(server, grants[server.name]?.env ?? [])),
+  const uses: readonly KeyUse[] = [
+    ...servers.flatMap((server) => usesOf(server, grants[server.name]?.env ?? [])),
     ...others.flatMap(({ server: by, names }) =>
       names.map((name) => ({ name, by, isRequired: true }))
     ),
@@ -45,28 +45,28 @@ export function wantedKeys(
         .map(({ name }) => ({ name, by: "network.proxy", isRequired: true }))
       : [],
   ];
-  return [...Map.groupBy(wishes, ({ name }) => name)].map(([name, all]) => ({
+  return [...Map.groupBy(uses, ({ name }) => name)].map(([name, all]) => ({
     name,
     by: [...new Set(all.map(({ by }) => by))],
     isRequired: all.some(({ isRequired }) => isRequired),
   }));
 }
 
-function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly KeyUse[] {
+function usesOf(server: ServerDefinition, granted: readonly string[]): readonly KeyUse[] {
   const by = server.name;
-  const wish = (reference: VariableReference) => ({
+  const toUse = (reference: VariableReference) => ({
     name: reference.name,
     by,
-    isRequired: mustBeSet(reference),
+    isRequired: isRequired(reference),
   });
   const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
-    referencesIn({ arguments: argumentTexts(setting.arguments ?? {}) }).map(wish)
+    referencesIn({ arguments: argumentTexts(setting.arguments ?? {}) }).map(toUse)
   );
   const texts = definitionKindOf(server).texts?.(server);
   if (texts === undefined) {
-    // A module may ask for other variables too, but gets only those that were granted by name.
-    const own = granted.filter((name) => name !== "*");
-    return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
+    // A module may request other variables, too, but gets only variables that are granted by name.
+    const names = granted.filter((name) => name !== "*");
+    return [...names.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
-  return [...referencesIn(texts).map(wish), ...tools];
+  return [...referencesIn(texts).map(toUse), ...tools];
 }

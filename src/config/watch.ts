@@ -5,15 +5,16 @@
  */
 
 import { join } from "node:path";
-import { PathWatcher } from "../io/following.ts";
+import { PathWatcher } from "../io/path_watcher.ts";
 import { policyPaths } from "./_company_file.ts";
 import type { LoadedConfig } from "./config.ts";
+import { pausePath } from "./pause.ts";
 import { linksOn } from "./ruling_files.ts";
 import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
 /**
- * Reads the files again after each change of one of them, until the signal aborts. Rejects if the system cannot
- * watch files, or if reading rejects.
+ * Calls `reread` at once and after each change of one of the files, until the signal aborts.
+ * Rejects if the system cannot watch files, or if `reread` rejects.
  */
 export async function watchConfig(
   paths: () => readonly string[],
@@ -21,10 +22,10 @@ export async function watchConfig(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    // If a path is a link, the real file is the one that changes.
+    // If a path is a link, changes happen to the real file.
     const watched = paths().flatMap((path) => [path, realPathOf(path), ...linksOn(path)]);
     using files = new PathWatcher([...new Set(watched)], signal);
-    // Read after the watching has begun, so that no change falls between.
+    // The files are read after the watcher has started, so that no change is missed.
     await reread();
     if (signal.aborted) return;
     await files.change();
@@ -40,7 +41,8 @@ export function rulingPaths({ environment, workspace, person }: LoadedConfig): r
       .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]),
     person.path,
     join(home, "capabilities", "index.json"),
-    // Another folder under the path of the home is another configuration.
+    pausePath(home, workspace.root),
+    // If the path of the home now leads to another folder, PML must report it.
     ...homePath === undefined || homePath === home ? [] : [join(homePath, "config.yaml")],
     ...policyPaths(environment),
   ];
@@ -51,9 +53,10 @@ export function isOtherConfig(now: LoadedConfig, before: LoadedConfig): boolean 
   return fingerprint(now) !== fingerprint(before);
 }
 
-function fingerprint({ workspace, file, parents, person, others, problem }: LoadedConfig): string {
-  const policies = others?.company?.files ?? [];
+function fingerprint(loaded: LoadedConfig): string {
+  const { workspace, file, parents, person, access, pause, problem } = loaded;
+  const policies = access?.company?.files ?? [];
   const hashes = [file, ...parents, person, ...policies].map((each) => each?.hash);
   const { root, file: own, parents: above } = workspace;
-  return JSON.stringify([root, own, above, hashes, problem?.detail]);
+  return JSON.stringify([root, own, above, hashes, pause, problem?.detail]);
 }

@@ -128,6 +128,6 @@ Deno.test("watchConfig() keeps denying where no workspace was found", async () =
   scratch.write("user/.pml/config.yaml", "limits: {batch: 7}");
   Deno.mkdirSync(missing);
   scratch.write("ws/.pml.json", '{"version": 1, "intent": "x"}');
-  const found = await watched.until(({ lost }) => !lost);
+  const found = await watched.until(({ workspaceError: lost }) => !lost);
   assert.equal(found.workspace.root, missing);
 });

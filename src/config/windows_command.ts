@@ -14,28 +14,29 @@ export interface ProgramStart {
 }
 
 /**
- * Matches characters that `cmd` replaces or splits at, and that no other system treats specially.
+ * Matches characters that `cmd` replaces or splits at. Without `cmd` they have no special meaning,
+ * because clients start programs without a shell.
  */
-const READ_ANEW = /[%^&|<>"!()\r\n]/;
+const CMD_SPECIAL = /[%^&|<>"!()\r\n]/;
 const IS_CMD = /^(?:.*[\\/])?cmd(?:\.exe)?$/i;
 /** Matches a script without a path, which the system finds without the suffix. */
 const NAMED_SCRIPT = /^([^\\/]+)\.(?:cmd|bat)$/i;
 
 /** Returns a start through `cmd /c`, which finds and runs scripts. */
 export function throughCmd({ command, args }: ProgramStart): ProgramStart {
-  // `cmd` reads no quotes around a path with these. It looks for a name on PATH.
-  const program = READ_ANEW.test(command) ? nameOf(command) : command;
+  // `cmd` does not accept quotes around a path with these characters, but finds a name on PATH.
+  const program = CMD_SPECIAL.test(command) ? nameOf(command) : command;
   return { command: "cmd", args: ["/c", program, ...args] };
 }
 
 /**
- * Returns a start without `cmd /c` and `.cmd`, as PML takes it on every system: `cmd /c npx -y x` is
- * `npx -y x`. One that `cmd` would read in its own way stays unchanged.
+ * Returns a start without `cmd /c` and `.cmd`, for every system: `cmd /c npx -y x` becomes
+ * `npx -y x`. A start with arguments that `cmd` would change is returned unchanged.
  */
 export function withoutCmd(start: ProgramStart): ProgramStart {
   const { command, args } = start;
   const isWrapped = IS_CMD.test(command);
-  if (isWrapped && args.some((arg) => READ_ANEW.test(arg) && !isQuotedLine(arg))) return start;
+  if (isWrapped && args.some((arg) => CMD_SPECIAL.test(arg) && !isQuotedLine(arg))) return start;
   const plain = isWrapped ? plainCommand(start) : { ...start, env: {} };
   if (IS_CMD.test(plain.command) || Object.keys(plain.env).length > 0) return start;
   return { command: plain.command.replace(NAMED_SCRIPT, "$1"), args: plain.args };
@@ -43,7 +44,7 @@ export function withoutCmd(start: ProgramStart): ProgramStart {
 
 /** Returns whether the only special characters of a line are quotes around its words. */
 function isQuotedLine(line: string): boolean {
-  return line.includes('"') && !READ_ANEW.test(line.replaceAll('"', ""));
+  return line.includes('"') && !CMD_SPECIAL.test(line.replaceAll('"', ""));
 }
 
 function nameOf(path: string): string {

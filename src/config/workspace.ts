@@ -8,8 +8,8 @@ import { dirname, join, relative, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { PATHS } from "../core/paths.ts";
-import { isGone, isInside } from "../io/place.ts";
-import { invalidConfig } from "./_problem.ts";
+import { isGone, isInside } from "../io/path_info.ts";
+import { invalidConfigError } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
 /** The name of the workspace file. */
@@ -59,7 +59,7 @@ export function findWorkspace(
   const here = realFolder(cwd, "the current folder");
   const path = environment.workspace;
   const place = path === undefined
-    ? detect(here, { homes: homesOf(environment), named: namedHomeOf(environment) })
+    ? detect(here, { homes: homesOf(environment), namedHome: namedHomeOf(environment) })
     : { root: realFolder(resolve(here, path), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
@@ -69,7 +69,7 @@ export function findWorkspace(
   return { root, found, ...rulingFiles(environment, place), warning };
 }
 
-/** Finds the `.pml.json` of a workspace, and those above it whose deny and ask rules hold, too. */
+/** Finds the `.pml.json` of a workspace, and the files above it whose deny and ask rules apply. */
 export function rulingFiles(
   environment: Environment,
   place: WorkspacePlace,
@@ -80,7 +80,7 @@ export function rulingFiles(
 
 /**
  * Returns the folders in which a `.pml.json` with rules exists or may appear: the root first, then
- * those above it.
+ * folders above it.
  */
 export function rulingFolders(
   environment: Environment,
@@ -89,13 +89,13 @@ export function rulingFolders(
   const homes = homesOf(environment);
   const above = foldersAbove(root);
   const repository = [root, ...above].find((folder) => pathExists(join(folder, ".git")));
-  // A `.pml.json` above the user's home did not make this folder the workspace, but its deny and
-  // ask rules still hold.
-  const passes = found !== ".pml.json" && found !== "PML_WORKSPACE";
-  const rules = (folder: string) =>
+  // A `.pml.json` above the user's home does not make a folder the workspace, but its deny and ask
+  // rules still apply.
+  const includesHomes = found !== ".pml.json" && found !== "PML_WORKSPACE";
+  const canHaveRules = (folder: string) =>
     (repository !== undefined && isInside(repository, folder)) ||
-    (passes && homes.some((home) => isInside(folder, home)));
-  return [root, ...above.filter(rules)];
+    (includesHomes && homes.some((home) => isInside(folder, home)));
+  return [root, ...above.filter(canHaveRules)];
 }
 
 /** Returns the real path of the existing part of a path, with the rest as written. */
@@ -128,31 +128,31 @@ export function namedHomeOf({ userHome, namedHome = userHome }: Environment): st
 }
 
 /**
- * Returns the project folder among folders, ordered nearest first: by its repository, or else by
- * another mark.
+ * Returns the nearest folder that contains a repository, or else the nearest with another mark of a
+ * project; undefined if there is none. `folders` begins with the nearest.
  */
-export function markedProject(folders: readonly string[]): string | undefined {
-  return marked([[".git"], ...MARKERS], folders)?.root;
+export function findProject(folders: readonly string[]): string | undefined {
+  return findMarked([[".git"], ...MARKERS], folders)?.root;
 }
 
 function detect(
   here: string,
-  { homes, named }: { readonly homes: readonly string[]; readonly named: string },
+  { homes, namedHome }: { readonly homes: readonly string[]; readonly namedHome: string },
 ): WorkspacePlace {
   // A file in the home folder, such as a stray `package.json`, must not make the whole home the
   // workspace.
-  const candidates = here === named
+  const candidates = here === namedHome
     ? []
     : [here, ...foldersAbove(here)].filter((folder) =>
-      folder !== named && !homes.some((home) => isInside(folder, home))
+      folder !== namedHome && !homes.some((home) => isInside(folder, home))
     );
-  const place = marked(MARKERS, candidates);
+  const place = findMarked(MARKERS, candidates);
   if (place !== undefined) return place;
   if (candidates.length > 0) return { root: here, found: "cwd" };
   throw noWorkspace(here, { file: "the current folder", wanted: "one below the home folder" });
 }
 
-function marked(
+function findMarked(
   groups: readonly (readonly FoundBy[])[],
   folders: readonly string[],
 ): WorkspacePlace | undefined {
@@ -184,7 +184,7 @@ function noWorkspace(
   details: { readonly file: string; readonly wanted: string; readonly cause?: unknown },
 ): PmlError {
   const { file, wanted, cause } = details;
-  return invalidConfig([{ file, key: "", found: quoted(path, 200), wanted }], {
+  return invalidConfigError([{ file, key: "", found: quoted(path, 200), wanted }], {
     cause,
     hint: "Start PML in a project, or set PML_WORKSPACE to your project",
   });

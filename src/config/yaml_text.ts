@@ -8,52 +8,53 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document, Node, YAMLSeq } from "yaml";
 import { isObject, memberOf } from "../core/json.ts";
-import { fileNotChanged, uneditable } from "../io/private_files.ts";
+import { unchangedFileError, uneditableError } from "../io/private_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
 export interface YamlSetting {
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
-  /** Whether the members of the entry are added to the present value. */
+  /** Whether the members of the entry are added to the current value. */
   readonly adds?: boolean;
 }
 
 /**
  * Returns the text with these values set and no other value changed. Throws if that is not
- * possible; `path` is for the error.
+ * possible; the error names `path`.
  */
 export async function yamlWith(
   text: string,
   { path, settings }: { readonly path: string; readonly settings: readonly YamlSetting[] },
 ): Promise<string> {
   const yaml = await import("yaml");
-  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
-  const before = text.slice(mark.length).replaceAll("\r\n", "\n");
+  const byteOrderMark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const before = text.slice(byteOrderMark.length).replaceAll("\r\n", "\n");
   try {
     const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
     let expected: unknown = yaml.parse(before) ?? {};
-    for (const { at, entry } of settings.flatMap(eachOf)) {
+    for (const { at, entry } of settings.flatMap(splitSetting)) {
       const node = document.getIn(at, true);
       // Only the scalar is replaced, so that a comment after it stays.
       if (yaml.isScalar(node) && entry !== undefined && Object(entry) !== entry) {
         node.value = entry;
-      } else if (yaml.isSeq(node) && isAdded(node.toJSON(), entry)) fill(document, node, entry);
-      else set(document, { at, entry });
+      } else if (yaml.isSeq(node) && isEditOf(node.toJSON(), entry)) {
+        setItems(document, node, entry);
+      } else setValue(document, { at, entry });
       expected = withEntry(expected, { at, entry });
     }
     const after = withOldSpaces(document.toString({ lineWidth: 0 }), before);
-    if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) {
-      throw uneditable(path);
+    if (!isDeepStrictEqual(toJson(yaml.parse(after)), toJson(expected))) {
+      throw uneditableError(path);
     }
-    return mark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
+    return byteOrderMark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
   } catch (error) {
-    throw fileNotChanged(path, error);
+    throw unchangedFileError(path, error);
   }
 }
 
 /**
- * Returns a text whose lines have the spaces within brackets that they had before: the library
- * writes the same ones in all lines.
+ * Returns a text whose lines have the same spaces within brackets as before. The library writes all
+ * lines with the same spaces.
  */
 function withOldSpaces(after: string, before: string): string {
   const dense = (line: string) => line.replace(/([[{]) +/g, "$1").replace(/ +([\]}])/g, "$1");
@@ -62,9 +63,9 @@ function withOldSpaces(after: string, before: string): string {
 }
 
 /**
- * Returns the text with an item added to a list, which is made if there is none. Other
- * lines change only if the list is written in one line. Throws if that is not possible; `path` is
- * for the error.
+ * Returns the text with an item added to a list, which is created if it is missing. Other lines
+ * change only if the list is written in one line. Throws if that is not possible; the error names
+ * `path`.
  */
 export async function withListItem(
   text: string,
@@ -91,26 +92,26 @@ export async function withListItem(
     // A section without a value may have a comment on its line.
     const key = new RegExp(`^${section}:.*$`, "m").exec(text);
     const keyEnd = has && key !== null ? key.index + key[0].trimEnd().length : text.length;
-    const to = last === undefined ? keyEnd : valueEnd;
+    const insertAt = last === undefined ? keyEnd : valueEnd;
     // An item begins after "- ", in the same column as the others.
     const column = Math.max(from - text.lastIndexOf("\n", from - 1) - 3, 0);
     const indent = " ".repeat(last === undefined ? 2 : column);
     const lines = yaml.stringify([item]).trimEnd().split("\n").map((line) => indent + line);
-    const own = [...has ? [] : [`${section}:`], ...lines].join(end);
-    const [head, rest] = [text.slice(0, to), text.slice(to)];
+    const addedText = [...has ? [] : [`${section}:`], ...lines].join(end);
+    const [head, rest] = [text.slice(0, insertAt), text.slice(insertAt)];
     const gap = head === "" || head.endsWith("\n") ? "" : end;
-    const after = head + gap + own + (/^\r?\n/.test(rest) ? "" : end) + rest;
+    const after = head + gap + addedText + (/^\r?\n/.test(rest) ? "" : end) + rest;
     const expected = { ...before, [section]: all };
-    if (isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) return after;
+    if (isDeepStrictEqual(toJson(yaml.parse(after)), toJson(expected))) return after;
   } catch (error) {
-    throw fileNotChanged(path, error);
+    throw unchangedFileError(path, error);
   }
-  throw uneditable(path);
+  throw uneditableError(path);
 }
 
 /**
- * Returns the text without the items of a list that have these names. Throws if that is not possible
- * without another change.
+ * Returns the text without the items of a list that have these names. Throws if that is not
+ * possible without another change.
  */
 export async function withoutListItems(
   text: string,
@@ -129,27 +130,28 @@ export async function withoutListItems(
     const list = document.get(section, true);
     const isNamed = (item: unknown) => isObject(item) && names.includes(String(item.name));
     if (yaml.isSeq(list) && Array.isArray(value[section])) {
-      list.items = list.items.filter((_, at) => !isNamed(value[section][at]));
+      list.items = list.items.filter((_, index) => !isNamed(value[section][index]));
       const after = document.toString({ lineWidth: 0 });
       const rest = value[section].filter((item: unknown) => !isNamed(item));
       const expected = { ...value, [section]: rest };
-      if (isDeepStrictEqual(plain(yaml.parse(after)), plain(expected))) {
+      if (isDeepStrictEqual(toJson(yaml.parse(after)), toJson(expected))) {
         return isCrlf ? after.replaceAll("\n", "\r\n") : after;
       }
     }
   } catch (error) {
-    throw fileNotChanged(path, error);
+    throw unchangedFileError(path, error);
   }
-  throw uneditable(path);
+  throw uneditableError(path);
 }
 
 /** Splits a setting into settings of single members. */
-function eachOf({ at, entry, adds }: YamlSetting): readonly YamlSetting[] {
+function splitSetting({ at, entry, adds }: YamlSetting): readonly YamlSetting[] {
   if (!adds) return [{ at, entry }];
-  return Object.entries(Object(entry)).map(([name, one]) => ({ at: [...at, name], entry: one }));
+  return Object.entries(Object(entry))
+    .map(([name, member]) => ({ at: [...at, name], entry: member }));
 }
 
-function set(document: Document, { at, entry }: YamlSetting): void {
+function setValue(document: Document, { at, entry }: YamlSetting): void {
   if (entry === undefined) return void (document.hasIn(at) && document.deleteIn(at));
   // A section with only comments is null in YAML, and no value can be set in null.
   for (let depth = 1; depth < at.length; depth++) {
@@ -163,19 +165,19 @@ function set(document: Document, { at, entry }: YamlSetting): void {
   document.setIn(at, document.createNode(entry));
 }
 
-/** Puts other texts into a list. What stays keeps its comments. */
-function fill(document: Document, list: YAMLSeq, texts: readonly string[]): void {
+/** Replaces the texts of a list. Texts that stay keep their comments. */
+function setItems(document: Document, list: YAMLSeq, texts: readonly string[]): void {
   list.items = list.items.filter((item) => texts.includes(String(item)));
-  for (const one of texts.slice(list.items.length)) list.add(document.createNode(one));
+  for (const text of texts.slice(list.items.length)) list.add(document.createNode(text));
 }
 
 /**
  * Returns whether a list of texts becomes `after` if some texts are removed and others are added at
  * the end.
  */
-export function isAdded(before: readonly unknown[], after: unknown): after is readonly string[] {
-  if (!Array.isArray(after) || after.some((one) => typeof one !== "string")) return false;
-  const common = before.filter((one) => after.includes(one));
+export function isEditOf(before: readonly unknown[], after: unknown): after is readonly string[] {
+  if (!Array.isArray(after) || after.some((item) => typeof item !== "string")) return false;
+  const common = before.filter((item) => after.includes(item));
   return isDeepStrictEqual(common, after.slice(0, common.length));
 }
 
@@ -184,8 +186,8 @@ function isNode(value: unknown): value is Node {
 }
 
 /**
- * Returns plain data with a value set, also for a name such as `__proto__`. Values that are no objects
- * stay unchanged; the comparison then finds the difference.
+ * Returns plain data with a value set, also for a name such as `__proto__`. Values that are not
+ * objects stay unchanged; the comparison then finds the difference.
  */
 export function withEntry(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];
@@ -201,6 +203,6 @@ export function withEntry(data: unknown, { at: [first, ...rest], entry }: {
 }
 
 /** Returns a value as JSON has it, without keys that are undefined. */
-export function plain(value: unknown): unknown {
+export function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value) ?? "null");
 }

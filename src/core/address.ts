@@ -52,7 +52,7 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }
 
-/** Returns whether an IP address is in one of these ranges of the same family. */
+/** Returns whether an IP address is in one of these ranges, which must be of the same family. */
 export async function isInRange(ip: string, ranges: readonly string[]): Promise<boolean> {
   const { BlockList, isIPv6 } = await import("node:net");
   const family = isIPv6(ip) ? "ipv6" : "ipv4";
@@ -69,7 +69,7 @@ export async function isPrivate(address: string): Promise<boolean> {
   const { isIPv4, isIPv6 } = await import("node:net");
   // An address with a zone, such as `fe80::1%eth0`, belongs to one link only.
   if (address.includes("%")) return true;
-  const ip = isIPv6(address) ? translated(address) ?? address : address;
+  const ip = isIPv6(address) ? embeddedIpv4(address) ?? address : address;
   if (isIPv4(ip)) return await isInRange(ip, PRIVATE_IPV4);
   return !isIPv6(ip) || !await isInRange(ip, [PUBLIC_IPV6]) || await isInRange(ip, PRIVATE_IPV6);
 }
@@ -77,7 +77,7 @@ export async function isPrivate(address: string): Promise<boolean> {
 /**
  * Returns the IPv4 address that a network without IPv4 reaches through this IPv6 address (NAT64).
  */
-function translated(address: string): string | undefined {
+function embeddedIpv4(address: string): string | undefined {
   const { hostname } = new URL(`http://[${address}]`);
   const match = /^\[64:ff9b::(?:([\da-f]+):)?([\da-f]*)\]$/.exec(hostname);
   if (match === null) return undefined;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { isLiteral, isLoopback, isPrivate } from "./address.ts";
 
-Deno.test("isPrivate() knows the addresses that are not public, whatever their family", async () => {
+Deno.test("isPrivate() knows the private addresses of each family", async () => {
   const closed =
     "0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 127.255.255.254 169.254.169.254 172.31.0.1 " +
     "192.168.1.1 198.18.0.1 224.0.0.1 255.255.255.255 :: ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 " +

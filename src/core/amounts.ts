@@ -1,16 +1,16 @@
 /**
- * Formats numbers for people.
+ * Formats numbers for users.
  *
  * @module
  */
 
-/** Returns milliseconds as people write a duration: `300 ms`, `1.5 s`, `60 s`, `10 min`. */
+/** Returns milliseconds as a duration for users: `300 ms`, `1.5 s`, `60 s`, `10 min`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   return ms >= 120_000 && ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`;
 }
 
-/** Returns a number of bytes as megabytes, such as `1.5 MB`, or few of them as `12 KB`. */
+/** Returns a number of bytes in megabytes (`1.5 MB`), or in kilobytes below 100 KB (`12 KB`). */
 export function fileSize(bytes: number): string {
   if (bytes < 1e5) return `${Math.ceil(bytes / 1e3)} KB`;
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;

@@ -6,7 +6,7 @@
 
 import { type JsonObject, listOf, objectOf, quoted, visible } from "./json.ts";
 
-/** Returns why a name is missing or unknown; undefined if the schema takes these names. */
+/** Returns which argument is missing or unknown; undefined if the names match the schema. */
 export function wrongNames(schema: JsonObject, args: JsonObject): string | undefined {
   const { required, properties, patternProperties, additionalProperties } = schema;
   const missing = listOf(required).find((name) => !Object.hasOwn(args, String(name)));

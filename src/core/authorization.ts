@@ -9,7 +9,7 @@ export interface HttpRefusal {
   readonly response: Response;
   /** The value of the header `Authorization` that was sent; undefined if there was none. */
   readonly sent: string | undefined;
-  /** Whether the request was sent before, with another token. */
+  /** Whether this was the second attempt, with another token. */
   readonly isAgain: boolean;
   readonly signal: AbortSignal;
 }
@@ -18,11 +18,11 @@ export interface HttpRefusal {
 export interface OAuthSettings {
   /** The id of a client that the user registered. */
   readonly client_id?: string | undefined;
-  /** Its secret. `${NAME}` in it is replaced. */
+  /** The secret of that client. `${NAME}` in it is replaced. */
   readonly client_secret?: string | undefined;
-  /** The scopes to ask for, instead of those that the server names. */
+  /** The scopes to request, instead of the scopes that the server names. */
   readonly scopes?: readonly string[] | undefined;
-  /** The port of the address that the browser is sent back to; by default a free one. */
+  /** The port of the address that the browser is sent back to; by default any free port. */
   readonly redirect_port?: number | undefined;
 }
 
@@ -34,8 +34,8 @@ export interface Authorization {
    */
   header(signal: AbortSignal): Promise<string | undefined>;
   /**
-   * Takes a refusal. Returns whether the request may be sent once more, with another token. Throws
-   * LOGIN_REQUIRED if the user must sign in, or must allow more.
+   * Handles a refusal. Returns whether to send the request once more, with another token. Throws
+   * LOGIN_REQUIRED if the user must sign in, or must grant further scopes.
    */
-  refused(refusal: HttpRefusal): Promise<boolean>;
+  handleRefusal(refusal: HttpRefusal): Promise<boolean>;
 }

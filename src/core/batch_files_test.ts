@@ -20,7 +20,7 @@ function isHeld(line: string): boolean {
   );
 }
 
-Deno.test("startedCommand() leaves programs that are no batch files alone", () => {
+Deno.test("startedCommand() does not change commands whose program is not a batch file", () => {
   for (const file of ["C:\\node.exe", "/bin/x.cmd.sh", "C:\\x.cmd\\node.exe"]) {
     assert.deepEqual(startedCommand({ file, args: ["&"] }, WINDOWS), { file, args: ["&"] });
   }

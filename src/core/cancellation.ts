@@ -1,11 +1,11 @@
 /**
- * Work that can be cancelled, with an `AbortSignal` only on demand: few calls need one, and a signal
- * costs more memory than everything else that is created for a call.
+ * Cancels work. Creates an `AbortSignal` only on demand: few calls need one, and a signal takes
+ * more memory than all other objects of a call together.
  *
  * @module
  */
 
-/** Is called when something is cancelled. */
+/** Receives the cancellation of some work. */
 export interface CancelListener {
   /** Receives the reason. Must not throw. */
   onCancel(reason: unknown): void;
@@ -16,12 +16,14 @@ export class Cancellation implements Disposable {
   #isCancelled = false;
   #reason: unknown;
   #abort: AbortController | undefined;
-  /** Most have one listener. */
+  /** The first listener. Most instances have only one, so they need no `Set`. */
   #listener: CancelListener | undefined;
   #others: Set<CancelListener> | undefined;
   #stop: (() => void) | undefined;
 
-  /** Creates one that is cancelled when a signal aborts. Dispose it to remove its listener. */
+  /**
+   * Creates an instance that a signal cancels when it aborts. Dispose it to remove the listener.
+   */
   static of(signal: AbortSignal): Cancellation {
     const cancellation = new Cancellation();
     if (signal.aborted) {
@@ -34,7 +36,7 @@ export class Cancellation implements Disposable {
     return cancellation;
   }
 
-  /** Whether it was cancelled. */
+  /** Whether the work was cancelled. */
   get isCancelled(): boolean {
     return this.#isCancelled;
   }
@@ -44,7 +46,7 @@ export class Cancellation implements Disposable {
     return this.#reason;
   }
 
-  /** A signal that aborts with it. It is created when it is read first. */
+  /** A signal that aborts on cancellation. The first read creates it. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
@@ -53,7 +55,7 @@ export class Cancellation implements Disposable {
     return this.#abort.signal;
   }
 
-  /** Cancels it. Only the first time has an effect. */
+  /** Cancels the work. Only the first call has an effect. */
   cancel(reason: unknown): void {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
@@ -79,12 +81,12 @@ export class Cancellation implements Disposable {
     else this.#others?.delete(listener);
   }
 
-  /** Throws the reason if it was cancelled. */
+  /** Throws the reason if the work was cancelled. */
   throwIfCancelled(): void {
     if (this.#isCancelled) throw this.#reason;
   }
 
-  /** Stops following the signal that it was created from. */
+  /** Removes the listener from the signal of `of()`. */
   [Symbol.dispose](): void {
     this.#stop?.();
     this.#stop = undefined;

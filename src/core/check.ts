@@ -5,22 +5,22 @@
  */
 
 import { asPmlError } from "./errors.ts";
-import { defined } from "./json.ts";
+import { withoutUndefined } from "./json.ts";
 
 /** The result of a check, with a hint if it failed. */
 export interface CheckReport {
   readonly name: string;
-  /** False where the user must do something before it works. */
+  /** False if the user must fix something first. */
   readonly ok: boolean;
-  /** Whether it works, but the user should know something. */
+  /** Whether the check passed, but with a warning. */
   readonly warns?: boolean;
   readonly message: string;
   readonly hint?: string;
 }
 
 /**
- * Runs a check. The report has the text of the attempt, or `success` if the attempt returns none. The
- * report of a failure has the text of the error.
+ * Runs a check. The message of the report is the text that `attempt` returns, or `success` if it
+ * returns none, or the message of its error.
  */
 export async function runCheck(
   name: string,
@@ -31,6 +31,6 @@ export async function runCheck(
     return { name, ok: true, message: await attempt() ?? success };
   } catch (error) {
     const { message, hint } = asPmlError(error);
-    return { name, ok: false, message: message, ...defined({ hint }) };
+    return { name, ok: false, message, ...withoutUndefined({ hint }) };
   }
 }

@@ -16,19 +16,19 @@ const ALIKE: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns the first known name that looks like another name. Returns undefined if it is the same
- * name.
+ * Returns the first of the names that looks like `name`, but is not equal to it; undefined if there
+ * is none.
  */
 export function confusableWith(name: string, names: Iterable<string>): string | undefined {
-  const look = lookOf(name);
+  const skeleton = skeletonOf(name);
   for (const other of names) {
-    if (other !== name && (lookOf(other) === look || isOneSlip(name, other))) return other;
+    if (other !== name && (skeletonOf(other) === skeleton || isOneSlip(name, other))) return other;
   }
   return undefined;
 }
 
-/** Returns a text that is equal for names which look alike in many typefaces. */
-export function lookOf(name: string): string {
+/** Returns the same text for all names that look alike in many typefaces. */
+export function skeletonOf(name: string): string {
   return ALIKE.reduce((text, [pattern, letter]) => text.replace(pattern, letter), name);
 }
 

@@ -1,12 +1,12 @@
 /**
- * The only error class of PML: a closed list of codes, and who must act on each.
+ * The only error class of PML, the closed list of its codes, and who must act on each code.
  *
  * @module
  */
 
 /**
- * The receiver of an error: the client as a JSON-RPC error, the model as a result, or the operator on
- * stderr.
+ * The receiver of an error: the client (a JSON-RPC error), the model (a result), or the operator
+ * (stderr).
  */
 export type Audience = "client" | "model" | "operator";
 
@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   "USAGE",
   "BAD_ARGUMENTS",
   "PERMISSION_DENIED",
+  "PAUSED",
   "APPROVAL_REQUIRED",
   "APPROVAL_DECLINED",
   "APPROVAL_STALE",
@@ -99,8 +100,8 @@ export class PmlError extends Error {
   }
 }
 
-/** Returns the error for work that PML stops, or does not begin, because it ends. */
-export function ending(what: string): PmlError {
+/** Returns the error for work that PML stops, or does not begin, because the process is ending. */
+export function endingError(what: string): PmlError {
   return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);
 }
 
@@ -134,14 +135,15 @@ export function messageOf(error: unknown): string {
 
 /**
  * Returns a `PmlError` unchanged. Turns any other error into a `PmlError`: UPSTREAM_DOWN for a
- * package that cannot be fetched, OVERLOADED for a full disk and the like, otherwise BUG.
+ * package that cannot be fetched, OVERLOADED for a resource of the system that is used up (such as
+ * a full disk), otherwise BUG.
  */
 export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
   const failure = loadFailure(error);
   if (failure !== undefined) return failure;
   const message = messageOf(error);
-  const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(message)) ?? [];
+  const [, hint] = SYSTEM_FAILURES.find(([pattern]) => pattern.test(message)) ?? [];
   return new PmlError(
     hint === undefined ? "BUG" : "OVERLOADED",
     `Cannot finish the call: ${message}`,
@@ -153,15 +155,14 @@ export function asPmlError(error: unknown): PmlError {
 }
 
 /**
- * The messages of Deno for packages of npm and files that it can neither fetch nor find in its
- * cache.
+ * The messages of Deno for npm packages and files that it can neither fetch nor find in its cache.
  */
-const OF_PACKAGE = [
+const PACKAGE_FAILURES = [
   /^Failed caching npm package '([^']+)'/,
   /^Failed loading \S+ for package "([^"]+)"/,
   /^npm package not found in cache: "([^"]+)"/,
 ];
-const OF_FILE = [
+const FILE_FAILURES = [
   /^Import '([^']+)' failed/,
   /^Specifier not found in cache: "([^"]+)"/,
   /^JSR package manifest for '([^']+)' failed to load/,
@@ -178,8 +179,8 @@ function loadFailure(error: unknown): PmlError | undefined {
   const { message } = error;
   const nameIn = (patterns: readonly RegExp[]) =>
     patterns.map((pattern) => pattern.exec(message)?.[1]).find((name) => name !== undefined);
-  const name = nameIn(OF_PACKAGE);
-  const file = name === undefined ? nameIn(OF_FILE) : undefined;
+  const name = nameIn(PACKAGE_FAILURES);
+  const file = name === undefined ? nameIn(FILE_FAILURES) : undefined;
   if (name === undefined && file === undefined) return undefined;
   // Deno lists the causes in numbered lines; the first one contains the others.
   const [, cause = message] = message.split(/\n *(?:\d+: )?/);
@@ -195,8 +196,8 @@ function loadFailure(error: unknown): PmlError | undefined {
   );
 }
 
-/** Missing resources of a system, and the hint for each. */
-const OF_SYSTEM: readonly (readonly [said: RegExp, hint: string])[] = [
+/** The messages of the system about used-up resources, and the hint for each. */
+const SYSTEM_FAILURES: readonly (readonly [message: RegExp, hint: string])[] = [
   [/no space left|quota exceeded/i, "Free some space on that disk, then try again"],
   [/read-only file system/i, "Make that file system writable, then try again"],
   [/too many open files/i, "End other programs, or raise `ulimit -n`"],
@@ -208,7 +209,7 @@ export interface TextPlace {
   readonly column?: number | undefined;
 }
 
-/** Returns a place as editors and terminals know it, as far as it is known: `file:line:column`. */
+/** Returns a place as `file:line:column`, without the parts that are unknown. */
 export function shownPlace(
   file: string,
   { line, column }: { readonly [key in keyof TextPlace]: number | string | undefined },

@@ -50,7 +50,7 @@ export function exactNumber(text: string): ExactNumber {
 
 /** Returns whether `JSON.parse` followed by `JSON.stringify` changes the text of a number. */
 export function isChangedByParsing(text: string): boolean {
-  return String(Number(text)) !== text; // also true for `1e400` and `-0`
+  return String(Number(text)) !== text; // `1e400` and `-0` change, too
 }
 
 /** Returns whether a value of parsed JSON is a number. */
@@ -73,8 +73,8 @@ export function numberText(value: unknown): string | undefined {
 }
 
 /**
- * Returns a text that is the same for all texts of one number, such as `100`, `1e2` and `100.0`:
- * without an exponent if that needs at most `ZEROS_MAX` zeros.
+ * Returns the same text for all texts of one number, such as `100`, `1e2` and `100.0`. The text has
+ * no exponent if `ZEROS_MAX` zeros are enough for that.
  */
 export function decimalText(text: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
@@ -94,8 +94,8 @@ export function decimalText(text: string): string {
 }
 
 /**
- * Returns JSON in which each number is the nearest platform number: the same object if it has no
- * exact numbers.
+ * Returns JSON in which each number is the nearest platform number. Returns the same object if it
+ * has no exact numbers.
  */
 export function withRoundedNumbers<T>(json: T): T {
   return hasExactNumber(json)
@@ -104,8 +104,8 @@ export function withRoundedNumbers<T>(json: T): T {
 }
 
 /**
- * Returns JSON in which equal numbers have the same text, such as `1` for `1.0`: the same object if
- * it has no exact numbers.
+ * Returns JSON in which equal numbers have the same text, such as `1` for `1.0`. Returns the same
+ * object if it has no exact numbers.
  */
 export function withEqualNumbers<T>(json: T): T {
   return hasExactNumber(json)
@@ -138,7 +138,7 @@ export function asPlatformValue(json: unknown): unknown {
 export function withExactIntegers<T>(value: T): T {
   if (typeof value === "bigint") return exactNumber(value.toString()) as T;
   if (typeof value !== "object" || value === null || isExactNumber(value)) return value;
-  const members = Object.entries(value).map(([name, one]) => [name, withExactIntegers(one)]);
+  const members = Object.entries(value).map(([name, member]) => [name, withExactIntegers(member)]);
   if (members.every(([name, one]) => Object.is(Reflect.get(value, name), one))) return value;
   if (Array.isArray(value)) return members.map(([, one]) => one) as T;
   return Object.fromEntries(members) as T;

@@ -81,7 +81,7 @@ Deno.test("numbers in deep values and under any name are found and mapped", () =
   assert.deepEqual(Object.keys(rounded), ["__proto__"]);
 });
 
-Deno.test("parseExact() makes no exact number from an object, whatever its members", () => {
+Deno.test("parseExact() makes no exact number from an object with any members", () => {
   assert.ok(!isExactNumber(parseExact('{"rawJSON":"1.0"}')));
   assert.ok(isExactNumber(parseExact("1.0")));
   for (const text of ["", "1 ", "01", '"a"', "[1]", "1.", "+1", "NaN"]) {

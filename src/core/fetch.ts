@@ -4,11 +4,11 @@
  * @module
  */
 
-/** The certificates for one server: absolute paths of PEM files, which are read when they are used. */
+/** The certificates for one server: absolute paths of PEM files, which each request reads. */
 export interface Certificates {
   /** The origin of the server. Requests to other origins do not use the files. */
   readonly origin: string;
-  /** Authorities that are trusted as well as the usual ones. */
+  /** Certificate authorities that are trusted in addition to the usual ones. */
   readonly ca?: string | undefined;
   /** The certificate that PML shows to the server. */
   readonly cert?: string | undefined;
@@ -20,14 +20,14 @@ export interface Certificates {
 export interface FetchOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
   /**
    * Hosts that the user named. These may be on this machine or in a private network. All other
    * hosts must be on the internet and use TLS.
    */
   readonly named: ReadonlySet<string>;
-  /** The certificates for a server. They may be given with a request to any origin. */
+  /** The certificates for a server. A request to another origin does not use them. */
   readonly certificates?: Certificates | undefined;
 }
 

@@ -1,5 +1,6 @@
 /**
- * The variables of definitions that PML replaces itself: folders, as VS Code and Cursor name them.
+ * The variables for folders in definitions, such as `${workspaceFolder}`. VS Code and Cursor use
+ * the same names.
  *
  * @module
  */
@@ -38,7 +39,7 @@ export function withFolders(text: string, folders: Folders): string {
   return text.replace(FOLDER, (_, name: keyof Folders) => folders[name]);
 }
 
-/** Returns the names of the variables in a text that the user sets, each as often as it occurs. */
+/** Returns the names of a text's variables, except those for folders. May contain duplicates. */
 export function variablesIn(text: string): readonly string[] {
   return [...text.matchAll(KEY)].map(([, name = ""]) => name);
 }

@@ -1,108 +1,109 @@
 /**
- * Globs of rules: `*` matches anything but `/`, `**` matches anything. All globs of a set are
- * matched at once and without backtracking, so the time is bounded by the size of the set and the
- * text.
+ * Matches the globs of rules: `*` matches anything but `/`, `**` matches anything. A set matches
+ * all its globs at once as a state machine, without backtracking, so the time is at most
+ * proportional to the size of the set times the length of the text. A *place* is a state of the
+ * machine.
  *
  * @module
  */
 
-/** Tokens: anything but `/`; anything; and `**` with the `/` after it, which may match nothing. */
-const [SHALLOW, DEEP, MAYBE] = [0, 1, 2] as const;
-const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
-const FOLDERS = [MAYBE, DEEP, "/"] as const;
 /**
- * The first place of a glob, from which every match starts, and the last, which no character
- * leaves.
+ * Tokens: any characters but `/`, any characters, and `**` with its `/`, which may match nothing.
  */
+const [SHALLOW, DEEP, FOLDERS_OR_NOTHING] = [0, 1, 2] as const;
+const TOKEN = /(?<=^|\/)\*\*\/|\*\*|\*|\\?./gsu;
+const FOLDER_TOKENS = [FOLDERS_OR_NOTHING, DEEP, "/"] as const;
+/** The tokens of the first and the last place of a glob. No character follows the last one. */
 const [BEGIN, END] = ["begin", "end"] as const;
 
-/** Something that a text as a pattern may stand for at one place. */
+/** A wildcard of a text that is itself a pattern. */
 interface Wildcard {
-  /** Returns whether it may stand for a character. */
+  /** Returns whether the wildcard may stand for a character. */
   readonly covers: (character: string) => boolean;
-  /** Whether it may stand for any number of characters, also none. */
+  /** Whether it may stand for any number of characters, including none. */
   readonly repeats: boolean;
 }
 
-type Token = typeof SHALLOW | typeof DEEP | typeof MAYBE | string;
+type Token = typeof SHALLOW | typeof DEEP | typeof FOLDERS_OR_NOTHING | string;
 
-/** The work that matching may still do. */
+/** The budget for the work of matching. */
 export interface Steps {
   /** Counts down with each character, by the number of places that are active. */
-  left: number;
+  remaining: number;
 }
 
-/** All globs as one row of places. Each place has the token that it matches. */
+/** The compiled globs: the tokens of all globs in one array. Its indexes are the places. */
 interface GlobMachine {
   readonly tokens: readonly Token[];
   readonly starts: readonly number[];
   /** The globs, by the index of their last place. */
   readonly ends: ReadonlyMap<number, string>;
-  /**
-   * The step at which each place was reached last. It prevents adding a place twice in one step.
-   */
+  /** The step in which each place was reached last, so that no place is added twice in a step. */
   readonly reached: Float64Array;
 }
 
 /** A set of globs. It is compiled when the first text is matched. */
 export class GlobSet {
   readonly #globs: ReadonlySet<string>;
-  readonly #written: (glob: string) => string;
+  readonly #rewrite: (glob: string) => string;
   #machine: GlobMachine | undefined;
   #step = 0;
   readonly #folded = new Map<(text: string) => string, GlobSet>();
 
   /** Takes the globs, and a function that rewrites each before it is compiled. */
-  constructor(globs: Iterable<string>, written = (glob: string) => glob) {
+  constructor(globs: Iterable<string>, rewrite = (glob: string) => glob) {
     this.#globs = new Set(globs);
-    this.#written = written;
+    this.#rewrite = rewrite;
   }
 
-  /** Returns the same globs, for texts that a function returned. */
-  foldedBy(written: (text: string) => string): GlobSet {
-    let folded = this.#folded.get(written);
+  /** Returns the set of the same globs, each changed by `fold`. The texts must be folded, too. */
+  foldedBy(fold: (text: string) => string): GlobSet {
+    let folded = this.#folded.get(fold);
     if (folded === undefined) {
-      folded = new GlobSet(this.#globs, written);
-      this.#folded.set(written, folded);
+      folded = new GlobSet(this.#globs, fold);
+      this.#folded.set(fold, folded);
     }
     return folded;
   }
 
   /** Returns the globs that match a text; undefined if there are not enough steps left. */
-  covering(
+  findMatches(
     text: string,
     { steps, within = false, isPattern = false }: {
       readonly steps: Steps;
       /** Whether the text also counts as a folder: then `src` matches as `src/`, too. */
       readonly within?: boolean;
       /**
-       * Whether the text is itself a pattern, with `*`, `**`, `?` and `[...]` as shells have them. Then
-       * the globs are returned that match something which the pattern matches.
+       * Whether the text is itself a pattern of a shell, with `*`, `**`, `?` and `[...]`. Then
+       * returns the globs that match at least one text that the pattern matches.
        */
       readonly isPattern?: boolean;
     },
   ): ReadonlySet<string> | undefined {
-    const machine = this.#machine ??= machineOf(this.#globs, this.#written);
+    const machine = this.#machine ??= compile(this.#globs, this.#rewrite);
     let places = machine.starts;
     for (const character of [BEGIN, ...isPattern ? patternOf(text) : text]) {
-      steps.left -= places.length;
-      if (steps.left < 0) return undefined;
+      steps.remaining -= places.length;
+      if (steps.remaining < 0) return undefined;
       if (typeof character === "string" || !character.repeats) {
-        places = this.#after(places, { machine, character });
+        places = this.#advance(places, { machine, character });
         continue;
       }
-      const reached = this.#repeated(places, { machine, character, steps });
+      const reached = this.#advanceRepeatedly(places, { machine, character, steps });
       if (reached === undefined) return undefined;
       places = reached;
     }
-    const inside = within ? this.#after(places, { machine, character: "/" }) : [];
-    return new Set([...places, ...inside].flatMap((place) => machine.ends.get(place) ?? []));
+    const insideFolder = within ? this.#advance(places, { machine, character: "/" }) : [];
+    return new Set([...places, ...insideFolder].flatMap((place) => machine.ends.get(place) ?? []));
   }
 
-  /** Returns the places that are active after any number of characters; undefined without steps. */
-  #repeated(
+  /**
+   * Returns the active places after a wildcard for any number of characters; undefined without
+   * steps.
+   */
+  #advanceRepeatedly(
     places: readonly number[],
-    { steps, ...at }: {
+    { steps, ...state }: {
       readonly machine: GlobMachine;
       readonly character: Wildcard;
       readonly steps: Steps;
@@ -111,16 +112,16 @@ export class GlobSet {
     const all = new Set(places);
     let latest = places;
     while (latest.length > 0) {
-      steps.left -= latest.length;
-      if (steps.left < 0) return undefined;
-      latest = this.#after(latest, at).filter((place) => !all.has(place));
+      steps.remaining -= latest.length;
+      if (steps.remaining < 0) return undefined;
+      latest = this.#advance(latest, state).filter((place) => !all.has(place));
       for (const place of latest) all.add(place);
     }
     return [...all];
   }
 
-  /** Returns the places that are active after one more character. */
-  #after(
+  /** Returns the active places after one more character. */
+  #advance(
     places: readonly number[],
     { machine, character }: {
       readonly machine: GlobMachine;
@@ -137,21 +138,21 @@ export class GlobSet {
     };
     for (const place of places) {
       const token = tokens[place];
-      if (token === character || isCovered(token, character)) add(place + 1);
+      if (token === character || mayBe(token, character)) add(place + 1);
       else if (token === DEEP || token === SHALLOW && character !== "/") add(place);
     }
-    // Adds the places that need no character. The list grows during this loop.
+    // Adds the places that can be reached without a character. The list grows during this loop.
     for (const place of next) {
       const token = tokens[place];
       if (typeof token === "number") add(place + 1);
-      if (token === MAYBE) add(place + FOLDERS.length);
+      if (token === FOLDERS_OR_NOTHING) add(place + FOLDER_TOKENS.length);
     }
     return next;
   }
 }
 
-/** Returns whether a wildcard may stand for the character that a place has. */
-function isCovered(token: Token | undefined, character: string | Wildcard): boolean {
+/** Returns whether a wildcard may stand for the character of a token. */
+function mayBe(token: Token | undefined, character: string | Wildcard): boolean {
   return typeof token === "string" && token !== BEGIN && token !== END &&
     typeof character !== "string" && character.covers(token);
 }
@@ -159,7 +160,7 @@ function isCovered(token: Token | undefined, character: string | Wildcard): bool
 const NO_SLASH = (character: string) => character !== "/";
 const PATTERN = /\*\*|\*|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*\]|[^\]/])*\]|./gsu;
 
-/** Returns a text as a pattern: its characters, and what its wildcards may stand for. */
+/** Splits a pattern into characters and wildcards. */
 function patternOf(text: string): readonly (string | Wildcard)[] {
   return Array.from(text.matchAll(PATTERN), ([part]) => {
     if (part === "**") return { covers: () => true, repeats: true };
@@ -172,32 +173,35 @@ function patternOf(text: string): readonly (string | Wildcard)[] {
 }
 
 /**
- * Returns a function that tests a character against a class. A class with a named class may cover
- * anything.
+ * Returns a function that tests a character against a class such as `a-z`. A class with a named
+ * class, such as `[:alpha:]`, matches everything but `/`, because rules must not match too little.
  */
 function classOf(text: string): (character: string) => boolean {
   if (text.includes("[:") || text.includes("[.") || text.includes("[=")) return NO_SLASH;
   const isNegated = /^[!^]/.test(text);
   const members = [...isNegated ? text.slice(1) : text];
   const isMember = (character: string) =>
-    members.some((each, at) =>
+    members.some((each, index) =>
       each === character ||
-      members[at + 1] === "-" && each <= character && character <= (members[at + 2] ?? "")
+      members[index + 1] === "-" && each <= character && character <= (members[index + 2] ?? "")
     );
   return (character) => character !== "/" && isMember(character) !== isNegated;
 }
 
-/** Returns a text as file systems without case compare names. The result has no new `*` or `\`. */
+/**
+ * Returns the same text for all texts that a file system without case treats as the same name. The
+ * result has no new `*` or `\`.
+ */
 export function foldCase(text: string): string {
   return text.normalize("NFC").toUpperCase().toLowerCase();
 }
 
-function machineOf(globs: Iterable<string>, written: (glob: string) => string): GlobMachine {
+function compile(globs: Iterable<string>, rewrite: (glob: string) => string): GlobMachine {
   const [tokens, starts, ends]: [Token[], number[], Map<number, string>] = [[], [], new Map()];
   for (const glob of globs) {
     starts.push(tokens.length);
     tokens.push(BEGIN);
-    for (const [text] of written(glob).matchAll(TOKEN)) tokens.push(...tokensOf(text));
+    for (const [text] of rewrite(glob).matchAll(TOKEN)) tokens.push(...tokensOf(text));
     ends.set(tokens.length, glob);
     tokens.push(END);
   }
@@ -205,7 +209,7 @@ function machineOf(globs: Iterable<string>, written: (glob: string) => string): 
 }
 
 function tokensOf(text: string): readonly Token[] {
-  if (text === "**/") return FOLDERS;
+  if (text === "**/") return FOLDER_TOKENS;
   if (text === "**") return [DEEP];
   if (text === "*") return [SHALLOW];
   return [text.replace(/^\\/, "")];

@@ -4,7 +4,7 @@ import { foldCase, GlobSet } from "./glob.ts";
 
 /** Returns the globs of a set that match a text, with no limit on the steps. */
 function covering(globs: readonly string[], text: string, within = false): readonly string[] {
-  const found = new GlobSet(globs).covering(text, { steps: { left: Infinity }, within });
+  const found = new GlobSet(globs).findMatches(text, { steps: { remaining: Infinity }, within });
   return [...found ?? []];
 }
 
@@ -103,18 +103,19 @@ Deno.test("GlobSet takes hostile globs and texts in bounded steps (PM14)", () =>
   const hostile = ["*a".repeat(30), "**a".repeat(30), "**/*a".repeat(20), "a*".repeat(30)];
   const set = new GlobSet(hostile.map((glob) => `${glob}b`));
   const size = hostile.join("").length;
-  const steps = { left: 4_096 * size };
-  assert.equal(set.covering(text, { steps })?.size, 0);
+  const steps = { remaining: 4_096 * size };
+  assert.equal(set.findMatches(text, { steps })?.size, 0);
   // Backtracking would take practically forever. With one repeated character, all places are
   // active.
-  assert.ok(steps.left > 0, `${steps.left}`);
-  assert.equal(set.covering(text, { steps: { left: 4_096 } }), undefined);
+  assert.ok(steps.remaining > 0, `${steps.remaining}`);
+  assert.equal(set.findMatches(text, { steps: { remaining: 4_096 } }), undefined);
 });
 
 Deno.test("GlobSet can fold as file systems do", () => {
   const glob = "Secrets/\u00e9*";
   const set = new GlobSet([glob]);
-  const found = (text: string) => set.foldedBy(foldCase).covering(text, { steps: { left: 1_000 } });
+  const found = (text: string) =>
+    set.foldedBy(foldCase).findMatches(text, { steps: { remaining: 1_000 } });
   assert.deepEqual(covering([glob], "secrets/e\u0301a"), []);
   assert.deepEqual([...found(foldCase("SECRETS/e\u0301a")) ?? []], [glob]);
   assert.deepEqual([...found(foldCase("public/e\u0301a")) ?? []], []);

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { Hash } from "node:crypto";
+
 /** Returns the SHA-256 hash of bytes or UTF-8 text, in lower-case hexadecimal digits. */
 export function sha256(data: string | Uint8Array): string {
   // Loaded by the first use: `node:crypto` takes longer to load than an empty Deno takes to start.
@@ -11,15 +13,21 @@ export function sha256(data: string | Uint8Array): string {
   return process.getBuiltinModule("node:crypto").hash("sha256", data, "hex");
 }
 
-/** Returns the same hash without loading `node:crypto`, for the files that each start reads. */
+/** Creates a SHA-256 hash that takes its data in pieces. */
+export function sha256Pieces(): Hash {
+  // deno-lint-ignore no-process-global
+  return process.getBuiltinModule("node:crypto").createHash("sha256");
+}
+
+/** Does the same as `sha256` without loading `node:crypto`, for files that every start reads. */
 export async function sha256Async(data: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
 }
 
 /**
- * Returns the hash of exact bytes, or of UTF-8 text, as approvals, locks and caches have it:
- * `sha256-` and 64 lower-case hexadecimal digits.
+ * Returns the hash of bytes or UTF-8 text in the form of approvals, locks and caches: `sha256-` and
+ * 64 lower-case hexadecimal digits.
  *
  * @example
  * ```ts

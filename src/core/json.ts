@@ -73,31 +73,35 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns an array of parsed JSON, and an empty one for any other value. */
+/** Returns a value of parsed JSON if it is an array, and an empty array otherwise. */
 export function listOf(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns the strings of an array, and nothing of any other value. */
+/** Returns the strings in an array, and an empty array for any other value. */
 export function textsOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 /**
- * Returns JSON text that is the same for equal values: keys are sorted. Throws BAD_ARGUMENTS for
- * values that JSON cannot hold. The package that makes digests does the same, but would have to be
- * loaded at every start.
+ * Returns the same JSON text for equal values, by sorting keys. Throws BAD_ARGUMENTS for values
+ * that JSON cannot represent. The package that computes digests has such a function, but every
+ * start would have to load it.
  */
-export function canonical(value: Json): string {
-  return sorted(value, (key, each) => {
-    const odd = typeof each === "number" && !Number.isFinite(each) ||
-      !`${key},${textOf(each)}`.isWellFormed();
-    if (odd) throw new PmlError("BAD_ARGUMENTS", "JSON cannot hold the value");
+export function canonicalJson(value: Json): string {
+  return sortedJsonText(value, (key, each) => {
+    const isRepresentable = typeof each !== "number" || Number.isFinite(each);
+    if (!isRepresentable || !`${key},${textOf(each)}`.isWellFormed()) {
+      throw new PmlError("BAD_ARGUMENTS", "JSON cannot represent the value");
+    }
   });
 }
 
-/** Does the same for all values: what JSON cannot hold is written as JSON writes it. */
-export function sorted(
+/**
+ * Does the same as `canonicalJson`, but does not throw: values that JSON cannot represent become
+ * the text that `JSON.stringify` writes for them.
+ */
+export function sortedJsonText(
   value: Json,
   check?: (key: string, each: unknown) => void,
 ): string {
@@ -109,7 +113,7 @@ export function sorted(
 }
 
 /** Returns an object without the members that are undefined. */
-export function defined<T extends object>(value: T): Defined<T> {
+export function withoutUndefined<T extends object>(value: T): Defined<T> {
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return Object.fromEntries(members) as Defined<T>; // only undefined members are missing
 }
@@ -139,15 +143,15 @@ export function visible(text: string, max = 200): string {
   });
 }
 
-/** Does the same as `visible`, but keeps line ends. */
+/** Does the same as `visible`, but keeps line breaks. */
 export function visibleLines(text: string, max: number): string {
   return shortened(text, max).split(/\r\n?|\n/).map((line) => visible(line, Infinity)).join("\n");
 }
 
 /**
- * Returns a text with its second and later lines indented, so that they do not look like lines of PML.
+ * Returns a text with all lines but the first indented, so that they do not look like lines of PML.
  */
-export function inset(text: string, max: number): string {
+export function indentLines(text: string, max: number): string {
   return visibleLines(text, max).replaceAll("\n", "\n    ");
 }
 
@@ -156,7 +160,7 @@ function shortened(text: string, max: number): string {
 }
 
 /**
- * Returns a name in quotes, made visible and shortened, for texts from outside.
+ * Returns a text from outside in quotes, with the escapes and the maximum length of `visible`.
  *
  * @example
  * ```ts
@@ -170,7 +174,7 @@ export function quoted(text: string, max = 80): string {
   return `"${visible(text, max)}"`;
 }
 
-/** Returns all texts in a value, with the names of its members, however deep it is. */
+/** Returns all texts in a value and the names of all its members, at any depth. */
 export function* textsIn(value: unknown): Generator<string> {
   const stack = [value];
   while (stack.length > 0) {
@@ -182,22 +186,22 @@ export function* textsIn(value: unknown): Generator<string> {
   }
 }
 
-/** Sets a member of any name: assigning to `__proto__` would set the prototype. */
+/** Sets a member, also one with the name `__proto__`: an assignment would set the prototype. */
 export function setMember(object: Record<string, Json>, name: string, value: Json): void {
   if (name !== "__proto__") object[name] = value;
   else {
-    const how = { enumerable: true, configurable: true, writable: true };
-    Object.defineProperty(object, name, { ...how, value });
+    const attributes = { enumerable: true, configurable: true, writable: true };
+    Object.defineProperty(object, name, { ...attributes, value });
   }
 }
 
-/** Returns an object's own member; undefined for inherited ones, such as `constructor`. */
+/** Returns an object's own member; undefined for an inherited member, such as `constructor`. */
 export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Returns a text with its percent codes decoded; as it is where they are broken. */
-export function decoded(text: string): string {
+/** Returns a text with its percent codes decoded; unchanged if they are not valid. */
+export function decodePercents(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

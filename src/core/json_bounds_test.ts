@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { boundedJson, excessOf } from "./json_bounds.ts";
+import { boundedJson, exceededLimit } from "./json_bounds.ts";
 
 function excess(text: string): string | undefined {
-  return excessOf(new TextEncoder().encode(text));
+  return exceededLimit(new TextEncoder().encode(text));
 }
 
 Deno.test("excessOf() counts all values, in objects and arrays of any depth", () => {
@@ -49,10 +49,10 @@ Deno.test("excessOf() finds depth, and nothing that JSON.parse() takes and that 
   }));
 });
 
-Deno.test("excessOf() ends whatever the bytes are", () => {
+Deno.test("excessOf() ends for any bytes", () => {
   fc.assert(fc.property(fc.uint8Array({ minLength: 1, maxLength: 50 }), (bytes) => {
     const many = new Uint8Array(40_000).map((_, at) => bytes[at % bytes.length] ?? 0);
-    excessOf(many);
+    exceededLimit(many);
   }));
   for (const text of ['"', '"\\', "\\", '"x\\"']) excess(`${" ".repeat(30_000)}${text}`);
 });

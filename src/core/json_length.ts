@@ -7,8 +7,8 @@
 import { isExactNumber } from "./exact_number.ts";
 
 /**
- * Returns whether a value of plain JSON has more than `max` characters, counted without escapes. It
- * looks at no more of the value than it has to.
+ * Returns whether a value of plain JSON has more than `max` characters, counted without escapes.
+ * Stops counting above `max`.
  */
 export function isLonger(value: unknown, max: number): boolean {
   let remaining = max;
@@ -16,7 +16,7 @@ export function isLonger(value: unknown, max: number): boolean {
   while (stack.length > 0 && remaining >= 0) {
     const part = stack.pop();
     remaining -= ownLength(part);
-    // Elements of an array have at least a comma each, so a long one ends the loop.
+    // `ownLength` counts a character for each element, so a long array ends the loop before this.
     if (remaining >= 0) pushMembers(stack, part);
   }
   return remaining < 0;

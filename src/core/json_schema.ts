@@ -11,8 +11,8 @@ import { visible } from "./json.ts";
 
 type SchemaDraft = NonNullable<Parameters<typeof validate>[2]>;
 
-/** How many problems a message names. */
-const MOST = 5;
+/** The maximum number of problems that a message names. */
+const PROBLEMS_MAX = 5;
 const DRAFTS: readonly (readonly [address: RegExp, draft: SchemaDraft])[] = [
   [/^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, "2020-12"],
   [/^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/, "2019-09"],
@@ -20,14 +20,14 @@ const DRAFTS: readonly (readonly [address: RegExp, draft: SchemaDraft])[] = [
   [/^https?:\/\/json-schema\.org\/draft-04\/schema#?$/, "4"],
   [/^https?:\/\/json-schema\.org\/schema#?$/, "2020-12"],
 ];
-/** Keywords whose errors are explained by the errors within the value, which follow them. */
-const OUTER = new Set([
+/** Keywords whose errors are only about inner values. The more precise errors follow them. */
+const OUTER_KEYWORDS = new Set([
   ..."properties patternProperties additionalProperties items prefixItems allOf $ref".split(" "),
   ..."$dynamicRef $recursiveRef additionalItems dependentSchemas if then else".split(" "),
   ..."propertyNames dependencies unevaluatedProperties unevaluatedItems".split(" "),
 ]);
-/** The library's messages in other words. */
-const WORDS: readonly (readonly [its: RegExp, own: string])[] = [
+/** Messages of the library, and the clearer text that replaces each. */
+const OWN_MESSAGES: readonly (readonly [libraryMessage: RegExp, text: string])[] = [
   [/^Instance does not have required property "(.*)"$/s, "Missing argument: $1"],
   [
     /^Property "(.*)" does not match (?:additional|unevaluated) properties schema$/s,
@@ -53,25 +53,31 @@ export class JsonSchema {
     // The library writes into the schema.
     this.#schema = structuredClone(schema);
     this.#lookup = dereference(this.#schema);
-    for (const one of Object.values(this.#lookup)) this.#assertUsable(one);
+    for (const part of Object.values(this.#lookup)) this.#assertUsable(part);
   }
 
   /** Returns why a value does not match; undefined if it does. Throws as the constructor does. */
-  wrong(value: unknown): string | undefined {
+  findProblem(value: unknown): string | undefined {
     if (value === undefined) return "there is no value";
     const { valid, errors } = validate(value, this.#schema, this.#draft, this.#lookup, false);
     if (valid) return undefined;
-    const inner = errors.filter((error, at) => {
-      const [before, after] = [errors[at - 1], errors[at + 1]];
+    const preciseErrors = errors.filter((error, index) => {
+      const [before, after] = [errors[index - 1], errors[index + 1]];
       return !isExplained(error, after) && !(isClosed(before) && error.keyword === "false");
     });
-    const texts = [...new Set(inner.map((error) => textOf(error) + this.#formOf(error)))];
-    const more = texts.length > MOST ? [`and ${texts.length - MOST} more problems`] : [];
-    return visible([...texts.slice(0, MOST), ...more].join("; "), 500);
+    const texts = [
+      ...new Set(preciseErrors.map((error) => textOf(error) + this.#patternDescription(error))),
+    ];
+    const more = texts.length > PROBLEMS_MAX
+      ? [`and ${texts.length - PROBLEMS_MAX} more problems`]
+      : [];
+    return visible([...texts.slice(0, PROBLEMS_MAX), ...more].join("; "), 500);
   }
 
-  /** Returns the description of a text with a pattern, which few people can read. */
-  #formOf({ keyword, keywordLocation }: OutputUnit): string {
+  /**
+   * Returns the schema's description of a text with a pattern, because few users read patterns.
+   */
+  #patternDescription({ keyword, keywordLocation }: OutputUnit): string {
     if (keyword !== "pattern") return "";
     const [, ...path] = keywordLocation.split("/");
     let schema: unknown = this.#schema;
@@ -96,7 +102,7 @@ export class JsonSchema {
   }
 }
 
-/** Returns whether the next error is more precise. */
+/** Returns whether the next error explains this one more precisely. */
 function isExplained(
   { keyword, error }: OutputUnit,
   next: OutputUnit | undefined,
@@ -104,7 +110,7 @@ function isExplained(
   if (next === undefined) return false;
   // A property that a schema does not allow is named by the outer error only.
   if (isClosed({ keyword })) return next.keyword !== "false";
-  return OUTER.has(keyword) && !error.startsWith("Property name");
+  return OUTER_KEYWORDS.has(keyword) && !error.startsWith("Property name");
 }
 
 /** Returns whether an error is about properties that no other keyword describes. */
@@ -117,7 +123,7 @@ function textOf({ instanceLocation, error }: OutputUnit): string {
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
     .join(".");
   let text = error.replace(/\.$/, "");
-  for (const [its, own] of WORDS) text = text.replace(its, own);
+  for (const [pattern, ownText] of OWN_MESSAGES) text = text.replace(pattern, ownText);
   const message = text.startsWith("the value is of type") ? text.replaceAll('"', "") : text;
   return place === "" ? message : `${place}: ${message}`;
 }

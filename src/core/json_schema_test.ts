@@ -42,7 +42,7 @@ Deno.test("JsonSchema names the place and the reason", () => {
   ];
   const reasons: string[] = [];
   for (const [schema, value, isValid] of table) {
-    const wrong = new JsonSchema(schema).wrong(value);
+    const wrong = new JsonSchema(schema).findProblem(value);
     assert.equal(wrong === undefined, isValid, JSON.stringify([schema, value]));
     if (wrong !== undefined) reasons.push(wrong);
   }
@@ -51,7 +51,10 @@ Deno.test("JsonSchema names the place and the reason", () => {
 
 Deno.test("JsonSchema names the first problems of many", () => {
   const schema = new JsonSchema({ items: { type: "null" } });
-  assert.match(schema.wrong(Array.from({ length: 40 }, () => 1)) ?? "", /; and 35 more problems$/);
+  assert.match(
+    schema.findProblem(Array.from({ length: 40 }, () => 1)) ?? "",
+    /; and 35 more problems$/,
+  );
 });
 
 Deno.test("JsonSchema refuses a schema that it cannot use", () => {
@@ -69,7 +72,7 @@ Deno.test("JsonSchema refuses a schema that it cannot use", () => {
 
 Deno.test("JsonSchema does not change the schema that it is given", () => {
   const schema = { type: "object", properties: { a: { $ref: "#" } } };
-  new JsonSchema(schema).wrong({ a: {} });
+  new JsonSchema(schema).findProblem({ a: {} });
   assert.deepEqual(schema, { type: "object", properties: { a: { $ref: "#" } } });
 });
 
@@ -79,6 +82,9 @@ Deno.test("JsonSchema explains a pattern by the description of its text", () => 
     properties: { code, list: { items: { $ref: "#/$defs/code" } } },
     $defs: { code },
   });
-  assert.match(schema.wrong({ code: "euro" }) ?? "", /^code: .*pattern \(A currency, .*EUR\)$/);
-  assert.match(schema.wrong({ list: ["euro"] }) ?? "", /^list\.0: .*pattern/);
+  assert.match(
+    schema.findProblem({ code: "euro" }) ?? "",
+    /^code: .*pattern \(A currency, .*EUR\)$/,
+  );
+  assert.match(schema.findProblem({ list: ["euro"] }) ?? "", /^list\.0: .*pattern/);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseExact } from "./exact_json.ts";
-import { inOneLine, parseMessage, textOfResult } from "./json_text.ts";
+import { parseMessage, textOfResult, toOneLine } from "./json_text.ts";
 
 const LONG = JSON.stringify("x".repeat(5_000));
 const RESULT = `{"a": 1e999,  "text":${LONG}}`;
@@ -56,13 +56,13 @@ Deno.test("parseMessage() parses every text as parseExact() does", () => {
   }));
 });
 
-Deno.test("inOneLine() keeps the values and numbers of a JSON text (GX2)", () => {
+Deno.test("toOneLine() keeps the values and numbers of a JSON text (GX2)", () => {
   const pretty = '{\r\n"big": 12345678901234567890123,\n"text": "a\x85b\u2028c\u2029d\\n"\r}\n';
-  const line = inOneLine(pretty);
+  const line = toOneLine(pretty);
   const first = '{  "big": 12345678901234567890123, "text": ';
   assert.equal(line, `${first}"a\\u0085b\\u2028c\\u2029d\\n" } `);
   assert.deepEqual(JSON.parse(line), JSON.parse(pretty));
-  assert.equal(inOneLine('{"a":1}'), '{"a":1}');
+  assert.equal(toOneLine('{"a":1}'), '{"a":1}');
 });
 
 Deno.test("the text of a large result has no line ends (GX2)", () => {

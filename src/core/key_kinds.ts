@@ -9,8 +9,8 @@ import { textsIn } from "./json.ts";
 /** The text that replaces a secret. */
 export const REDACTED = "[redacted]";
 
-// Every repetition is bounded, or cannot begin within its own characters, so that no text can make the
-// matching slow. The captured part is not redacted.
+// No text can make the matching slow: every repetition is bounded, or cannot begin within its own
+// characters. The part that a group captures stays in the text.
 const PATTERNS: readonly RegExp[] = [
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g,
   /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|hf_|pypi-)[\w-]{16,}/g,
@@ -26,14 +26,17 @@ const PATTERNS: readonly RegExp[] = [
   /([?&](?:api_?key|key|access_token|token|secret|password|sig|signature)=)[^\s&#"']{4,}/gi,
 ];
 
-// Every match contains one of these, so most texts need one search only.
-const HINT =
-  /PRIVATE KEY|(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|AKIA|ASIA|AIza|shp(?:at|ca|pa|ss)_|pscale_|PMAK-|pul-|rubygems_|xkeysib-|shippo_|SK[0-9a-f]{8}|key-|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i;
+// Every match of a pattern contains a match of one of these, so most texts need only these searches.
+// One search for all alternatives takes four times as long.
+const HINTS: readonly RegExp[] = [
+  /[-_](?<=(?:sk|pk|rk|tvly|gsk|xai|gh[pousr]|github_pat|glpat|npm|hf|pypi|shp(?:at|ca|pa|ss)|pscale|PMAK|pul|rubygems|xkeysib|shippo|key)[-_])/i,
+  /PRIVATE KEY|xox|AKIA|ASIA|AIza|SK[0-9a-f]{8}|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i,
+];
 
 /** Returns a text without the keys of known kinds. */
 export function withoutKnownKeys(text: string): string {
-  if (!HINT.test(text)) return text;
-  return PATTERNS.reduce((so, pattern) => so.replace(pattern, redacted), text);
+  if (!HINTS.some((hint) => hint.test(text))) return text;
+  return PATTERNS.reduce((remaining, pattern) => remaining.replace(pattern, redactMatch), text);
 }
 
 /** Returns whether a value contains a key of a known kind, in a text or in a name of a member. */
@@ -44,7 +47,7 @@ export function containsKnownKey(value: unknown): boolean {
   return false;
 }
 
-function redacted(_matched: string, prefix: unknown): string {
+function redactMatch(_matched: string, prefix: unknown): string {
   // If a pattern captures nothing, this argument is the offset of the match.
   return `${typeof prefix === "string" ? prefix : ""}${REDACTED}`;
 }

@@ -1,5 +1,5 @@
 /**
- * A value that is there now or comes later.
+ * The type of a result that is either available now or comes later.
  *
  * @module
  */

@@ -8,19 +8,19 @@
  * Returns a function that computes its result once for each object. After an error it tries again.
  */
 export function memoized<K extends object, V extends object | string | boolean>(
-  make: (from: K) => V,
+  compute: (from: K) => V,
 ): (from: K) => V {
-  const made = new WeakMap<K, V>();
+  const cache = new WeakMap<K, V>();
   return (from) => {
-    const entry = made.get(from);
+    const entry = cache.get(from);
     if (entry !== undefined) return entry;
-    const value = make(from);
-    made.set(from, value);
+    const value = compute(from);
+    cache.set(from, value);
     return value;
   };
 }
 
-/** Drops the oldest of the keys if there are more than `most`. */
+/** Removes the oldest key if there are more than `most` keys. */
 export function dropOldest<K>(entries: Map<K, unknown> | Set<K>, most: number): void {
   const [oldest] = entries.keys();
   if (entries.size > most && oldest !== undefined) entries.delete(oldest);

@@ -1,13 +1,13 @@
 /**
- * Finds hosts, paths and commands that mix alphabets, or have letters in the place of the usual
- * ones: a user could take them for others.
+ * Finds hosts, paths and commands that mix alphabets, or use unusual forms of letters: a user could
+ * confuse them with a known host, path or command.
  *
  * @module
  */
 
 import { quoted } from "./json.ts";
 
-/** The scripts that look alike in part, or are used to replace Latin letters. */
+/** Scripts with letters that look like letters of another script, mostly of Latin. */
 const SCRIPTS: readonly (readonly [string, RegExp])[] = [
   ["Latin", /\p{Script=Latin}/u],
   ["Cyrillic", /\p{Script=Cyrillic}/u],
@@ -22,7 +22,7 @@ const SCRIPTS: readonly (readonly [string, RegExp])[] = [
   ["Thai", /\p{Script=Thai}/u],
   ["Deseret", /\p{Script=Deseret}/u],
   ["Canadian Aboriginal", /\p{Script=Canadian_Aboriginal}/u],
-  // These are written with Latin letters in one word, and look like none of them.
+  // One group, because a word may mix these scripts. They do not look like Latin letters.
   [
     "East Asian",
     /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}]/u,
@@ -31,13 +31,15 @@ const SCRIPTS: readonly (readonly [string, RegExp])[] = [
 /** Letters, digits and separators in another form: fullwidth, mathematical, circled and others. */
 const STYLED =
   /[\uff0e-\uff19\uff20-\uff3a\uff3c\uff41-\uff5a\u{1d400}-\u{1d7ff}\u2100-\u214f\u2160-\u217f\u2460-\u24e9\u{1f110}-\u{1f189}\u2024\u2044\u2215\u29f8\u3002\ufe52]/u;
-/** Signs that are written in plain text and replace no letter, such as those of numbers and marks. */
+/** Signs that are usual in prose and do not replace a letter, such as `℃` and `™`. */
 const SIGNS = /[\u2103\u2109\u2116\u2117\u211e-\u2123\u214d\u2460-\u249b\u3002]/gu;
-const MARKS_MAX = 5;
+const REMARKS_MAX = 5;
 const ADDRESS =
   /[a-z][a-z\d+.-]{0,20}:\/\/(?:[^\s\/?#@"'`<>]{0,300}@)?([^\s\/?#@:"'`<>]{1,300})/giu;
 
-/** Returns a remark for each part of a text that could be taken for another one, up to five. */
+/**
+ * Returns at most five remarks on the parts of a text that a user could confuse with other texts.
+ */
 export function mixedIn(text: string): readonly string[] {
   // deno-lint-ignore no-control-regex
   if (/^[\x00-\x7f]*$/.test(text)) return [];
@@ -46,15 +48,16 @@ export function mixedIn(text: string): readonly string[] {
     // deno-lint-ignore no-control-regex
     if (!/[^\x00-\x7f]/.test(token)) continue;
     for (const remark of remarksOn(token)) remarks.add(remark);
-    if (remarks.size > MARKS_MAX) break;
+    if (remarks.size > REMARKS_MAX) break;
   }
   const all = [...remarks];
-  return all.length > MARKS_MAX ? [...all.slice(0, MARKS_MAX), "and others"] : all;
+  return all.length > REMARKS_MAX ? [...all.slice(0, REMARKS_MAX), "and others"] : all;
 }
 
 function remarksOn(token: string): readonly string[] {
   const isPlace = /[/\\.:@=]/.test(token);
-  // In prose a word may join two scripts by a hyphen. In a label or component it must not.
+  // In prose, a hyphen may join words of two scripts. A label of a host, or a name in a path, must
+  // not contain two scripts.
   const parts = token.split(isPlace ? /[/\\.:@=?&#+]+/u : /[-–—_\d]+/u);
   const remarks = parts.flatMap((part) => {
     const scripts = SCRIPTS.filter(([, pattern]) => pattern.test(part)).map(([name]) => name);
@@ -68,7 +71,9 @@ function remarksOn(token: string): readonly string[] {
   return [...remarks, ...[...token.matchAll(ADDRESS)].flatMap(([, host = ""]) => hostRemark(host))];
 }
 
-/** Returns the remark on a host that is not written in ASCII: a browser or program reads it so. */
+/**
+ * Returns the remark on a host that is not written in ASCII: its ASCII form, which programs use.
+ */
 function hostRemark(host: string): readonly string[] {
   const ascii = URL.parse(`https://${host}`)?.hostname;
   return ascii === undefined || ascii === host.toLowerCase()

@@ -1,27 +1,33 @@
 /**
- * Finds the known name that is nearest to an unknown one.
+ * Finds the known name that is most similar to an unknown name.
  *
  * @module
  */
 
-const LONGEST = 64;
-/** The minimum length of a name that may be the beginning of another one. */
-const SHORTEST_START = 3;
+const NAME_MAX = 64;
+/** The minimum length of a name that is compared with the beginnings of other names. */
+const PREFIX_MIN = 3;
 
 /**
- * Returns the name that is most like another one, or that begins with it; undefined if there is none.
+ * Returns the name that is most similar to `name`, or else the first that begins with `name`;
+ * undefined if there is none.
  */
 export function nearName(name: string, names: readonly string[]): string | undefined {
-  const [best] = names.filter((one) => one.length <= LONGEST)
-    .map((one) => ({ one, far: distance(name.slice(0, LONGEST).toLowerCase(), one.toLowerCase()) }))
-    .filter(({ one, far }) => far <= Math.max(1, Math.floor(one.length * 0.4)))
-    .sort((a, b) => a.far - b.far);
-  if (best !== undefined || name.length < SHORTEST_START) return best?.one;
-  return names.find((one) => one.length <= LONGEST && one.startsWith(name));
+  const [best] = names.filter((candidate) => candidate.length <= NAME_MAX)
+    .map((candidate) => ({
+      candidate,
+      distance: distanceOf(name.slice(0, NAME_MAX).toLowerCase(), candidate.toLowerCase()),
+    }))
+    .filter(({ candidate, distance }) =>
+      distance <= Math.max(1, Math.floor(candidate.length * 0.4))
+    )
+    .sort((a, b) => a.distance - b.distance);
+  if (best !== undefined || name.length < PREFIX_MIN) return best?.candidate;
+  return names.find((candidate) => candidate.length <= NAME_MAX && candidate.startsWith(name));
 }
 
-/** Returns how many letters must be changed, added or removed. */
-function distance(from: string, to: string): number {
+/** Returns how many letters must be changed, added or removed (Levenshtein distance). */
+function distanceOf(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [line, letter] of [...from].entries()) {
     const next = [line + 1];

@@ -1,9 +1,9 @@
 /**
  * Parses untrusted JSON.
  *
- * V8 may read the name of a member that is written with an escape as another name, which it has
- * seen at that place before: after `{"a\\":1}`, it may read the name of `{"a\u0062":1}` as `a\`. An
- * attacker who can send both could give a text two meanings.
+ * V8 has an error in names of members that contain an escape: it may return a name that it parsed
+ * earlier at the same place. After `{"a\\":1}`, it may read the name in `{"a\u0062":1}` as `a\`. An
+ * attacker who can send both texts could give one of them two meanings.
  *
  * @module
  */
@@ -29,9 +29,9 @@ const BACKSLASH = 92;
 export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   let mark = "";
   let names: Map<string, string> | undefined;
-  let marked = "";
+  let rewritten = "";
   let from = 0;
-  // A text that is no JSON is still none with other names, so `JSON.parse` throws below.
+  // Replacing names does not make invalid JSON valid, so `JSON.parse` still throws below.
   for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
     let end = at;
     let escapes: number;
@@ -46,28 +46,30 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
     const start = text.lastIndexOf('"', escape);
     mark ||= crypto.randomUUID();
     names ??= new Map();
-    const other = `${mark}${names.size}`;
-    names.set(other, JSON.parse(text.slice(start, at)));
-    marked += text.slice(from, start + 1) + other;
+    const placeholder = `${mark}${names.size}`;
+    names.set(placeholder, JSON.parse(text.slice(start, at)));
+    rewritten += text.slice(from, start + 1) + placeholder;
     from = end;
   }
-  const value = JSON.parse(marked + text.slice(from));
+  const value = JSON.parse(rewritten + text.slice(from));
   if (names !== undefined) rename(value, names);
   return value;
 }
 
-/** Renames members, also nested ones. The order stays, and the last of a name counts. */
+/**
+ * Renames members at any depth. Keeps their order; if a name occurs twice, the last member wins.
+ */
 function rename(value: unknown, names: ReadonlyMap<string, string>): void {
-  const open = [value];
-  for (const one of open) {
-    if (typeof one !== "object" || one === null) continue;
-    const entries = Object.entries(one);
-    for (const [, member] of entries) open.push(member);
-    if (!isObject(one) || !entries.some(([key]) => names.has(key))) continue;
-    for (const [key] of entries) Reflect.deleteProperty(one, key);
+  const values = [value];
+  for (const current of values) {
+    if (typeof current !== "object" || current === null) continue;
+    const entries = Object.entries(current);
+    for (const [, member] of entries) values.push(member);
+    if (!isObject(current) || !entries.some(([key]) => names.has(key))) continue;
+    for (const [key] of entries) Reflect.deleteProperty(current, key);
     for (const [key, member] of entries) {
-      const all = { value: member, enumerable: true, writable: true, configurable: true };
-      Object.defineProperty(one, names.get(key) ?? key, all);
+      const descriptor = { value: member, enumerable: true, writable: true, configurable: true };
+      Object.defineProperty(current, names.get(key) ?? key, descriptor);
     }
   }
 }

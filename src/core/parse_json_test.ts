@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJson } from "./parse_json.ts";
 
-Deno.test("parseJson() reads a name with an escape as it is written, whatever was read before", () => {
+Deno.test("parseJson() reads a name with an escape correctly after any other text", () => {
   const pairs = [
     [String.raw`{"x":1,"a\\":2}`, String.raw`{"x":1,"a\u0062":2}`, "x,ab"],
     [String.raw`{"y":1,"C:\\":2}`, String.raw`{"y":1,"C:\\temp":2}`, String.raw`y,C:\temp`],

@@ -10,7 +10,7 @@ Deno.test("POSIX resolves paths by their text, and takes a backslash for a part 
     [".", "/w"],
   ] as const;
   for (const [path, wanted] of cases) assert.equal(POSIX.resolve("/w", path), wanted, path);
-  assert.equal(POSIX.respelled("/W", "/w/a"), "/w/a");
+  assert.equal(POSIX.respell("/W", "/w/a"), "/w/a");
 });
 
 Deno.test("WINDOWS reads drives, both separators and the long form of a path", () => {
@@ -52,12 +52,12 @@ Deno.test("WINDOWS resolves paths within a drive, which no number of dots leaves
 });
 
 Deno.test("WINDOWS takes names for the same in any case, but not letters that only become the same", () => {
-  assert.equal(WINDOWS.respelled("C:/Work", "C:/WORK/Src"), "C:/Work/Src");
-  assert.equal(WINDOWS.respelled("C:/Übung/Ёж", "c:/übung/ёЖ/A"), "C:/Übung/Ёж/A");
-  assert.equal(WINDOWS.respelled("C:/Work", "C:/Works/a"), "C:/Works/a");
+  assert.equal(WINDOWS.respell("C:/Work", "C:/WORK/Src"), "C:/Work/Src");
+  assert.equal(WINDOWS.respell("C:/Übung/Ёж", "c:/übung/ёЖ/A"), "C:/Übung/Ёж/A");
+  assert.equal(WINDOWS.respell("C:/Work", "C:/Works/a"), "C:/Works/a");
   const others = [["k", "\u212a"], ["ss", "ß"], ["i", "ı"], ["i", "İ"], ["s", "ſ"], ["μ", "µ"]];
   for (const [one = "", other = ""] of others) {
-    assert.equal(WINDOWS.respelled(`C:/${one}`, `C:/${other}/a`), `C:/${other}/a`);
+    assert.equal(WINDOWS.respell(`C:/${one}`, `C:/${other}/a`), `C:/${other}/a`);
     assert.notEqual(WINDOWS.fold(one), WINDOWS.fold(other));
   }
   assert.equal(POSIX.fold("A"), "A");
@@ -77,13 +77,13 @@ Deno.test("WINDOWS says why a path means no place in a folder", () => {
     "current folder of a drive": ["C:a", "c:", "C:..\\x", "Z:"],
   };
   for (const [why, paths] of Object.entries(cases)) {
-    for (const path of paths) assert.match(WINDOWS.whyOdd(path) ?? "", new RegExp(why), path);
+    for (const path of paths) assert.match(WINDOWS.whyNotLocal(path) ?? "", new RegExp(why), path);
   }
   for (const path of ["C:\\w", "c:/w", "\\w", "a\\b", ".", "ab:c", "/C:/w"]) {
-    assert.equal(WINDOWS.whyOdd(path), undefined, path);
+    assert.equal(WINDOWS.whyNotLocal(path), undefined, path);
   }
-  assert.match(POSIX.whyOdd("\\\\server\\a") ?? "", /this machine/);
-  assert.equal(POSIX.whyOdd("C:a"), undefined);
+  assert.match(POSIX.whyNotLocal("\\\\server\\a") ?? "", /this machine/);
+  assert.equal(POSIX.whyNotLocal("C:a"), undefined);
 });
 
 Deno.test("both systems say why a name means another file on Windows", () => {
@@ -106,14 +106,16 @@ Deno.test("both systems say why a name means another file on Windows", () => {
   };
   for (const rules of [POSIX, WINDOWS]) {
     for (const [why, names] of Object.entries(cases)) {
-      for (const name of names) assert.match(rules.whyTrick(name) ?? "", new RegExp(why), name);
+      for (const name of names) {
+        assert.match(rules.whyUnsafeName(name) ?? "", new RegExp(why), name);
+      }
     }
     for (const name of ["a", ".env", "console", "com", "com10", "a~b", "nul-1", "a b.c"]) {
-      assert.equal(rules.whyTrick(name), undefined, name);
+      assert.equal(rules.whyUnsafeName(name), undefined, name);
     }
   }
   for (const name of ["a?", "*", "a|b", 'a"b', "a<b", "a>b", "a\u0001"]) {
-    assert.match(WINDOWS.whyTrick(name) ?? "", /Windows allows no/, name);
-    assert.equal(POSIX.whyTrick(name), undefined, name);
+    assert.match(WINDOWS.whyUnsafeName(name) ?? "", /Windows allows no/, name);
+    assert.equal(POSIX.whyUnsafeName(name), undefined, name);
   }
 });

@@ -7,7 +7,7 @@
 
 import { PmlError } from "./errors.ts";
 import { withEqualNumbers, withRoundedNumbers } from "./exact_number.ts";
-import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
+import { canonicalJson, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 import { parseExact } from "./exact_json.ts";
 import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
@@ -22,7 +22,7 @@ export const PART_RULE_NAMES = [
   "@roots",
 ] as const;
 
-/** The tools of a server that PML itself knows to only read, in the place of a tool. */
+/** The name in rules for all tools of a server that only read, as far as PML itself can be sure. */
 export const READS_RULE_NAME = "@reads";
 
 /** A part of MCP that is not a tool. */
@@ -33,7 +33,7 @@ export const GRAMMAR =
   '"*", "server:*", "server:@reads", "server:tool", "server:tool(name=glob, ...)" or ' +
   '"server:tool({JSON})"';
 
-/** A method that is not one of MCP itself, in the place of a tool. */
+/** The name in rules for a method that MCP does not define. */
 const METHOD = /^@method\([\w./$-]{1,128}\)$/;
 
 /** The largest length of a rule, in characters. */
@@ -69,41 +69,44 @@ export type Pattern =
   | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
   | NamedTool & {
     readonly kind: "arguments";
+    /** The canonical JSON of the arguments. */
     readonly canonical: string;
-    /** The same text with numbers as the platform rounds them; undefined if one is infinite. */
+    /** The same with numbers as the platform rounds them; undefined if a number is infinite. */
     readonly rounded: string | undefined;
   };
 
-/** How narrow a pattern is. A larger number wins over a smaller one. */
+/** How narrow each kind of pattern is. A narrower pattern (larger number) has priority. */
 const NARROWNESS = { any: 0, server: 1, reads: 2, exact: 3, conditions: 4, arguments: 4 } as const;
 
 const CONDITIONS_MAX = 16;
-const PLAIN = String.raw`(?:[^\\,() \p{Cc}]|\\[\\*,() ])`;
-const CONDITION = String.raw`([\w$.\-]{1,64})=((?:${PLAIN}(?: *${PLAIN})*)?)`;
+const GLOB_CHARACTER = String.raw`(?:[^\\,() \p{Cc}]|\\[\\*,() ])`;
+const CONDITION = String.raw`([\w$.\-]{1,64})=((?:${GLOB_CHARACTER}(?: *${GLOB_CHARACTER})*)?)`;
 const CONDITIONS = new RegExp(`^${CONDITION}(?:, ?${CONDITION})*$`, "u");
-const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
-/** A condition, of which only the end is certain. */
-const ROUGHLY = /([\w$.\-]{1,64})=((?:\\.|[^\\,])*)/gsu;
+const EACH_CONDITION = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
+/**
+ * A text that looks like a condition. Paths of Windows need changes before they match `CONDITION`.
+ */
+const CONDITION_LIKE = /([\w$.\-]{1,64})=((?:\\.|[^\\,])*)/gsu;
 const PATH_NAME =
-  /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
+  /(?:paths?|files?|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
 
 /**
- * Returns the name that rules have for a method which is not one of MCP itself, for example
- * `@method(skills/list)`; undefined if no rule can name it.
+ * Returns the name in rules for a method that MCP does not define, for example
+ * `@method(skills/list)`; undefined if no rule can name the method.
  */
 export function methodRuleName(method: string): string | undefined {
   const name = `@method(${method})`;
   return METHOD.test(name) ? name : undefined;
 }
 
-/** Returns whether rules know this as a method which is not one of MCP itself. */
+/** Returns whether a name in a rule means a method that MCP does not define. */
 export function isMethodRuleName(name: string): boolean {
   return METHOD.test(name);
 }
 
-/** Parses a rule, with paths as a system has them. Throws CONFIG_INVALID if it is not valid. */
+/** Parses a rule, with paths in the form of a system. Throws CONFIG_INVALID if it is not valid. */
 export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
-  const pattern = text.length <= RULE_MAX ? read(text, rules) : undefined;
+  const pattern = text.length <= RULE_MAX ? parseRule(text, rules) : undefined;
   if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
     hint: `Write ${GRAMMAR}; docs/rules.md has examples`,
@@ -111,8 +114,8 @@ export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
 }
 
 /**
- * Returns whether a pattern covers a tool with at least some arguments. `isReader` is whether PML
- * knows that the tool only reads.
+ * Returns whether a pattern covers a tool with any arguments. `isReader` is whether PML is sure
+ * that the tool only reads.
  */
 export function matches(pattern: Pattern, id: ToolId, isReader = false): boolean {
   if (pattern.kind === "any") return true;
@@ -123,14 +126,14 @@ export function matches(pattern: Pattern, id: ToolId, isReader = false): boolean
 }
 
 /**
- * Returns the part of MCP whose rules also apply to another part: the files of skills are resources.
- * Undefined for all others.
+ * Returns the part of MCP whose rules also apply to `tool`: rules for resources apply to skills,
+ * because the files of skills are resources. Returns undefined for everything else.
  */
 export function widerRuleName(tool: string): PartRuleName | undefined {
   return tool === "@skills" ? "@resources" : undefined;
 }
 
-/** Returns whether one of these patterns covers a tool, whatever its arguments are. */
+/** Returns whether one of these patterns covers a tool with any arguments. */
 export function covers(patterns: readonly Pattern[], id: ToolId): boolean {
   return patterns.some((pattern) => matches(pattern, id));
 }
@@ -143,10 +146,12 @@ export function narrowness(pattern: Pattern): number {
   return NARROWNESS[pattern.kind];
 }
 
-/** Returns the rule that covers a tool with exactly these arguments; undefined if no rule can. */
+/**
+ * Returns the rule for a tool with exactly these arguments; undefined if no rule can express them.
+ */
 export function argumentsRule(id: ToolId, args: JsonObject): string | undefined {
   try {
-    const { text } = parsePattern(`${id}(${canonical(withEqualNumbers(args))})`);
+    const { text } = parsePattern(`${id}(${canonicalJson(withEqualNumbers(args))})`);
     return text;
   } catch {
     return undefined; // too long, or not valid JSON: the user is asked each time
@@ -154,32 +159,32 @@ export function argumentsRule(id: ToolId, args: JsonObject): string | undefined 
 }
 
 /** Returns whether two texts are the same rule. The white space of its JSON does not matter. */
-export function isSameRule(one: unknown, rule: string): boolean {
-  if (one === rule || typeof one !== "string") return one === rule;
-  const pattern = one.length <= RULE_MAX ? read(one) : undefined;
+export function isSameRule(text: unknown, rule: string): boolean {
+  if (text === rule || typeof text !== "string") return text === rule;
+  const pattern = text.length <= RULE_MAX ? parseRule(text) : undefined;
   return pattern?.kind === "arguments" &&
     `${pattern.server}:${pattern.tool}(${pattern.canonical})` === rule;
 }
 
-/** Returns whether an argument is a path, judged by its name. */
+/** Returns whether the name of an argument suggests that its value is a path. */
 export function isPathName(name: string): boolean {
   return PATH_NAME.test(name.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_"));
 }
 
-function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
+function parseRule(text: string, rules: PathRules = PATHS): Pattern | undefined {
   if (text === "*") return { kind: "any", text };
-  const [, of = "", method = ""] = /^([^:(]*):(@method\([^()]*\))$/.exec(text) ?? [];
+  const [, owner = "", method = ""] = /^([^:(]*):(@method\([^()]*\))$/.exec(text) ?? [];
   if (METHOD.test(method)) {
-    return isServerName(of) ? { kind: "exact", text, server: of, tool: method } : undefined;
+    return isServerName(owner) ? { kind: "exact", text, server: owner, tool: method } : undefined;
   }
   const [, server = "", tool = "", condition] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
   if (!isServerName(server)) return undefined;
   if (condition !== undefined) {
-    const within = condition.slice(1, -1);
+    const inner = condition.slice(1, -1);
     if (!isToolName(tool)) return undefined;
-    return /^\{[^]*\}$/.test(within)
-      ? withArguments({ text, server, tool }, within)
-      : withConditions({ text, server, tool }, slashed(within, rules));
+    return /^\{[^]*\}$/.test(inner)
+      ? withArguments({ text, server, tool }, inner)
+      : withConditions({ text, server, tool }, withPlainPaths(inner, rules));
   }
   if (tool === "*") return { kind: "server", text, server };
   if (tool === READS_RULE_NAME) return { kind: "reads", text, server };
@@ -192,13 +197,13 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
   try {
     const value: unknown = parseExact(json);
     if (!isObject(value)) return undefined;
-    const text = canonical(withEqualNumbers(value as JsonObject));
-    const near = withRoundedNumbers(value as JsonObject);
+    const text = canonicalJson(withEqualNumbers(value as JsonObject));
+    const rounded = withRoundedNumbers(value as JsonObject);
     return {
       ...named,
       kind: "arguments",
       canonical: text,
-      rounded: near === value ? text : canonicalOf(near),
+      rounded: rounded === value ? text : canonicalOf(rounded),
     };
   } catch {
     return undefined; // the caller reports the error
@@ -207,17 +212,17 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
 
 function canonicalOf(value: JsonObject): string | undefined {
   try {
-    return canonical(value);
+    return canonicalJson(value);
   } catch {
     return undefined; // a number is infinite
   }
 }
 
 /** Returns conditions with `/` between the names of their paths. */
-function slashed(conditions: string, rules: PathRules): string {
+function withPlainPaths(conditions: string, rules: PathRules): string {
   if (rules === POSIX) return conditions;
   return conditions.replace(
-    ROUGHLY,
+    CONDITION_LIKE,
     (all, name, glob) => isPathName(name) ? `${name}=${rules.glob(glob)}` : all,
   );
 }
@@ -225,13 +230,13 @@ function slashed(conditions: string, rules: PathRules): string {
 function withConditions(named: NamedTool, text: string): Pattern | undefined {
   if (!CONDITIONS.test(text)) return undefined;
   const conditions = Array.from(
-    text.matchAll(EACH),
+    text.matchAll(EACH_CONDITION),
     ([, name = "", glob = ""]) => ({ name, glob }),
   );
   // Paths are compared in their plain form, so a rule with another form would never match.
-  const plain = conditions.every(({ name, glob }) =>
+  const arePlain = conditions.every(({ name, glob }) =>
     !isPathName(name) || nodePath().posix.normalize(glob) === glob
   );
-  if (!plain || conditions.length > CONDITIONS_MAX) return undefined;
+  if (!arePlain || conditions.length > CONDITIONS_MAX) return undefined;
   return { ...named, kind: "conditions", conditions };
 }

@@ -1,5 +1,5 @@
 /**
- * Finds the program that a command runs if it only starts another one: a shell with a plain line,
+ * Finds the program behind a command that only starts another command: a shell with a plain line,
  * `env` or `cmd /c`.
  *
  * @module
@@ -15,9 +15,8 @@ export interface PlainCommand {
 const WRAPPER = /^(?:.*[\\/])?(?:((?:ba|da|k|z)?sh)|(env)|cmd)(?:\.exe)?$/i;
 const FLAGS = { shell: /^-(?:[il]+|[il]*c)$/, cmd: /^\/[dsqc]$/i };
 /**
- * A line that every shell reads in the same way: plain words and quotes without any expansion. Each
- * character can be matched in one way only, because an untrusted file may try to make the matching
- * slow.
+ * A line that every shell reads in the same way: plain words and quotes without any expansion. The
+ * pattern can match each character in only one way, so that no untrusted line can make it slow.
  */
 const LINE = /^(?:[ \t\w@%+:,./=^-]|(?<=[\w@%+,./^~-])~|'[^']*'|"[^"$`\\!]*")*$/;
 const WORD = /(?:[^\s'"]|'[^']*'|"[^"]*")+/g;
@@ -26,7 +25,7 @@ const ASSIGNMENT = /^([a-z_]\w*)=(.*)$/is;
 const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
 
 /**
- * Returns whether a command is one of the programs that run containers. They read the same
+ * Returns whether a command is one of the programs that run containers. All of them take the same
  * arguments.
  */
 export function runsContainers({ command }: Pick<PlainCommand, "command">): boolean {
@@ -34,15 +33,15 @@ export function runsContainers({ command }: Pick<PlainCommand, "command">): bool
 }
 
 /**
- * Returns the command that runs in the end. A command that shells do not read plainly stays
- * unchanged.
+ * Returns the command that runs in the end. Returns a command unchanged if shells could read it in
+ * different ways.
  */
 export function plainCommand(
   { command, args }: Omit<PlainCommand, "env">,
 ): PlainCommand {
   const env: Record<string, string> = {};
   for (let words = [command, ...args];;) {
-    const next = within(words);
+    const next = findInnerCommand(words);
     const start = next?.findIndex((word) => !ASSIGNMENT.test(word)) ?? -1;
     if (next === undefined || start < 0) {
       const [first = "", ...rest] = words;
@@ -57,9 +56,9 @@ export function plainCommand(
 }
 
 /** Returns the words of the command that this command starts. Variables may come first. */
-function within([command = "", ...args]: readonly string[]): string[] | undefined {
-  const [isOne, shell, env] = WRAPPER.exec(command) ?? [];
-  if (isOne === undefined) return undefined;
+function findInnerCommand([command = "", ...args]: readonly string[]): string[] | undefined {
+  const [wrapper, shell, env] = WRAPPER.exec(command) ?? [];
+  if (wrapper === undefined) return undefined;
   if (env !== undefined) return args[0]?.startsWith("-") ? undefined : args;
   const isFlag = shell === undefined ? FLAGS.cmd : FLAGS.shell;
   const end = args.findIndex((arg) => !isFlag.test(arg));

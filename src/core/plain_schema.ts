@@ -1,17 +1,18 @@
 /**
- * Recognizes schemas that are checked in a time that is known before: without patterns, formats and
- * references. PML checks these itself. Others need a child that can be killed.
+ * Recognizes schemas whose check takes a bounded time, because they have no patterns, formats or
+ * references. PML checks these schemas in its own process, and all others in a child that can be
+ * killed.
  *
  * @module
  */
 
 import { isObject } from "./json.ts";
 
-/** How many parts of a schema are compared with how many parts of a value at most (some 50 ms). */
+/** The maximum product of the schema's parts and the value's parts: a check of about 50 ms. */
 const MOST_COMPARISONS = 100_000;
 const MOST_PARTS = 1_000;
-/** So many characters of a text count as one part. */
-const CHARACTERS = 100;
+/** The number of characters of a text that count as one part. */
+const CHARACTERS_PER_PART = 100;
 
 const isNumber = (value: unknown) => typeof value === "number";
 const isText = (value: unknown) => typeof value === "string";
@@ -20,7 +21,7 @@ const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isPrimitive = (value: unknown) => typeof value !== "object" || value === null;
 const isPrimitives = (value: unknown) => Array.isArray(value) && value.every(isPrimitive);
 
-/** Keywords without schemas, and what their values must be. */
+/** Keywords whose values contain no schemas, and the test of each value. */
 const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ...["title", "description", "$comment"].map((name) => [name, isText] as const),
   ...["default", "examples", "deprecated", "readOnly", "writeOnly"]
@@ -35,17 +36,17 @@ const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["enum", isPrimitives],
   ["const", isPrimitive],
 ]);
-const parts = new WeakMap<object, number>();
+const partCounts = new WeakMap<object, number>();
 
 /** Returns whether PML can check a value against a schema itself. */
 export function isPlainCheck(schema: object, value: unknown): boolean {
-  let count = parts.get(schema);
-  if (count === undefined) parts.set(schema, count = partsOf(schema));
-  return sizeOf(value, MOST_COMPARISONS / count) * count <= MOST_COMPARISONS;
+  let count = partCounts.get(schema);
+  if (count === undefined) partCounts.set(schema, count = countParts(schema));
+  return countValueParts(value, MOST_COMPARISONS / count) * count <= MOST_COMPARISONS;
 }
 
-/** Returns the number of parts of a schema; infinity if it has others than plain ones. */
-function partsOf(whole: unknown): number {
+/** Returns the number of parts of a schema; `Infinity` if one of them is not plain. */
+function countParts(whole: unknown): number {
   const stack: unknown[] = [whole];
   let count = 0;
   while (stack.length > 0) {
@@ -82,12 +83,12 @@ function schemasIn(keyword: string, value: unknown): readonly unknown[] | undefi
 }
 
 /** Returns the number of parts of a value, or a number over `most`. */
-function sizeOf(whole: unknown, most: number): number {
+function countValueParts(whole: unknown, most: number): number {
   const stack: unknown[] = [whole];
   let count = 0;
   while (stack.length > 0 && count <= most) {
     const value = stack.pop();
-    count += typeof value === "string" ? 1 + value.length / CHARACTERS : 1;
+    count += typeof value === "string" ? 1 + value.length / CHARACTERS_PER_PART : 1;
     if (typeof value !== "object" || value === null) continue;
     for (const inner of Object.values(value)) {
       stack.push(inner);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { causeIn, errorFirst } from "./program_output.ts";
+import { causeIn, putErrorFirst } from "./program_output.ts";
 
 Deno.test("causeIn() returns the first line that names an error", () => {
   const node = [
@@ -39,18 +39,18 @@ Deno.test("causeIn() takes a marked line for an error, also without a colon", ()
   assert.equal(causeIn("npm error code E404\nnpm error 404 Not Found\n"), ": 404 Not Found");
 });
 
-Deno.test("errorFirst() begins with the first error, and puts earlier lines last", () => {
+Deno.test("putErrorFirst() begins with the first error, and puts earlier lines last", () => {
   const text =
     "\u001b[32mloading\u001b[39m\nsecond line\n\u001b[1mError: no key\u001b[22m\n    at x.js:1\n";
   const whole = "Error: no key\n    at x.js:1\nBefore that:\nloading\nsecond line";
-  assert.equal(errorFirst(text, 4_000), whole);
-  assert.equal(errorFirst(text, whole.length - 8), whole.replace("loading\n", ""));
-  assert.equal(errorFirst(text, 13), "Error: no key");
-  assert.equal(errorFirst("Error: no key\nbye\n", 4_000), "Error: no key\nbye");
+  assert.equal(putErrorFirst(text, 4_000), whole);
+  assert.equal(putErrorFirst(text, whole.length - 8), whole.replace("loading\n", ""));
+  assert.equal(putErrorFirst(text, 13), "Error: no key");
+  assert.equal(putErrorFirst("Error: no key\nbye\n", 4_000), "Error: no key\nbye");
 });
 
-Deno.test("errorFirst() keeps the end of an output without an error, and shows other control characters", () => {
-  assert.equal(errorFirst("first\nlast\n", 4), "last");
-  assert.equal(errorFirst("a\u0007b\rc", 100), "a\\u{7}b\nc");
-  assert.equal(errorFirst("", 100), "");
+Deno.test("putErrorFirst() keeps the end of an output without an error, and shows other control characters", () => {
+  assert.equal(putErrorFirst("first\nlast\n", 4), "last");
+  assert.equal(putErrorFirst("a\u0007b\rc", 100), "a\\u{7}b\nc");
+  assert.equal(putErrorFirst("", 100), "");
 });

@@ -1,7 +1,7 @@
 /**
- * The addresses of servers over HTTP, with variables. In scheme, host and port a variable is shown
- * and approved with its value, so it must be no key. In path and query it is a key: only requests
- * contain its value.
+ * Replaces the variables in the addresses of HTTP servers. The value of a variable in scheme, host
+ * or port is shown and approved, so it must not be a key. A variable in path or query counts as a
+ * key: only requests contain its value.
  *
  * @module
  */
@@ -10,25 +10,25 @@ import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
 import { isSecretName } from "./secret_words.ts";
 
-/** An address, once with the values of its keys and twice without. */
+/** An address in three forms. Only `requestUrl` contains the values of keys. */
 export interface FilledAddress {
   /** The address that requests are sent to. Nothing else may contain it. */
   readonly requestUrl: string;
-  /** The address up to the first key: what errors, files and sign-ins contain. */
+  /** The address up to the first key, for errors, files and sign-ins. */
   readonly url: string;
-  /** The address with the names of its keys, as it is shown and approved. */
+  /** The address with the names of its keys, for the user. Approvals contain this form. */
   readonly displayUrl: string;
 }
 
-/** Where the values of the variables of an address come from. */
+/** The values of the variables of an address. */
 export interface AddressValues {
   /** The values in scheme, host and port, by name. */
   readonly plain: ReadonlyMap<string, string>;
-  /** The values in path and query, in their order; undefined to show the address only. */
+  /** The values in path and query, in their order; undefined if only `displayUrl` is needed. */
   readonly keys?: readonly string[] | undefined;
 }
 
-/** The variables of an address as written. */
+/** The variables of an address in a definition. */
 export interface AddressVariables {
   /** The names in scheme, host and port, and of whole addresses. */
   readonly plain: readonly string[];
@@ -40,32 +40,32 @@ export interface AddressVariables {
 interface Piece {
   readonly text: string;
   readonly name?: string;
-  readonly otherwise?: string | undefined;
+  readonly defaultValue?: string | undefined;
   readonly place: "base" | "host" | "path" | "query";
 }
 
 const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
-const PARTS = /^\$\{(\w+)(?::-([^}]*))?\}$/;
+const REFERENCE_PARTS = /^\$\{(\w+)(?::-([^}]*))?\}$/;
 /** A scheme, a host or a port, or a part of one. */
-const HOST = /^[\w.:[\]+-]+$/;
-/** The ends of names of addresses. Such a name is no key, whatever else it contains. */
+const HOST_OR_PORT = /^[\w.:[\]+-]+$/;
+/** The ends of names for addresses. A name with such an end is never the name of a key. */
 const ADDRESS_NAME = /(?:^|_)(?:URL|URI|BASE|HOST|HOSTNAME|DOMAIN|PORT|ENDPOINT|ADDRESS|ORIGIN)$/i;
 /** The required form of an address. */
-const WANTED = "a URL that begins with https:// or http://, without a user name or password";
+const REQUIRED_FORM = "a URL that begins with https:// or http://, without a user name or password";
 
 /** Returns the variables of an address as written. */
 export function variablesOfAddress(written: string): AddressVariables {
-  const named = piecesOf(written).filter(({ name }) => name !== undefined);
+  const references = splitAddress(written).filter(({ name }) => name !== undefined);
   const isPlain = ({ place }: Piece) => place === "base" || place === "host";
   return {
-    plain: [...new Set(named.filter(isPlain).map(({ name = "" }) => name))],
-    keys: named.filter((piece) => !isPlain(piece)).map(({ text }) => text),
+    plain: [...new Set(references.filter(isPlain).map(({ name = "" }) => name))],
+    keys: references.filter((piece) => !isPlain(piece)).map(({ text }) => text),
   };
 }
 
 /** Returns the host of an address, if its definition writes it out. */
 export function writtenHost(written: string): string | undefined {
-  const pieces = piecesOf(written);
+  const pieces = splitAddress(written);
   const isWritten = pieces.every(({ name, place }) =>
     name === undefined || place === "path" || place === "query"
   );
@@ -85,8 +85,8 @@ export function plainValuesOf(
 }
 
 /**
- * Returns an address as it is shown and approved: with the values of its host, and the names of its
- * keys. Returns it as written if no such address can be made.
+ * Returns an address in the form that is shown and approved: with the values in its host, and the
+ * names of its keys. Returns it unchanged if a value is missing or not valid.
  */
 export function shownAddress(
   written: string,
@@ -100,82 +100,86 @@ export function shownAddress(
   }
 }
 
-/** Returns the required form of an address if no values of its variables could make it valid. */
+/** Returns the required form of an address if no values of its variables can make it valid. */
 export function addressProblem(written: string): string | undefined {
-  const pieces = piecesOf(written);
-  const text = pieces.map(({ text, name, place }, at) =>
-    name === undefined ? text : place === "base" ? "https://a" : pieces[at - 1] ? "1" : "https"
+  const pieces = splitAddress(written);
+  // Each variable gets a value that is valid at its place.
+  const text = pieces.map(({ text, name, place }, index) =>
+    name === undefined ? text : place === "base" ? "https://a" : pieces[index - 1] ? "1" : "https"
   ).join("");
-  return isAddress(text) ? undefined : WANTED;
+  return isAddress(text) ? undefined : REQUIRED_FORM;
 }
 
 /**
- * Returns an address with its variables replaced. Throws CONFIG_INVALID if the result is no address,
- * and KEY_MISSING if a variable of its host is not set. Errors contain no value.
+ * Returns an address with its variables replaced. Throws CONFIG_INVALID if the result is not a
+ * valid address, and KEY_MISSING if a variable of its host is not set. Errors contain no values.
  */
 export function filledAddress(
   written: string,
   { server, plain, keys }: AddressValues & { readonly server: string },
 ): FilledAddress {
-  const pieces = piecesOf(written);
-  const wrong = failing(server);
-  let [requestUrl, displayUrl, cut, used] = ["", "", -1, 0];
-  for (const [at, piece] of pieces.entries()) {
+  const pieces = splitAddress(written);
+  const errorFor = errorsFor(server);
+  // `firstKeyAt` is where the first key begins in `displayUrl`; -1 without keys.
+  let [requestUrl, displayUrl, firstKeyAt, keyCount] = ["", "", -1, 0];
+  for (const [index, piece] of pieces.entries()) {
     const { text, name, place } = piece;
     if (name === undefined) {
       requestUrl += text;
       displayUrl += text;
     } else if (place === "path" || place === "query") {
-      if (cut < 0) cut = displayUrl.length;
-      const value = keys?.[used++] ?? text;
-      if (/^\.+$/.test(value)) throw wrong(`${name} consists of dots, which change the path`);
+      if (firstKeyAt < 0) firstKeyAt = displayUrl.length;
+      const value = keys?.[keyCount++] ?? text;
+      if (/^\.+$/.test(value)) throw errorFor(`${name} consists of dots, which change the path`);
       requestUrl += encodeURIComponent(value);
       displayUrl += text;
     } else {
-      const next = pieces[at + 1]?.text ?? "";
-      const value = plainValue(piece, { value: plain.get(name), next, wrong });
+      const next = pieces[index + 1]?.text ?? "";
+      const value = plainValue(piece, { value: plain.get(name), next, errorFor });
       requestUrl += value;
       displayUrl += value.replace(/\?.*$/s, "");
     }
   }
-  if (!isAddress(requestUrl)) throw wrong(`it is not ${WANTED}`);
-  const literal = pieces.every(({ name }) => name === undefined);
+  if (!isAddress(requestUrl)) throw errorFor(`it is not ${REQUIRED_FORM}`);
+  const isLiteral = pieces.every(({ name }) => name === undefined);
   return {
     requestUrl,
     displayUrl,
-    url: literal ? written : publicUrl(displayUrl, cut),
+    url: isLiteral ? written : publicUrl(displayUrl, firstKeyAt),
   };
 }
 
 /** Returns an address without its query and without the path segments from the first key on. */
-function publicUrl(url: string, cut: number): string {
-  const text = (cut < 0 ? url : url.slice(0, cut)).replace(/[?#].*$/s, "");
-  const isInPath = cut >= 0 && text.length === cut;
+function publicUrl(url: string, firstKeyAt: number): string {
+  const text = (firstKeyAt < 0 ? url : url.slice(0, firstKeyAt)).replace(/[?#].*$/s, "");
+  const isInPath = firstKeyAt >= 0 && text.length === firstKeyAt;
   const { href } = new URL(isInPath ? text.replace(/[^/]*$/, "") : text);
   return href;
 }
 
 function plainValue(
-  { name = "", otherwise, place }: Piece,
-  { value: match, next, wrong }: {
+  { name = "", defaultValue, place }: Piece,
+  { value: setValue, next, errorFor }: {
     readonly value: string | undefined;
     readonly next: string;
-    readonly wrong: ReturnType<typeof failing>;
+    readonly errorFor: ReturnType<typeof errorsFor>;
   },
 ): string {
   if (isKeyName(name)) {
-    throw wrong(`${name} is the name of a key, which a host must not contain: name servers see it`);
+    throw errorFor(
+      `${name} is the name of a key, which a host must not contain: name servers see it`,
+    );
   }
-  const value = match ?? otherwise;
-  if (value === undefined) throw wrong(`${name} is not set`, "KEY_MISSING", name);
+  const value = setValue ?? defaultValue;
+  if (value === undefined) throw errorFor(`${name} is not set`, "KEY_MISSING", name);
   if (place === "host") {
-    if (!HOST.test(value)) throw wrong(`the value of ${name} is no host or port`);
+    if (!HOST_OR_PORT.test(value)) throw errorFor(`the value of ${name} is no host or port`);
     return value;
   }
-  if (!isAddress(value)) throw wrong(`the value of ${name} is not ${WANTED}`);
+  if (!isAddress(value)) throw errorFor(`the value of ${name} is not ${REQUIRED_FORM}`);
   const [base = ""] = value.split("#", 1);
   if (base.includes("?") && next !== "") {
-    throw wrong(`the value of ${name} has a query, behind which no path can follow`);
+    throw errorFor(`the value of ${name} has a query, behind which no path can follow`);
   }
   return next.startsWith("/") ? base.replace(/\/+$/, "") : base;
 }
@@ -184,7 +188,7 @@ function isKeyName(name: string): boolean {
   return isSecretName(name) && !ADDRESS_NAME.test(name);
 }
 
-function failing(server: string) {
+function errorsFor(server: string) {
   return (why: string, code: "CONFIG_INVALID" | "KEY_MISSING" = "CONFIG_INVALID", name?: string) =>
     new PmlError(code, `Cannot reach ${quoted(server)}: in its url, ${why}`, {
       hint: name === undefined
@@ -195,25 +199,25 @@ function failing(server: string) {
 }
 
 /** Splits an address into text and variables, each with its place. */
-function piecesOf(written: string): readonly Piece[] {
+function splitAddress(written: string): readonly Piece[] {
   const parts = written.split(REFERENCE).filter((part) => part !== "");
   let place: Piece["place"] = "base";
-  return parts.map((text, at) => {
-    const [isReference, name = "", otherwise] = PARTS.exec(text) ?? [];
-    if (isReference === undefined) {
-      place = placeBehind(text, place);
+  return parts.map((text, index) => {
+    const [reference, name = "", defaultValue] = REFERENCE_PARTS.exec(text) ?? [];
+    if (reference === undefined) {
+      place = placeAfter(text, place);
       return { text, place };
     }
-    if (place !== "base") return { text, name, otherwise, place };
+    if (place !== "base") return { text, name, defaultValue, place };
     // A variable in front of `://` is a scheme.
     place = "host";
-    const own = parts[at + 1]?.startsWith("://") || at > 0 ? "host" : "base";
-    return { text, name, otherwise, place: own };
+    const variablePlace = parts[index + 1]?.startsWith("://") || index > 0 ? "host" : "base";
+    return { text, name, defaultValue, place: variablePlace };
   });
 }
 
 /** Returns the part of an address that follows a text. */
-function placeBehind(text: string, place: Piece["place"]): Piece["place"] {
+function placeAfter(text: string, place: Piece["place"]): Piece["place"] {
   if (place === "query" || /[?#]/.test(text)) return "query";
   if (place === "path") return "path";
   return text.replace(/^[a-z][\w+.-]*:\/\/|^:\/\//i, "").includes("/") ? "path" : "host";

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Variables of PML itself and of npm's configuration. None of them is a key of a service. */
+/** Variables of PML itself and of npm's configuration, even if they end like a key. */
 const ALWAYS = "(?:PML|NPM_CONFIG)_.*";
 /**
  * A name that ends like a key is a key of a service, whatever its prefix: `LD_API_KEY` does not
@@ -45,19 +45,19 @@ export function isSteering(name: string): boolean {
   return NAMES.test(name);
 }
 
-/** Returns the name of a variable as PML compares it: Windows takes names in any case for the same. */
+/** Returns a variable's name for comparisons: in upper case on Windows, which ignores the case. */
 export function variableName(name: string, os: typeof Deno.build.os = Deno.build.os): string {
   return os === "windows" ? name.toUpperCase() : name;
 }
 
-/** Returns variables under the names that PML compares. */
+/** Returns variables under their names for comparisons (`variableName`). */
 export function comparedVariables(
   variables: Readonly<Record<string, string>>,
   os: typeof Deno.build.os = Deno.build.os,
 ): Readonly<Record<string, string>> {
   if (os !== "windows") return variables;
-  const named = Object.entries(variables).map(([name, value]) => [variableName(name, os), value]);
-  return Object.fromEntries(named);
+  const entries = Object.entries(variables).map(([name, value]) => [variableName(name, os), value]);
+  return Object.fromEntries(entries);
 }
 
 /**

@@ -52,7 +52,7 @@ const TEXTS: readonly (readonly [what: string, text: string, off: number])[] = [
   ["signs", "| a | b |\n| --- | --- |\n| ✅ ok | ⚠️ wait |\n".repeat(8), 0.35],
 ];
 
-Deno.test("tokensOf() is near the true count of o200k, whatever the text is", () => {
+Deno.test("tokensOf() is near the true count of o200k for any text", () => {
   for (const [what, text, off] of TEXTS) {
     const [estimate, count] = [tokensOf(text), countTokens(text)];
     const error = Math.abs(estimate / count - 1);

@@ -15,7 +15,7 @@ export type ToolId = string & { readonly __toolId: never };
 /** The largest length of a tool's name that clients accept. */
 export const WIRE_NAME_MAX = 64;
 
-/** The names of meta-tools name no server. */
+/** The pattern of server names. Excludes the names of meta-tools. */
 const SERVER_NAME =
   /^(?!.*(?:__|\.\.)|execute_|(?:search|schema|call|batch)$)[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 /** The usual characters, in words, with at most one other character between two words. */
@@ -23,18 +23,18 @@ const TOOL_NAME = /^(?=.{1,128}$)[A-Za-z0-9_./-]+(?:[ &+'][A-Za-z0-9_./-]+)*$/;
 const MCP_NAME = /^[A-Za-z0-9._-]{1,128}$/;
 const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns whether a text may stand for a server in the id of a tool. */
+/** Returns whether a text is valid as the server's name in the id of a tool. */
 export function isServerName(name: string): boolean {
   return SERVER_NAME.test(name);
 }
 
-/** Returns whether anybody may call a server so: `pml` is the cloud's own (`pml:search_tools`). */
-export function isFreeName(name: string): boolean {
+/** Returns whether users may choose a name: `pml` belongs to the cloud (`pml:search_tools`). */
+export function isUsableServerName(name: string): boolean {
   // guard: cloud-name
   return name !== "pml" && isServerName(name);
 }
 
-/** Returns whether a text may be the name of a tool. */
+/** Returns whether a text is valid as the name of a tool. */
 export function isToolName(name: string): boolean {
   return TOOL_NAME.test(name);
 }
@@ -47,15 +47,15 @@ export function serverSlug(name: string): string {
   const slug = name.normalize("NFKC").toLowerCase().replace(/[^a-z0-9._-]+/g, "-")
     .replace(/([_.])\1+/g, "$1").slice(0, 64)
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
-  if (isFreeName(slug)) return slug;
+  if (isUsableServerName(slug)) return slug;
   throw new PmlError("NAME_INVALID", `Cannot name a server ${quoted(name)}`, {
     hint: "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit",
   });
 }
 
 /**
- * Returns a valid name for a tool whose own name is not valid: a part of that name, and a hash of
- * all of it, so that no server can take the name of another tool.
+ * Returns a valid name for a tool whose own name is not valid. It contains a hash of the whole
+ * name, so that no server can choose a name that collides with another tool.
  */
 export function toolSlug(name: string): string {
   const slug = name.normalize("NFKC").replace(/[^A-Za-z0-9]+/g, "_").slice(0, 50)
@@ -63,15 +63,15 @@ export function toolSlug(name: string): string {
   return `${slug || "tool"}_${sha256(name).slice(0, 12)}`;
 }
 
-/** Why a tool is left out whose name `isToolName` refuses. */
+/** Why PML leaves out a tool whose name is not valid (`isToolName`). */
 export const NO_TOOL_NAME = "its name has other characters than the names of tools may have";
 
-/** Joins the names of a server and a tool. Both were checked when they came in. */
+/** Joins the names of a server and a tool, which must be valid. */
 export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;
 }
 
-/** Returns the id of a tool by the name that clients see. The user may have renamed the tool. */
+/** Returns the id of a tool with the name that clients see, which the user may have changed. */
 export function shownId(
   { server, tool }: { readonly server: { name: string }; readonly tool: { name: string } },
 ): ToolId {
@@ -115,15 +115,16 @@ function plainName(id: ToolId): string {
   return `${server}__${tool}`;
 }
 
-/** Returns the name of a tool in `tools/list` if names may have everything that MCP allows. */
-export function longName(id: ToolId): string {
+/** Returns the name of a tool in `tools/list` for clients that accept all names that MCP allows. */
+export function mcpName(id: ToolId): string {
   const plain = plainName(id);
   return MCP_NAME.test(plain) ? plain : wireName(id);
 }
 
 /**
- * Returns the name of a tool in `tools/list`. A name that is too long or has other characters is
- * shortened and ends in a hash of the whole id. The caller must remember the tool of such a name.
+ * Returns the name of a tool in `tools/list`. If the name is too long or has characters that some
+ * clients refuse, it is changed and ends in a hash of the id. Such a name cannot be parsed, so the
+ * caller must store which tool it belongs to.
  */
 export function wireName(id: ToolId): string {
   const plain = plainName(id);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
-  isFreeName,
   isServerName,
   isToolName,
+  isUsableServerName,
   parseToolId,
   serverSlug,
   toolId,
@@ -38,13 +38,13 @@ const NAMES: readonly (readonly [string, boolean])[] = [
 Deno.test("isServerName() takes only the documented names", () => {
   for (const [name, valid] of NAMES) {
     assert.equal(isServerName(name), valid, JSON.stringify(name));
-    assert.equal(isFreeName(name), valid, JSON.stringify(name));
+    assert.equal(isUsableServerName(name), valid, JSON.stringify(name));
   }
 });
 
 Deno.test("pml names the cloud's own server, and nobody may call another so", () => {
   assert.ok(isServerName("pml"));
-  assert.ok(!isFreeName("pml"));
+  assert.ok(!isUsableServerName("pml"));
   assert.throws(() => serverSlug("PML"), { code: "NAME_INVALID" });
   for (const text of ["pml:search_tools", "pml__search_tools", "mcp__pml__pml__search_tools"]) {
     assert.equal(parseToolId(text), "pml:search_tools");

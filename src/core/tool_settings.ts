@@ -14,7 +14,7 @@ export interface ToolSetting {
   readonly rename?: string | undefined;
   /** The description that clients see. */
   readonly description?: string | undefined;
-  /** Arguments that each call gets, as they were written: `${NAME}` is replaced for each call. */
+  /** Arguments that PML adds to each call, with `${NAME}` unreplaced: each call replaces it. */
   readonly arguments?: JsonObject | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface ToolSetting {
 export interface ToolSettings {
   /** The path of the file. */
   readonly file: string;
-  /** The settings by the tool's name in rules. `*` has those of all other tools. */
+  /** The settings by the tool's name in rules. The key `*` applies to all other tools. */
   readonly of: ReadonlyMap<string, ToolSetting>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The version of this package, as clients and people see it.
+ * The version of this package, as clients and users see it.
  *
  * @module
  */

@@ -16,7 +16,7 @@ Deno.test("Clients notifies followers of other spellings and of parts of a resou
   client.followed.set("http://Host/x/../b", { server: "s", name: "http://Host/x/../b" });
   const updated = (name: string, server = "s") => {
     told.length = 0;
-    clients.updated({ server, name });
+    clients.notifyUpdated({ server, name });
     return told;
   };
   assert.deepEqual(updated("test://a"), ["pml://s/test://a"]);

@@ -1,5 +1,5 @@
 /**
- * Reports the members of messages that are not passed on.
+ * Logs the names of those members of messages that PML does not pass on.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import type { Log } from "../audit/log.ts";
 
-/** The maximum number of names in a line. */
+/** The maximum number of names of members in a line of the log. */
 const NAMES_MAX = 10;
 
 /** Writes a line for the members of a message that were not passed on. */
@@ -21,14 +21,17 @@ export class DroppedMembers {
     this.#log = log;
   }
 
-  /** Reports members of a message, or of the answer to a request, with this method. */
-  note(method: string, members: JsonObject): void {
+  /**
+   * Reports members of a server's message that the client does not get. `method` is the method of
+   * the message, or of the request that the message answers.
+   */
+  reportServerMembers(method: string, members: JsonObject): void {
     const why = "The client has sent none, so it may ignore a message that has them";
     this.#report(`a server's message`, { method, members, why });
   }
 
-  /** Reports members of a notification of a client that is for PML itself. */
-  noteOfClient(method: string, members: JsonObject): void {
+  /** Reports members of a client's notification that PML itself handles, so no server gets them. */
+  reportClientMembers(method: string, members: JsonObject): void {
     this.#report("the client's message", { method, members, why: "PML itself gets it" });
   }
 

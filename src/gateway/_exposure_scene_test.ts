@@ -14,7 +14,7 @@ import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import type { SearchOptions } from "../search/search.ts";
 import type { HybridOptions } from "../config/exposure.ts";
-import { exposed } from "./exposure.ts";
+import { selectTools } from "./exposure.ts";
 import type { ExposureSettings } from "./options.ts";
 import type { GatewayHost } from "./options.ts";
 import { META_TOOLS } from "../config/exposure.ts";
@@ -111,9 +111,9 @@ export class Scene implements Disposable {
       return { kind, rule: "", source: "" };
     };
     const { servers, catalog, rendered } = this;
-    const host = { servers, catalog, judge, problem: () => problem, search };
+    const host = { servers, catalog, judge, configProblem: () => problem, search };
     const listed = { rendered, query, showsPages, recent };
-    return await exposed({ ...SETTINGS, ...settings }, host, listed);
+    return await selectTools({ ...SETTINGS, ...settings }, host, listed);
   }
 
   async names(settings: Partial<ExposureSettings>, query?: string): Promise<string[]> {

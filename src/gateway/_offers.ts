@@ -1,6 +1,6 @@
 /**
- * Lists the resources, prompts and skills of all servers under names that contain the server, and
- * finds them.
+ * Lists the resources, prompts and skills of all servers, under names that contain the name of the
+ * server, and finds the server of such a name.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { SKILLS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { ListItem, ListName } from "../protocol/lists.ts";
-import { hasAddress, isSkillAddress, renamedSkill, skillOf } from "../protocol/skills.ts";
-import { placedAddress, splitPlaced } from "../protocol/placed_address.ts";
+import { hasAddress, isSkillAddress, renameSkill, skillOf } from "../protocol/skills.ts";
+import { addressInLists, splitListAddress } from "../protocol/placed_address.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { PartRuleName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
@@ -29,18 +29,18 @@ interface OffersHost {
   settings(): Pick<GatewaySettings, "prefix">;
 }
 
-/** A resource or a prompt of a server, with its name there. */
+/** A resource or a prompt of a server, with the server's own name or URI. */
 export interface ServerItem {
   readonly server: string;
   readonly name: string;
 }
 
-/** Addresses without a directory, which no skill has. */
-const NO_SKILL = ["skill://", "skill://SKILL.md"];
-const PLACED = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
-/** The maximum length of a URI that is remembered, in characters. */
+/** Addresses without a directory: no skill can have them. */
+const ADDRESSES_WITHOUT_SKILL = ["skill://", "skill://SKILL.md"];
+const PML_ADDRESS = /^pml:\/\/([a-z0-9._-]+)\/(.+)$/s;
+/** The maximum length of a recorded link, in characters. */
 const URI_MAX = 2_000;
-/** How many links of results are remembered. */
+/** The maximum number of recorded links. */
 const LINKS_MAX = 10_000;
 const RULE_NAME_OF: Readonly<Record<Exclude<ListName, "tools">, PartRuleName>> = {
   resources: "@resources",
@@ -49,15 +49,15 @@ const RULE_NAME_OF: Readonly<Record<Exclude<ListName, "tools">, PartRuleName>> =
   skills: "@skills",
 };
 
-const LISTS = ["resources", "resourceTemplates", "skills"] as const;
+const RESOURCE_LISTS = ["resources", "resourceTemplates", "skills"] as const;
 
-const OWN: Readonly<Record<Exclude<ListName, "tools" | "skills">, readonly JsonObject[]>> = {
+const OWN_ITEMS: Readonly<Record<Exclude<ListName, "tools" | "skills">, readonly JsonObject[]>> = {
   resources: OWN_RESOURCES,
   resourceTemplates: OWN_TEMPLATES,
   prompts: [],
 };
 
-/** Names the resources, prompts and skills of servers, and finds them by these names. */
+/** Creates the names of the resources, prompts and skills of servers, and finds items by them. */
 export class Offers {
   readonly #host: OffersHost;
   readonly #servers: Servers;
@@ -72,7 +72,7 @@ export class Offers {
     this.#rendered = rendered;
   }
 
-  /** Whether names begin with their server's. */
+  /** Whether names begin with the name of their server. */
   get #hasPrefix(): boolean {
     return this.#host.settings().prefix;
   }
@@ -83,9 +83,9 @@ export class Offers {
     judge: (id: ToolId) => Verdict,
   ): Promise<readonly JsonObject[]> {
     const servers = this.#servers;
-    // Clients with a slow server would wait for all of their tools: some count a connection as ready
-    // only when these lists are answered.
-    await servers.lists.prepare(list, { atOnce: true });
+    // Do not wait for slow servers: some clients treat the connection as ready only after these
+    // lists.
+    await servers.lists.prepare(list, { onlyCached: true });
     const own = this.#hasPrefix ? await ownItems(list) : [];
     const isDenied = (server: string, ruleName: PartRuleName) =>
       judge(toolId(server, ruleName)).kind === "deny";
@@ -95,51 +95,54 @@ export class Offers {
         this.#rendered.items(
           // The files of skills are resources, too.
           list === "resources" && isDenied(server, "@skills")
-            ? this.#noSkills(server, items)
+            ? this.#withoutSkills(server, items)
             : items,
           `${list} ${server} ${this.#hasPrefix}`,
           (item) => this.#withName(item, { server, list }),
         )
       );
-    // Skills of servers come first: that of PML is for a model that knows none of them.
+    // PML's own skill comes last, because a model needs it only if no skill of a server fits.
     return list === "skills" ? [...items, ...own] : [...own, ...items];
   }
 
-  /** Finds the server of a URI or a template. Throws if no server has it, or several do. */
-  async resource(uri: string): Promise<ServerItem> {
+  /** Finds the server of a URI or a template. Throws if no server has it, or if several have it. */
+  async findResource(uri: string): Promise<ServerItem> {
     const servers = this.#servers;
-    const [, server, name] = PLACED.exec(uri) ?? [];
+    const [, server, name] = PML_ADDRESS.exec(uri) ?? [];
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
-    const page = this.#pageAt(uri);
+    const page = this.#findPage(uri);
     if (page !== undefined && await this.isOffered(page)) return page;
-    const skill = await this.#skillPlace(uri);
+    const skill = await this.#findSkill(uri);
     if (skill !== undefined) return skill;
     if (!uri.startsWith("pml:")) {
-      const needed = ["resources", "skills"] as const;
-      await Promise.all(needed.map((list) => servers.lists.prepare(list)));
-      const owners = this.#ownersOf(uri);
-      const [only] = owners;
-      if (only !== undefined && owners.length === 1) return { server: only, name: uri };
-      if (owners.length > 1) throw this.#ambiguous(uri, owners);
-      const covering = await this.#coveringOf(uri);
-      const [sole] = covering;
-      if (sole !== undefined && covering.length === 1) return { server: sole, name: uri };
-      if (covering.length > 1) throw this.#ambiguous(uri, covering);
+      const searchedLists = ["resources", "skills"] as const;
+      await Promise.all(searchedLists.map((list) => servers.lists.prepare(list)));
+      const owners = this.#serversWith(uri);
+      const [owner] = owners;
+      if (owner !== undefined && owners.length === 1) return { server: owner, name: uri };
+      if (owners.length > 1) throw this.#ambiguousError(uri, owners);
+      const covering = await this.#serversCovering(uri);
+      const [server] = covering;
+      if (server !== undefined && covering.length === 1) return { server, name: uri };
+      if (covering.length > 1) throw this.#ambiguousError(uri, covering);
       if (page !== undefined) return page;
+      // Without a prefix PML represents one server. That server decides about unknown addresses.
       const sources = [...servers.lists.entries.values()].map(({ source }) => source);
-      const first = sources.find(({ origin }) => !origin.isShipped);
-      if (first !== undefined && !this.#hasPrefix) return { server: first.name, name: uri };
+      const firstServer = sources.find(({ origin }) => !origin.isShipped);
+      if (firstServer !== undefined && !this.#hasPrefix) {
+        return { server: firstServer.name, name: uri };
+      }
     }
-    const missing = servers.lists.missing("resources");
+    const missing = servers.lists.failureText("resources");
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
       hint: "`resources/list` has all resources, as pml://SERVER/URI, and pages as ui://SERVER/…",
     });
   }
 
   /** Finds the server of a prompt. Throws if no server has it. */
-  async prompt(name: string): Promise<ServerItem> {
+  async findPrompt(name: string): Promise<ServerItem> {
     const servers = this.#servers;
-    const find = () => this.#promptOf(name);
+    const find = () => this.#findListedPrompt(name);
     const prompt = find() ?? await servers.lists.prepare("prompts").then(find);
     if (prompt !== undefined) return prompt;
     const id = parseToolId(name);
@@ -147,62 +150,62 @@ export class Offers {
     if (place !== undefined && servers.has(place.server)) {
       return { server: place.server, name: place.tool };
     }
-    const missing = servers.lists.missing("prompts");
+    const missing = servers.lists.failureText("prompts");
     throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}${missing}`, {
       hint: "`prompts/list` has all prompts, as SERVER__PROMPT",
     });
   }
 
-  /** Remembers the resources that a result links or contains: their own URIs may be read. */
-  link(server: string, content: readonly ContentBlock[]): void {
+  /** Records the resources that a result links or contains, so that clients may read their URIs. */
+  recordLinks(server: string, content: readonly ContentBlock[]): void {
     for (const { type, uri, resource } of content) {
       if (type !== "resource_link" && type !== "resource") continue;
-      this.linkTo(server, type === "resource" ? objectOf(resource).uri : uri);
+      this.recordLink(server, type === "resource" ? objectOf(resource).uri : uri);
     }
   }
 
-  /** Remembers an address that a result contains. */
-  linkTo(server: string, uri: unknown): void {
+  /** Records an address that a result contains. */
+  recordLink(server: string, uri: unknown): void {
     if (typeof uri !== "string" || uri.length > URI_MAX) return;
     const servers = this.#links.get(uri) ?? new Set();
-    // The map is in the order of the last link.
+    // Added at the end, because the map drops its first entries: the oldest links.
     this.#links.delete(uri);
     this.#links.set(uri, servers.add(server));
     dropOldest(this.#links, LINKS_MAX);
   }
 
   /**
-   * Returns whether a server listed or linked a resource or a template, or a template that it listed
-   * covers it. Lists of the server that are unknown are loaded.
+   * Returns whether a server listed or linked a resource or a template, or listed a template that
+   * covers the resource. Loads those lists of the server that are unknown.
    */
   async isOffered({ server, name }: ServerItem): Promise<boolean> {
     if (this.#links.get(name)?.has(server)) return true;
     const servers = this.#servers;
     const itemsOf = async (list: ListName) => {
       // A read needs the server anyway, so a slow start costs nothing more.
-      await servers.lists.prepare(list, { only: server, isWhole: true });
+      await servers.lists.prepare(list, { only: server, waitsForAll: true });
       return servers.lists.itemsOf(list).find((one) => one.server === server)?.items ?? [];
     };
-    const [resources, templates, skills] = await Promise.all(LISTS.map(itemsOf));
+    const [resources, templates, skills] = await Promise.all(RESOURCE_LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
     if (skills && isInSkill(name, skills)) return true;
-    // A server of skills has a template for all of them, and a skill that it does not list is not
-    // pinned.
+    // The template of a server with skills covers all skills. But PML has not pinned a skill that
+    // the server does not list, so such a skill counts as not offered.
     // guard: skill-unlisted
-    if (isSkillAddress(name) && this.#hasSkills(server, skills)) return false;
+    if (isSkillAddress(name) && this.#providesSkills(server, skills)) return false;
     if (templates && isCovered(name, templates)) return true;
     return isPage(name) && (await itemsOf("tools")).some((one) => toolPage(one) === name);
   }
 
-  /** Returns the URI by which a client reads a resource of a server. */
+  /** Returns the URI with which a client reads a server's resource. */
   uriOf(item: ServerItem): string {
     const { server, name } = item;
     if (!this.#hasPrefix) return name;
-    if (isSkillAddress(name)) return placedAddress("skill://", item);
-    return isPage(name) ? placedAddress("ui://", item) : `pml://${server}/${name}`;
+    if (isSkillAddress(name)) return addressInLists("skill://", item);
+    return isPage(name) ? addressInLists("ui://", item) : `pml://${server}/${name}`;
   }
 
-  /** Returns an outcome with the addresses of pages by which a client reads them. */
+  /** Returns an outcome in which pages (`ui://…`) have the addresses of PML's lists. */
   withPages<O extends Extract<Outcome, { readonly kind: "result" }>>(
     server: string,
     outcome: O,
@@ -212,51 +215,57 @@ export class Offers {
     return result === outcome.result ? outcome : { ...outcome, result };
   }
 
-  /** Returns the page of a server that an address of PML's lists leads to. */
-  #pageAt(uri: string): ServerItem | undefined {
+  /**
+   * Returns the server and the page for an address of PML's lists; undefined for other addresses.
+   */
+  #findPage(uri: string): ServerItem | undefined {
     const servers = this.#servers;
-    const page = this.#hasPrefix && isPage(uri) ? splitPlaced("ui://", uri) : undefined;
+    const page = this.#hasPrefix && isPage(uri) ? splitListAddress("ui://", uri) : undefined;
     return page !== undefined && servers.has(page.server) ? page : undefined;
   }
 
-  /** Returns the name that rules have for reading a resource: the files of skills have their own. */
+  /** Returns the name in rules for reading a resource: `@skills` for files of skills. */
   ruleNameOf({ server, name }: ServerItem): "@skills" | "@resources" {
-    // A server cannot avoid the rules for skills by not listing one.
+    // Also for a skill that the server does not list. Otherwise it could avoid the rules for skills.
     // guard: skill-rules
     if (isSkillAddress(name)) return "@skills";
     return isInSkill(name, this.#skillsOf(server)) ? "@skills" : "@resources";
   }
 
   /**
-   * Returns the server that an address names as its first segment. A server may have skills whose
-   * own addresses begin with its name.
+   * Returns the server and its own address of a skill, for an address in PML's lists: the first
+   * segment is the name of the server. Returns the whole address if it is an own address of the
+   * server, which may also begin with the name of the server.
    */
-  async #skillPlace(uri: string): Promise<ServerItem | undefined> {
+  async #findSkill(uri: string): Promise<ServerItem | undefined> {
     const servers = this.#servers;
-    const place = splitPlaced("skill://", uri);
+    const place = splitListAddress("skill://", uri);
     if (place === undefined) return undefined;
     const source = servers.lists.entries.get(place.server)?.source;
-    // Servers that ship with PML have no skills, and no skill is a file without a directory.
-    if (source === undefined || source.origin.isShipped || NO_SKILL.includes(place.name)) {
+    // Servers that ship with PML have no skills.
+    if (
+      source === undefined || source.origin.isShipped ||
+      ADDRESSES_WITHOUT_SKILL.includes(place.name)
+    ) {
       return undefined;
     }
     const { server } = place;
-    await servers.lists.prepare("skills", { only: server, isWhole: true });
+    await servers.lists.prepare("skills", { only: server, waitsForAll: true });
     const skills = this.#skillsOf(server);
-    const isOwn = !isInSkill(place.name, skills) && isInSkill(uri, skills);
-    return isOwn ? { server, name: uri } : place;
+    const isServersOwn = !isInSkill(place.name, skills) && isInSkill(uri, skills);
+    return isServersOwn ? { server, name: uri } : place;
   }
 
   #skillsOf(server: string): readonly ListItem[] {
     return this.#servers.lists.itemsOf("skills").find((one) => one.server === server)?.items ?? [];
   }
 
-  #hasSkills(server: string, skills: readonly ListItem[] = []): boolean {
+  #providesSkills(server: string, skills: readonly ListItem[] = []): boolean {
     const extensions = this.#servers.extensions().get(server) ?? [];
     return skills.length > 0 || extensions.includes(SKILLS_EXTENSION);
   }
 
-  #noSkills(server: string, items: readonly ListItem[]): readonly ListItem[] {
+  #withoutSkills(server: string, items: readonly ListItem[]): readonly ListItem[] {
     return items.filter(({ uri }) => this.ruleNameOf({ server, name: String(uri) }) !== "@skills");
   }
 
@@ -271,20 +280,20 @@ export class Offers {
       case "resourceTemplates":
         return { ...item, uriTemplate: this.uriOf({ server, name: name("uriTemplate") }) };
       case "skills":
-        return renamedSkill(item, (name) => this.uriOf({ server, name }));
+        return renameSkill(item, (name) => this.uriOf({ server, name }));
       case "prompts":
-        return { ...item, name: this.#promptName({ server, name: name("name") }) };
+        return { ...item, name: this.#listedPromptName({ server, name: name("name") }) };
     }
   }
 
-  #promptName({ server, name }: ServerItem): string {
+  #listedPromptName({ server, name }: ServerItem): string {
     return this.#hasPrefix ? wireName(toolId(server, name)) : name;
   }
 
-  #promptOf(wire: string): ServerItem | undefined {
+  #findListedPrompt(listedName: string): ServerItem | undefined {
     for (const { server, items } of this.#servers.lists.itemsOf("prompts")) {
       const prompt = items.find(({ name }) =>
-        this.#promptName({ server, name: String(name) }) === wire
+        this.#listedPromptName({ server, name: String(name) }) === listedName
       );
       if (prompt !== undefined) return { server, name: String(prompt.name) };
     }
@@ -292,7 +301,7 @@ export class Offers {
   }
 
   /** Returns the servers that listed an address, or linked it in a result or a tool. */
-  #ownersOf(uri: string): readonly string[] {
+  #serversWith(uri: string): readonly string[] {
     const servers = this.#servers;
     const listed = servers.lists.itemsOf("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
@@ -301,15 +310,15 @@ export class Offers {
       .map(({ server }) => server);
     const ofSkills = servers.lists.itemsOf("skills")
       .filter(({ items }) => isInSkill(uri, items)).map(({ server }) => server);
-    // A server that linked it may be removed.
+    // A server that linked the address may no longer be configured.
     const linked = [...this.#links.get(uri) ?? []].filter((server) => servers.has(server));
     return [...new Set([...listed, ...tools, ...ofSkills, ...linked])];
   }
 
-  /** Returns the servers of which a template covers an address that no server listed or linked. */
-  async #coveringOf(uri: string): Promise<readonly string[]> {
+  /** Returns the servers whose templates cover an address that no server listed or linked. */
+  async #serversCovering(uri: string): Promise<readonly string[]> {
     const servers = this.#servers;
-    // A template for all skills would also cover those of a server that was removed.
+    // A template for all skills would also cover the skills of a removed server.
     // guard: skill-templates
     if (isSkillAddress(uri) && this.#hasPrefix) return [];
     await servers.lists.prepare("resourceTemplates");
@@ -323,16 +332,16 @@ export class Offers {
     return uris;
   }
 
-  #ambiguous(uri: string, owners: readonly string[]): PmlError {
+  #ambiguousError(uri: string, owners: readonly string[]): PmlError {
     const names = owners.map((server) => quoted(this.uriOf({ server, name: uri }), 300));
     const message = `Cannot tell whose resource ${quoted(uri, 200)} is: several servers have it`;
     return new PmlError("BAD_REQUEST", message, { hint: `Read ${names.join(" or ")}` });
   }
 }
 
-/** Returns the items of PML itself. */
+/** Returns PML's own items of a list. */
 async function ownItems(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
-  return list === "skills" ? [(await import("./_own_skill.ts")).OWN_SKILL] : OWN[list];
+  return list === "skills" ? [(await import("./_own_skill.ts")).OWN_SKILL] : OWN_ITEMS[list];
 }
 
 /** Returns whether one of the skills contains an address. */

@@ -4,12 +4,12 @@
  * @module
  */
 
-import { defined, type JsonObject } from "../core/json.ts";
+import { type JsonObject, withoutUndefined } from "../core/json.ts";
 import type { GatewayHost } from "./options.ts";
 
 const MIME = "application/json";
 
-/** The resources in lists. */
+/** PML's own resources, as `resources/list` returns them. */
 export const OWN_RESOURCES: readonly JsonObject[] = [
   {
     uri: "pml://servers",
@@ -27,7 +27,7 @@ export const OWN_RESOURCES: readonly JsonObject[] = [
   },
 ];
 
-/** The template in lists for stored outputs. */
+/** The template of the addresses of stored outputs, as `resources/templates/list` returns it. */
 export const OWN_TEMPLATES: readonly JsonObject[] = [
   {
     uriTemplate: "pml://results/{output}{?offset,limit,pointer,lines,grep}",
@@ -40,11 +40,11 @@ export const OWN_TEMPLATES: readonly JsonObject[] = [
   },
 ];
 
-const KEPT = /^pml:\/\/results\/[a-z2-7]{12}\.[\w-]+(?:[?#]|$)/;
+const STORED_OUTPUT = /^pml:\/\/results\/[a-z2-7]{12}\.[\w-]+(?:[?#]|$)/;
 
-/** Returns whether a URI names an output that is stored outside of its answer. */
-export function isKept(uri: unknown): uri is string {
-  return typeof uri === "string" && KEPT.test(uri);
+/** Returns whether a URI names a stored output, which was too large for its answer. */
+export function isStoredOutput(uri: unknown): uri is string {
+  return typeof uri === "string" && STORED_OUTPUT.test(uri);
 }
 
 /** Reads a page of a stored output. */
@@ -60,7 +60,7 @@ export async function readStoredOutput(
 
 /** Returns whether a URI is one of PML's own resources. */
 export function isOwnResource(uri: unknown): boolean {
-  return OWN_RESOURCES.some((one) => one.uri === uri);
+  return OWN_RESOURCES.some((resource) => resource.uri === uri);
 }
 
 /** Returns whether an address belongs to the skill of PML itself. */
@@ -68,14 +68,14 @@ export function isOwnSkill(uri: unknown): boolean {
   return typeof uri === "string" && uri.startsWith("skill://pml/using-pml");
 }
 
-/** Reads one of them. Servers that were never asked for their tools are asked first. */
-export async function readOwn(
+/** Reads one of PML's own resources. For `pml://servers`, first loads unknown lists of tools. */
+export async function readOwnResource(
   uri: unknown,
   { servers, metrics }: Pick<GatewayHost, "servers" | "metrics">,
 ): Promise<JsonObject> {
   if (uri === "pml://servers") await servers.lists.prepare();
   const value = uri === "pml://metrics"
     ? metrics.report()
-    : servers.shownStates().map((state) => defined(state));
+    : servers.shownStates().map((state) => withoutUndefined(state));
   return { contents: [{ uri: String(uri), mimeType: MIME, text: JSON.stringify(value, null, 2) }] };
 }

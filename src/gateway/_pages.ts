@@ -8,41 +8,43 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { invalidParams, optionalText } from "./_params.ts";
 
 /** The maximum number of items of one page. */
-const PAGE = 1_000;
-/** Matches a cursor: the number of items before it, and the key of the last one. */
+const PAGE_ITEMS = 1_000;
+/** Matches a cursor: the number of items before the next page, and the key of the last of them. */
 const CURSOR = /^(\d{1,9})-(.*)$/s;
 
-/** A part of a list. */
+/** One page of a list. */
 export interface ListPage<T> {
   readonly items: readonly T[];
-  /** How many items come before it. */
+  /** The number of items before this page. */
   readonly from: number;
-  /** The member with the cursor of the next part, if there is one. */
-  readonly more: { readonly nextCursor?: string };
+  /** The member `nextCursor`, if there is another page. */
+  readonly cursorMember: { readonly nextCursor?: string };
 }
 
 /**
- * Returns the part of a list that a request asks for. The list may have changed meanwhile: the part
- * begins after the last item of the part before, at its present position. Throws for a cursor that
- * PML did not create.
+ * Returns the page of a list that a request asks for. If the list has changed since the previous
+ * page, this page begins after the current position of the previous page's last item. Throws
+ * `BAD_REQUEST` for a cursor that PML did not create.
  */
-export function partOf<T>(
+export function takePage<T>(
   all: readonly T[],
   params: JsonObject,
   keyOf: (item: T) => Json | undefined,
 ): ListPage<T> {
-  const from = beginOf(all, keyOf, optionalText(params, "cursor"));
-  const items = all.slice(from, from + PAGE);
+  const from = findBegin(all, keyOf, optionalText(params, "cursor"));
+  const items = all.slice(from, from + PAGE_ITEMS);
   const end = from + items.length;
   const last = items.at(-1);
   return {
     items,
     from,
-    more: last !== undefined && end < all.length ? { nextCursor: `${end}-${keyOf(last)}` } : {},
+    cursorMember: last !== undefined && end < all.length
+      ? { nextCursor: `${end}-${keyOf(last)}` }
+      : {},
   };
 }
 
-function beginOf<T>(
+function findBegin<T>(
   all: readonly T[],
   keyOf: (item: T) => Json | undefined,
   cursor: string | undefined,
@@ -50,9 +52,9 @@ function beginOf<T>(
   if (cursor === undefined) return 0;
   const [, end, last] = CURSOR.exec(cursor) ?? [];
   if (end === undefined) throw invalidParams("cursor is not one of this list");
-  const at = Number(end) - 1;
+  const lastIndex = Number(end) - 1;
   const isLast = (item: T) => keyOf(item) === last;
-  // If that item was removed, the next one has moved to its position.
-  if (all.slice(at, at + 1).some(isLast)) return at + 1;
-  return all.findLastIndex(isLast) + 1 || Math.max(at, 0);
+  // If the last item was removed, the next item has moved to its position.
+  if (all.slice(lastIndex, lastIndex + 1).some(isLast)) return lastIndex + 1;
+  return all.findLastIndex(isLast) + 1 || Math.max(lastIndex, 0);
 }

@@ -5,37 +5,37 @@
  * @module
  */
 
-import { NOT_BEGUN } from "../protocol/window.ts";
+import { NOT_BEGUN } from "../protocol/takeover.ts";
 import type { RequestContext } from "../protocol/connection.ts";
 
-/** Counts the requests and notifications of a connection that are served now. */
+/** Counts the requests and notifications that a connection is serving. */
 export class RequestDrain {
-  #count = 0;
+  #activeCount = 0;
   readonly #drained = Promise.withResolvers<void>();
   #isDraining = false;
 
-  /** Serves a request. While it drains, it notifies the client that the request was not begun. */
+  /** Serves a request. After `drain()`, notifies the client that it has not begun. */
   async serve<T>(context: RequestContext, serve: () => Promise<T>): Promise<T> {
     if (this.#isDraining) {
       // guard: window-not-begun
       await context.notify({ method: NOT_BEGUN, params: { requestId: context.id } });
       return await new Promise(() => {}); // the next process answers it
     }
-    return await this.follow(serve());
+    return await this.track(serve());
   }
 
-  /** Counts work, which the end of draining waits for. A notification is passed on by this process. */
-  async follow<T>(work: Promise<T>): Promise<T> {
-    this.#count++;
+  /** Counts work until it ends, so that `drain()` waits for it. */
+  async track<T>(work: Promise<T>): Promise<T> {
+    this.#activeCount++;
     try {
       return await work;
     } finally {
-      this.#count--;
+      this.#activeCount--;
       this.#resolveIfDrained();
     }
   }
 
-  /** Begins no more requests. Resolves when no request and no notification is served. */
+  /** Stops beginning requests. Resolves when all counted work has ended. */
   async drain(): Promise<void> {
     this.#isDraining = true;
     this.#resolveIfDrained();
@@ -43,6 +43,6 @@ export class RequestDrain {
   }
 
   #resolveIfDrained(): void {
-    if (this.#isDraining && this.#count === 0) this.#drained.resolve();
+    if (this.#isDraining && this.#activeCount === 0) this.#drained.resolve();
   }
 }

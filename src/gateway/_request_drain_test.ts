@@ -16,7 +16,7 @@ Deno.test("draining waits for requests and for notifications", async () => {
     const [request, notification] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const context = {} as RequestContext; // it is read while it drains only
     void drain.serve(context, () => request.promise);
-    void drain.follow(notification.promise);
+    void drain.track(notification.promise);
     const drained = drain.drain();
     assert.equal(await isOver(drained), false);
     const [first, last] = isRequestLast ? [notification, request] : [request, notification];

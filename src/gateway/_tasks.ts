@@ -1,63 +1,64 @@
 /**
- * The tasks that clients began. Clients see ids of PML, so that ids of two servers never mix, and
- * no client can request the task of another client.
+ * The tasks that clients began. Clients get PML's own ids for them, so that the ids of two servers
+ * are never equal, and PML can refuse requests for the tasks of other owners.
  *
  * @module
  */
 
 import type { Call, Outcome, TaskRequest } from "../protocol/call.ts";
 import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
-import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, withoutUndefined } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
-import { partOf } from "./_pages.ts";
+import { takePage } from "./_pages.ts";
 import { invalidParams, requiredText } from "./_params.ts";
 import type { ForwardedRequest, ForwardedRequests } from "./_forwarded_requests.ts";
 import type { TaskPlaces } from "./_unknown_methods.ts";
-import type { ClientRequest } from "./interaction/client_request.ts";
+import type { ClientRequest } from "./interaction/request_client.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 import type { GatewayHost } from "./options.ts";
 
-const RELATED = "io.modelcontextprotocol/related-task";
-/** The maximum number of tasks that are kept. The oldest are dropped. */
-const MOST = 10_000;
-const OVER = ["completed", "failed", "cancelled"];
-/** The maximum number of open requests of one task. */
-const ASKED_MAX = 64;
-/** The maximum number of tasks that are followed at once: each may need a connection. */
+const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
+/** The maximum number of tasks. The oldest task is dropped first. */
+const TASKS_MAX = 10_000;
+const FINAL_STATES = ["completed", "failed", "cancelled"];
+/** The maximum number of open input requests of one task. */
+const REQUESTS_MAX = 64;
+/** The maximum number of tasks that PML follows at once: each may need a connection. */
 const FOLLOWED_MAX = 100;
 
 /** The parts of the gateway's host that tasks need. */
 type TaskHost = Pick<GatewayHost, "judge" | "unfollow" | "log">;
 
+/** A task that runs at a server. */
 interface ServerTask {
   readonly tool: ToolId;
-  /** Its id at the server. */
+  /** The id of the task at its server. */
   readonly serverTaskId: string;
   readonly client: Client | undefined;
-  isOver: boolean;
-  /** The open requests of the task, as the client sees them. */
+  hasEnded: boolean;
+  /** The input requests of the task without an answer, as the client sees them. */
   readonly requests: Map<string, JsonObject>;
 }
 
 /** Keeps the tasks of all clients. */
 export class Tasks implements TaskPlaces {
   readonly #host: TaskHost;
-  readonly #interaction: Pick<Interaction, "prefix" | "inputAlone">;
+  readonly #interaction: Pick<Interaction, "prefix" | "serverInputFrom">;
   readonly #requests: ForwardedRequests;
   readonly #all = new Map<string, ServerTask>();
-  /** Their ids by the servers' own. */
+  /** PML's ids of the tasks, by server and the server's own id. */
   readonly #ids = new Map<string, string>();
   /** The client of a call that may begin a task. */
   readonly #clients = new WeakMap<TaskRequest, Client>();
-  /** The followed tasks, with promises that resolve when their servers have accepted. */
+  /** For each followed task, by PML's id: whether its server accepted the request to follow it. */
   readonly #followed = new Map<string, Promise<boolean>>();
 
   /** Takes the collaborators. There is no task yet. */
   constructor(
     host: TaskHost,
-    interaction: Pick<Interaction, "prefix" | "inputAlone">,
+    interaction: Pick<Interaction, "prefix" | "serverInputFrom">,
     requests: ForwardedRequests,
   ) {
     this.#host = host;
@@ -65,10 +66,10 @@ export class Tasks implements TaskPlaces {
     this.#requests = requests;
   }
 
-  /** Returns the member `task` of a call for its client. */
-  wantedBy(request: ClientRequest): Pick<Call, "task"> {
+  /** Returns the member `task` of a call, if the client of the request wants a task. */
+  taskOptions(request: ClientRequest): Pick<Call, "task"> {
     const { client, params } = request;
-    if (!(client.isStateless ? takes(request) : isObject(params.task))) return {};
+    if (!(client.isStateless ? declaresTasks(request) : isObject(params.task))) return {};
     const task: TaskRequest = client.isStateless
       ? { isStateless: true }
       : { isStateless: false, options: objectOf(params.task) };
@@ -77,41 +78,41 @@ export class Tasks implements TaskPlaces {
   }
 
   /** Returns whether a client of the stateless revision began a task of this id. */
-  has(own: string): boolean {
+  has(taskId: string): boolean {
     // guard: http-own-tasks
-    return this.#all.get(own)?.client?.isStateless === true;
+    return this.#all.get(taskId)?.client?.isStateless === true;
   }
 
-  /** Returns the server of a task and its id there; undefined for a task of another party. */
+  /** Returns the server of a task and the task's id there; undefined for another owner's task. */
   placeOf(
-    own: string,
-    client: Pick<Client, "party">,
+    taskId: string,
+    client: Pick<Client, "owner">,
   ): { readonly server: string; readonly id: string } | undefined {
-    const task = this.#all.get(own);
+    const task = this.#all.get(taskId);
     // guard: task-places
-    if (task === undefined || !isOf(task, { client })) return undefined;
+    if (task === undefined || !isTaskOfOwner(task, { client })) return undefined;
     return { server: splitToolId(task.tool).server, id: task.serverTaskId };
   }
 
-  /** Follows these tasks at their servers, and no others. */
+  /** Sets the tasks that are followed at their servers. */
   follow(ids: readonly string[]): void {
-    for (const own of this.#followed.keys()) if (!ids.includes(own)) this.#unfollow(own);
-    for (const own of ids) {
-      const task = this.#all.get(own);
-      if (task === undefined || !this.has(own) || task.isOver || this.#followed.has(own)) {
+    for (const taskId of this.#followed.keys()) if (!ids.includes(taskId)) this.#unfollow(taskId);
+    for (const taskId of ids) {
+      const task = this.#all.get(taskId);
+      if (task === undefined || !this.has(taskId) || task.hasEnded || this.#followed.has(taskId)) {
         continue;
       }
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(task.tool);
       const params = { taskId: task.serverTaskId };
-      const answer = this.#requests.askAlone({
+      const answer = this.#requests.sendWithoutInput({
         ruleName: tool,
         server,
         method: "tasks/listen",
         params,
       });
       this.#followed.set(
-        own,
+        taskId,
         answer.then(() => true, ({ message }) => {
           this.#host.log.warn(message);
           return false;
@@ -125,7 +126,7 @@ export class Tasks implements TaskPlaces {
     const { content: _, ...result } = outcome.result;
     const { isStateless } = call.task ?? {};
     const state = objectOf(isStateless ? result : result.task);
-    const own = `${this.#interaction.prefix}${crypto.randomUUID()}`;
+    const taskId = `${this.#interaction.prefix}${crypto.randomUUID()}`;
     const serverTaskId = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
     const serverTask = {
@@ -133,53 +134,57 @@ export class Tasks implements TaskPlaces {
       serverTaskId,
       requests: new Map(),
       client,
-      isOver: false,
+      hasEnded: false,
     };
-    this.#all.set(own, serverTask);
-    this.#ids.set(keyOf(serverTask), own);
-    const [[first, oldest] = []] = this.#all;
-    if (this.#all.size > MOST && first !== undefined && oldest !== undefined) {
-      this.#unfollow(first);
-      this.#all.delete(first);
-      this.#ids.delete(keyOf(oldest));
+    this.#all.set(taskId, serverTask);
+    this.#ids.set(serverKeyOf(serverTask), taskId);
+    const [[oldestId, oldest] = []] = this.#all;
+    if (this.#all.size > TASKS_MAX && oldestId !== undefined && oldest !== undefined) {
+      this.#unfollow(oldestId);
+      this.#all.delete(oldestId);
+      this.#ids.delete(serverKeyOf(oldest));
     }
-    const task = { ...state, taskId: own };
+    const task = { ...state, taskId };
     const taskResult = isStateless ? { ...task, resultType: "task" } : { ...result, task };
-    // It is not the result of a tool, and has no content.
+    // This is not yet the result of the tool, so it has no content.
     return { ...outcome, result: taskResult as unknown as typeof outcome.result };
   }
 
   /** Answers a request about a task. */
   async serve(request: ClientRequest): Promise<JsonObject> {
     // guard: tasks-declared
-    if (request.client.isStateless && !takes(request)) {
+    if (request.client.isStateless && !declaresTasks(request)) {
       throw new RpcError(ERROR.missingClientCapability, "The client did not declare tasks", {
         requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
       });
     }
     const { context: { method, inputResponses }, params } = request;
     if (method === "tasks/list") return await this.#list(request);
-    const own = requiredText(params, "taskId");
-    const task = this.#all.get(own);
-    if (task === undefined || !isOf(task, request)) {
+    const taskId = requiredText(params, "taskId");
+    const task = this.#all.get(taskId);
+    if (task === undefined || !isTaskOfOwner(task, request)) {
       throw invalidParams("no task of this id is known");
     }
-    // Only answers to open requests of the task are passed on.
+    // PML passes on only the answers to open requests of the task.
     const responses = Object.entries(inputResponses ?? {}).filter(([key]) =>
       task.requests.has(key)
     );
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(responses) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
-    const result = await this.#ask(request, { own, task, method, params: all });
+    const result = await this.#forward(request, { taskId, task, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
-      : await this.#requestsOf(task, { request, inputRequests: objectOf(result.inputRequests) });
-    return { ...result, ...defined({ inputRequests }) };
+      : await this.#updateRequests(task, {
+        request,
+        inputRequests: objectOf(result.inputRequests),
+      });
+    return { ...result, ...withoutUndefined({ inputRequests }) };
   }
 
   /**
-   * Returns the notification of a server's task with PML's id, and its client; undefined for a task
-   * that is unknown or denied now. Its requests are checked when the client gets the state.
+   * Returns a server's notification about a task with PML's id, and the client of the task. Returns
+   * undefined for a task that is unknown, or that the rules now deny. Leaves out input requests,
+   * which are checked when the client gets the state.
    */
   update(
     server: string,
@@ -191,34 +196,35 @@ export class Tasks implements TaskPlaces {
     if (client === undefined || tool === undefined || this.#host.judge(tool).kind === "deny") {
       return undefined;
     }
-    this.#stands(taskId, state.status);
-    const asks = client.isStateless && inputRequests !== undefined && { inputRequests: {} };
-    return { client, params: { ...state, ...asks, taskId } };
+    this.#recordState(taskId, state.status);
+    // A client without a session learns only that there are requests. `tasks/get` returns them.
+    const inputMember = client.isStateless && inputRequests !== undefined && { inputRequests: {} };
+    return { client, params: { ...state, ...inputMember, taskId } };
   }
 
-  /** Records the state of a task. A task that has ended is no longer followed. */
-  #stands(own: string, status: Json | undefined): void {
-    const task = this.#all.get(own);
-    if (task === undefined || !OVER.includes(status as string)) return;
-    task.isOver = true;
-    this.#unfollow(own);
+  /** Records the state of a task. Stops following a task that has ended. */
+  #recordState(taskId: string, status: Json | undefined): void {
+    const task = this.#all.get(taskId);
+    if (task === undefined || !FINAL_STATES.includes(status as string)) return;
+    task.hasEnded = true;
+    this.#unfollow(taskId);
   }
 
-  #unfollow(own: string): void {
-    const followed = this.#followed.get(own);
-    const task = this.#all.get(own);
-    this.#followed.delete(own);
+  #unfollow(taskId: string): void {
+    const accepting = this.#followed.get(taskId);
+    const task = this.#all.get(taskId);
+    this.#followed.delete(taskId);
     if (task === undefined) return;
     const { server } = splitToolId(task.tool);
-    followed?.then((isSo) =>
-      isSo && this.#host.unfollow({ server, uri: task.serverTaskId, isTask: true })
+    accepting?.then((isAccepted) =>
+      isAccepted && this.#host.unfollow({ server, uri: task.serverTaskId, isTask: true })
     );
   }
 
-  async #ask(
+  async #forward(
     request: ClientRequest,
-    { own, task, method, params }: Omit<ForwardedRequest, "ruleName" | "server"> & {
-      readonly own: string;
+    { taskId, task, method, params }: Omit<ForwardedRequest, "ruleName" | "server"> & {
+      readonly taskId: string;
       readonly task: ServerTask;
     },
   ): Promise<JsonObject> {
@@ -229,39 +235,43 @@ export class Tasks implements TaskPlaces {
       method,
       params: { ...params, taskId: task.serverTaskId },
     };
-    const { client, context: { cancellation, idText } } = request;
+    const { client, context: { cancellation, idText, trace } } = request;
     const requests = this.#requests;
-    // A client without a session cannot be asked for input meanwhile.
+    // Until the request ends, PML cannot ask a client without a session for input.
     const result = client.isStateless
-      ? await requests.askAlone(forwarded, {
+      ? await requests.sendWithoutInput(forwarded, {
         cancellation,
-        client: { requestId: idText },
+        client: { requestId: idText, trace },
         answer: undefined,
       })
-      : await requests.ask(request, forwarded);
-    if (method === "tasks/get") this.#stands(own, result.status);
+      : await requests.send(request, forwarded);
+    if (method === "tasks/get") this.#recordState(taskId, result.status);
     const { _meta, ...rest } = result;
     const meta = objectOf(_meta);
-    const related = RELATED in meta ? { ...meta, [RELATED]: { taskId: own } } : _meta;
-    return { ...rest, ..."taskId" in rest && { taskId: own }, ...defined({ _meta: related }) };
+    const related = RELATED_TASK_KEY in meta ? { ...meta, [RELATED_TASK_KEY]: { taskId } } : _meta;
+    return {
+      ...rest,
+      ..."taskId" in rest && { taskId },
+      ...withoutUndefined({ _meta: related }),
+    };
   }
 
   /** Requests the states of tasks. Leaves out tasks that no longer exist at the server. */
   async #list(request: ClientRequest): Promise<JsonObject> {
-    const all = [...this.#all].filter(([, task]) => isOf(task, request));
-    const { items, more } = partOf(all, request.params, ([own]) => own);
-    const states = items.map(([own, task]) =>
-      this.#ask(request, { own, task, method: "tasks/get", params: {} })
+    const all = [...this.#all].filter(([, task]) => isTaskOfOwner(task, request));
+    const { items, cursorMember } = takePage(all, request.params, ([taskId]) => taskId);
+    const states = items.map(([taskId, task]) =>
+      this.#forward(request, { taskId, task, method: "tasks/get", params: {} })
         .then((state) => [state], () => [])
     );
-    return { tasks: (await Promise.all(states)).flat(), ...more };
+    return { tasks: (await Promise.all(states)).flat(), ...cursorMember };
   }
 
   /**
-   * Checks and rewords the requests of a task like other requests of servers. Denied ones are left
-   * out.
+   * Checks new input requests of a task, and changes their texts, like other requests of servers.
+   * Leaves out denied requests.
    */
-  async #requestsOf(
+  async #updateRequests(
     task: ServerTask,
     { request, inputRequests }: {
       readonly request: ClientRequest;
@@ -270,53 +280,53 @@ export class Tasks implements TaskPlaces {
   ): Promise<JsonObject> {
     const { requests: questions } = task;
     for (const key of questions.keys()) if (!(key in inputRequests)) questions.delete(key);
-    for (const [key, one] of Object.entries(inputRequests)) {
-      if (!questions.has(key) && questions.size < ASKED_MAX) {
-        await this.#put(one, { key, task, request });
+    for (const [key, inputRequest] of Object.entries(inputRequests)) {
+      if (!questions.has(key) && questions.size < REQUESTS_MAX) {
+        await this.#addRequest(inputRequest, { key, task, request });
       }
     }
     return Object.fromEntries(questions);
   }
 
-  async #put(
-    one: Json,
+  async #addRequest(
+    inputRequest: Json,
     { key, task: { tool, requests: questions }, request }: {
       readonly key: string;
       readonly task: ServerTask;
       readonly request: ClientRequest;
     },
   ): Promise<void> {
-    const { method, params } = objectOf(one);
+    const { method, params } = objectOf(inputRequest);
     if (method !== "elicitation/create" && method !== "sampling/createMessage") return;
     const { server } = splitToolId(tool);
     const { signal } = request.context.cancellation;
-    const forward = this.#interaction.inputAlone({
+    const forward = this.#interaction.serverInputFrom({
       capabilities: request.capabilities,
       requestInput: ({ method, params }) => {
         questions.set(key, { method, params });
         return Promise.resolve({});
       },
     });
-    // Denied requests are left out.
+    // An error means that the request is denied, so the client does not get it.
     await forward({ server, method, params: objectOf(params), signal }).catch(() => {});
   }
 }
 
-/** Returns whether a client of the stateless revision declares tasks. */
-export function takes(
+/** Returns whether a request of the stateless revision declares tasks. */
+export function declaresTasks(
   { capabilities: { extensions } }: Pick<ClientRequest, "capabilities">,
 ): boolean {
   return TASKS_EXTENSION in objectOf(extensions);
 }
 
-/** Returns whether the party of a request began a task. */
-function isOf(
+/** Returns whether the owner of a request began a task. */
+function isTaskOfOwner(
   { client }: ServerTask,
-  request: { readonly client: Pick<Client, "party"> },
+  request: { readonly client: Pick<Client, "owner"> },
 ): boolean {
-  return client?.party === request.client.party;
+  return client?.owner === request.client.owner;
 }
 
-function keyOf({ tool, serverTaskId }: ServerTask): string {
+function serverKeyOf({ tool, serverTaskId }: ServerTask): string {
   return `${splitToolId(tool).server} ${serverTaskId}`;
 }

@@ -23,7 +23,9 @@ Deno.test("a large result is delivered whole if its server ended after the call"
   assert.equal(await caller.call(toolId("s", "t"), request), outcome);
 });
 
-/** Calls a tool of the server `app`, one of whose tools has a page. Returns the text of the result. */
+/**
+ * Calls a tool of the server `app`, one of whose tools has a page. Returns the text of the result.
+ */
 async function textOf(via: string, able: JsonObject, settings: object = {}): Promise<string> {
   const tool = { name: "t", inputSchema: {}, _meta: { ui: { resourceUri: "ui://app/page" } } };
   const entry = { id: toolId("app", "t"), tool, server: { name: "app", origin: "file" } };
@@ -40,7 +42,11 @@ async function textOf(via: string, able: JsonObject, settings: object = {}): Pro
     host as unknown as GatewayHost, // nothing else is used
     () => Promise.resolve({ kind: "result", result }),
   );
-  const scope = { cancellation: new Cancellation(), client: { able }, answer: undefined };
+  const scope = {
+    cancellation: new Cancellation(),
+    client: { capabilities: able },
+    answer: undefined,
+  };
   const outcome = await caller.call(toolId("app", "t"), { arguments: {}, scope, via });
   assert.ok(outcome.kind === "result");
   return String(outcome.result.content[0]?.text);

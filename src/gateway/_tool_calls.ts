@@ -1,5 +1,5 @@
 /**
- * Serves `tools/call`: finds the tool of a name, and calls it.
+ * Serves `tools/call`: finds the tool by its name, and calls it.
  *
  * @module
  */
@@ -7,13 +7,13 @@
 import type { CallClient, Outcome } from "../protocol/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { membersOf } from "./_call_members.ts";
-import { forNamedClient } from "./_client_results.ts";
-import { resultFor } from "./_older_results.ts";
+import { splitCallMembers } from "./_call_members.ts";
+import { adaptToClient } from "./_client_results.ts";
+import { adaptResult } from "./_older_results.ts";
 import { invalidParams, requiredText } from "./_params.ts";
 import type { Tasks } from "./_tasks.ts";
 import { bareTools } from "./exposure.ts";
-import type { ClientRequest } from "./interaction/client_request.ts";
+import type { ClientRequest } from "./interaction/request_client.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import type { MetaCalls } from "./meta_calls.ts";
@@ -34,7 +34,7 @@ export class ToolCalls {
   #module: Promise<[typeof import("./meta_calls.ts"), Schemas]> | undefined;
   #metaCalls: MetaCalls | undefined;
 
-  /** Takes the collaborators; loads the meta-tools with the first call. */
+  /** Takes the collaborators. The first call of a meta-tool loads the code of meta-tools. */
   constructor(
     host: GatewayHost,
     { caller, interaction, tasks }: {
@@ -50,30 +50,40 @@ export class ToolCalls {
   }
 
   /** Serves a `tools/call`. Returns failures as results; rejects with errors for the client. */
-  async call(request: ClientRequest): Promise<JsonObject> {
-    const { client, clientName, params } = request;
-    let result: JsonObject;
+  call(request: ClientRequest): Promise<JsonObject> {
+    return this.#serve(request).then(
+      (result) => this.#answer(request, result),
+      (error) => this.#answer(request, failureResult(error)),
+    );
+  }
+
+  #serve(request: ClientRequest): Promise<JsonObject> {
+    const { params, context } = request;
     try {
       const { arguments: args = {} } = params;
       const name = requiredText(params, "name");
       if (!isObject(args)) throw invalidParams("arguments must be an object");
-      // An approval binds to the members that were shown, also if the configuration has changed.
-      const { meta, members } = membersOf(
+      // Split the members only once: an approval is for exactly these members, even if the
+      // configuration changes `clientMeta` before the call runs.
+      const { meta, members } = splitCallMembers(
         params,
         this.#host.settings().clientMeta,
-        request.context.members,
+        context.members,
       );
-      result = await this.#interaction.serve(request, (scope) => {
+      return this.#interaction.serve(request, (scope) => {
         const call = { arguments: args as JsonObject, scope, meta, members };
         return this.#callNamed(name, call, request);
       });
     } catch (error) {
-      result = failureResult(error);
+      return Promise.reject(error);
     }
-    const answer = resultFor(client, forNamedClient(clientName, result));
-    const { name } = params;
-    const counted = typeof name === "string" && isMetaTool(name) ? name : "tools/call";
-    this.#host.metrics.answered(counted, answer);
+  }
+
+  /** Returns a result in the form of the client, and counts it. */
+  #answer({ client, clientName, params: { name } }: ClientRequest, result: JsonObject): JsonObject {
+    const answer = adaptResult(client, adaptToClient(clientName, result));
+    const countedName = typeof name === "string" && isMetaTool(name) ? name : "tools/call";
+    this.#host.metrics.countAnswer(countedName, answer);
     return answer;
   }
 
@@ -87,17 +97,19 @@ export class ToolCalls {
       new MetaCalls(this.#host, { ...parts, toolset: toolset?.() });
   }
 
-  /** Returns the loaded meta-tools for clients for which all tools exist; undefined for others. */
+  /** Returns the loaded meta-tools for a client without a tool set; undefined for other clients. */
   #loadedMetaCalls(toolset: CallClient["toolset"]): MetaCalls | undefined {
     return toolset?.() === undefined ? this.#metaCalls : undefined;
   }
 
-  /** Calls a tool by its name in a list. Does not wait if its modules are loaded. */
+  /** Calls a tool by its name in a list. Does not wait if the code for the call is loaded. */
   #callNamed(name: string, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
     if (isMetaTool(name)) return this.#callMeta(name, call, request);
-    const id = listedId(name, this.#host);
-    const own = this.#ownCall(call, request);
-    return id === undefined ? this.#callLater(name, own) : this.#caller.call(id, own);
+    const id = findListedId(name, this.#host);
+    const toolCall = this.#toToolCall(call, request);
+    return id === undefined
+      ? this.#callAfterLists(name, toolCall)
+      : this.#caller.call(id, toolCall);
   }
 
   #callMeta(name: MetaTool, call: ToolRequest, request: ClientRequest): Promise<Outcome> {
@@ -106,34 +118,37 @@ export class ToolCalls {
     return this.metaCalls(request.toolset).then((loaded) => loaded.call(name, call));
   }
 
-  async #callLater(name: string, call: ToolRequest & { readonly via: string }): Promise<Outcome> {
-    return await this.#caller.call(await this.#idOf(name), call);
+  async #callAfterLists(
+    name: string,
+    call: ToolRequest & { readonly via: string },
+  ): Promise<Outcome> {
+    return await this.#caller.call(await this.#findAfterLists(name), call);
   }
 
-  #ownCall(call: ToolRequest, request: ClientRequest): ToolRequest & { readonly via: string } {
+  #toToolCall(call: ToolRequest, request: ClientRequest): ToolRequest & { readonly via: string } {
     const { arguments: args, scope, meta, members } = call;
     const headers = request.client.isStateless ? request.context.headers : undefined;
-    const { task } = this.#tasks.wantedBy(request);
+    const { task } = this.#tasks.taskOptions(request);
     return { arguments: args, scope, meta, members, task, headers, via: "tools/call" };
   }
 
-  async #idOf(name: string): Promise<ToolId> {
+  async #findAfterLists(name: string): Promise<ToolId> {
     const { servers } = this.#host;
-    // A client may know names from a list of an earlier PML, or from before a changed configuration.
+    // A client may use names from a list of an earlier process, or of an earlier configuration.
     await servers.lists.prepare();
-    const id = listedId(name, this.#host) ?? this.#ofPages(name);
+    const id = findListedId(name, this.#host) ?? this.#findForPage(name);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
 
   /**
-   * Returns the tool that a page calls: pages know its name at their server alone, and clients pass
-   * their calls on unchanged. Throws if several tools have the name.
+   * Returns the tool that a page calls. A page uses the tool's name at its own server, and clients
+   * pass on the call unchanged. Throws if several tools have this name.
    */
-  #ofPages(name: string): ToolId | undefined {
+  #findForPage(name: string): ToolId | undefined {
     const { servers, catalog } = this.#host;
     const [id, ...others] = appTools(catalog.list()).byName.get(name) ?? [];
-    // Denied tools count: a call for one server must not reach another.
+    // Tools that the rules deny count, too. Otherwise a page's call could reach another server.
     // guard: page-names
     if (id !== undefined && others.length > 0) throw severalTools(name, [id, ...others], servers);
     return id;
@@ -141,7 +156,7 @@ export class ToolCalls {
 }
 
 /** Returns the id of a tool by its name in a list; undefined if no known list has the name. */
-function listedId(
+function findListedId(
   name: string,
   host: GatewayHost,
 ): ToolId | undefined {

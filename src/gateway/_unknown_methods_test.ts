@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { serverOfRequest } from "./_unknown_methods.ts";
+import { findTarget } from "./_unknown_methods.ts";
 
-const CLIENT = { party: {} };
+const CLIENT = { owner: {} };
 
 /** Returns the server of a request, with its params, or the code and the text of the error. */
 async function owned(
@@ -16,13 +16,13 @@ async function owned(
         id === "own" && client === CLIENT ? { server: "tasks", id: "there" } : undefined,
     },
     offers: {
-      resource: (uri: string) =>
+      findResource: (uri: string) =>
         uri === "a:b"
           ? Promise.resolve({ server: "files", name: "b" })
           : Promise.reject(new Error("unknown")),
     },
   };
-  return await serverOfRequest({ method, params, client: CLIENT }, options)
+  return await findTarget({ method, params, client: CLIENT }, options)
     .catch(({ code, message }) => [code, message]);
 }
 

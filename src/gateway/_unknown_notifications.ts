@@ -8,21 +8,21 @@ import type { CallClient, CallTool, MethodNotification } from "../protocol/call.
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
-import { defined, type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { methodRuleName } from "../core/pattern.ts";
 import { withoutPmlMeta } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
-import { isDefined } from "../protocol/revisions.ts";
-import { metaOf } from "./_call_members.ts";
-import type { Client, Clients, Party } from "./_clients.ts";
+import { isDefinedMethod } from "../protocol/revisions.ts";
+import { splitRequestMembers } from "./_call_members.ts";
+import type { Client, Clients, RequestOwner } from "./_clients.ts";
 import type { GatewayHost } from "./options.ts";
-import { type Owners, serverOfRequest } from "./_unknown_methods.ts";
+import { findTarget, type TargetSources } from "./_unknown_methods.ts";
 
 /** A notification of a server. */
 export interface ServerNotification extends MethodNotification {
-  /** The client of the request that it belongs to, if that is known. */
+  /** The client of the request that the notification belongs to, if it is known. */
   readonly client: CallClient | undefined;
 }
 
@@ -31,22 +31,24 @@ export interface ClientNotification extends MethodNotification {
   readonly client: Client;
   /** The capabilities of the client. */
   readonly capabilities: JsonObject;
-  /** Returns the tools that exist for it now; undefined for all. */
+  /** Returns the tools that the client may use now; undefined if it may use all. */
   readonly toolset: CallClient["toolset"];
 }
 
-/** The limits for each client, and for each server. */
+/** The reason for the refusal of a method that MCP defines, or that no rule can name. */
+const NO_EXTENSION = "its method is not one of an extension";
+/** The limits for the notifications of each client, and of each server. */
 const LIMITS: QueueLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
 
-/** Passes notifications on, each as a call through all checks. Logs each that is dropped. */
+/** Passes on notifications, each as a call through all checks. Logs each dropped notification. */
 export class UnknownNotifications {
   readonly #host: GatewayHost;
   readonly #callTool: CallTool;
   readonly #clients: Clients;
-  readonly #owners: Owners;
-  readonly #ofParties = new WeakMap<Party, BoundedQueue>();
-  readonly #ofServers = new Map<string, BoundedQueue>();
-  /** The notifications of clients that are on their way. */
+  readonly #sources: TargetSources;
+  readonly #queuesByOwner = new WeakMap<RequestOwner, BoundedQueue>();
+  readonly #queuesByServer = new Map<string, BoundedQueue>();
+  /** Each promise resolves when a client's notification is passed on, or refused. */
   readonly #pending = new Set<Promise<void>>();
   readonly #log = new LimitedLog();
 
@@ -54,107 +56,117 @@ export class UnknownNotifications {
   constructor(
     host: GatewayHost,
     callTool: CallTool,
-    { clients, owners }: { readonly clients: Clients; readonly owners: Owners },
+    { clients, sources }: { readonly clients: Clients; readonly sources: TargetSources },
   ) {
     this.#host = host;
     this.#callTool = callTool;
     this.#clients = clients;
-    this.#owners = owners;
+    this.#sources = sources;
   }
 
   /**
-   * Passes a notification of a client on to the server that it belongs to. Resolves when the server
-   * has it, or it was refused.
+   * Passes on a notification of a client to the server that the notification belongs to. Resolves
+   * when it is sent or refused.
    */
-  fromClient(notification: ClientNotification): Promise<void> {
-    const { method, params, members, client: { party } } = notification;
-    const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
-    this.#ofParties.set(party, queue);
-    const full = queue.take(sizeOf(params, members), async () => {
+  passFromClient(notification: ClientNotification): Promise<void> {
+    const { method, params, members, client: { owner } } = notification;
+    const queue = this.#queuesByOwner.get(owner) ?? new BoundedQueue(LIMITS);
+    this.#queuesByOwner.set(owner, queue);
+    const exceeded = queue.take(sizeOf(params, members), async () => {
       try {
-        await this.#toOwner(notification);
+        await this.#sendToServer(notification);
       } catch (error) {
-        this.#refused(method, { why: reasonOf(error) });
+        this.#logRefusal(method, { why: reasonOf(error) });
       }
     });
-    if (full !== undefined) this.#refused(method, { why: full });
-    const earlier = queue.busy ?? Promise.resolve();
-    this.#pending.add(earlier);
-    return earlier.finally(() => this.#pending.delete(earlier));
+    if (exceeded !== undefined) this.#logRefusal(method, { why: exceeded });
+    const work = queue.busy ?? Promise.resolve();
+    this.#pending.add(work);
+    return work.finally(() => this.#pending.delete(work));
   }
 
   /** Resolves when the notifications that clients have sent are passed on. */
-  async passedOn(): Promise<void> {
+  async whenPassedOn(): Promise<void> {
     await Promise.all(this.#pending);
   }
 
   /** Passes a notification of a server on to the clients that declared its extension. */
-  fromServer(server: string, one: ServerNotification): void {
-    const { method, params, members } = one;
-    const refused = (why: string, level?: "info") => this.#refused(method, { why, server, level });
+  passFromServer(server: string, notification: ServerNotification): void {
+    const { method, params, members } = notification;
+    const refuse = (why: string, level?: "info") =>
+      this.#logRefusal(method, { why, server, level });
     const ruleName = ruleNameOf(method);
-    if (ruleName === undefined) return refused("PML does not know it", "info");
-    const to = this.#receiversOf(one);
-    if (to.length === 0) return refused("no client here declared its extension", "info");
-    const queue = this.#ofServers.get(server) ?? new BoundedQueue(LIMITS);
-    this.#ofServers.set(server, queue);
-    const full = queue.take(sizeOf(params, members), async () => {
+    if (ruleName === undefined) return refuse(NO_EXTENSION, "info");
+    const receivers = this.#receiversOf(notification);
+    if (receivers.length === 0) return refuse("no client here declared its extension", "info");
+    const queue = this.#queuesByServer.get(server) ?? new BoundedQueue(LIMITS);
+    this.#queuesByServer.set(server, queue);
+    const exceeded = queue.take(sizeOf(params, members), async () => {
       try {
         const onNotify = (message: MethodNotification) =>
-          to.map((notify) => notify(message)).includes(true);
+          receivers.map((notify) => notify(message)).includes(true);
         const client = { onNotify };
         const id = toolId(server, ruleName);
         const others = members && { members: { message: members } };
         const call = { id, method, via: "server", isNested: true, client, ...others };
-        await this.#pass({ ...call, arguments: withoutPmlMeta(params), actor: "local" });
+        await this.#callWithoutApproval({
+          ...call,
+          arguments: withoutPmlMeta(params),
+          actor: "local",
+        });
       } catch (error) {
-        refused(reasonOf(error));
+        refuse(reasonOf(error));
       }
     });
-    if (full !== undefined) refused(full);
+    if (exceeded !== undefined) refuse(exceeded);
   }
 
-  /** Resolves when the notifications that a server has sent are passed on; undefined if they are. */
+  /**
+   * Returns a promise that resolves when all notifications of a server are passed on; undefined if
+   * no notification waits.
+   */
   pendingOf(server: string): Promise<void> | undefined {
-    return this.#ofServers.get(server)?.busy;
+    return this.#queuesByServer.get(server)?.busy;
   }
 
-  async #toOwner(
-    { method, params, members: message, client, capabilities: able, toolset }: ClientNotification,
+  async #sendToServer(
+    { method, params, members: message, client, capabilities, toolset }: ClientNotification,
   ) {
-    const problem = this.#host.problem();
+    const problem = this.#host.configProblem();
     if (problem !== undefined) throw problem;
     const ruleName = ruleNameOf(method);
-    if (ruleName === undefined) throw new Error("no server can have it");
-    const target = await serverOfRequest({ method, params, client }, this.#owners);
+    if (ruleName === undefined) throw new Error(NO_EXTENSION);
+    const target = await findTarget({ method, params, client }, this.#sources);
     const { _meta, ...args } = target.params;
     const { clientMeta, actor } = this.#host.settings();
-    await this.#pass({
+    await this.#callWithoutApproval({
       id: toolId(target.server, ruleName),
       method,
       via: method,
       actor,
       arguments: args,
-      client: { able, isOlder: !client.isStateless, toolset },
-      ...metaOf(_meta, clientMeta, message),
+      client: { capabilities, usesOlderRevision: !client.isStateless, toolset },
+      ...splitRequestMembers(_meta, clientMeta, message),
     });
   }
 
-  async #pass(call: Omit<Parameters<CallTool>[0], "callId" | "cancellation" | "isNotification">) {
+  async #callWithoutApproval(
+    call: Omit<Parameters<CallTool>[0], "callId" | "cancellation" | "isNotification">,
+  ) {
     const cancellation = new Cancellation();
     const callId = crypto.randomUUID();
     const { kind } = await this.#callTool({ ...call, isNotification: true, callId, cancellation });
     if (kind === "ask") throw new Error("no rule allows it");
   }
 
-  /** Returns functions that notify the clients that may get a notification of a server. */
+  /** Returns functions that send a notification of a server to the clients that may get it. */
   #receiversOf({ method, client }: ServerNotification) {
     const onNotify = client?.onNotify;
-    if (onNotify === undefined) return this.#clients.declaring(method);
-    return declaresExtensionOf(method, client?.able) ? [onNotify] : [];
+    if (onNotify === undefined) return this.#clients.notifiersFor(method);
+    return declaresExtensionOf(method, client?.capabilities) ? [onNotify] : [];
   }
 
-  #refused(
+  #logRefusal(
     method: string,
     { why, server, level = "warn" }: {
       readonly why: string;
@@ -170,9 +182,9 @@ export class UnknownNotifications {
   }
 }
 
-/** Returns the name that rules have for a method; undefined if it is not one of an extension. */
+/** Returns the name of a method in rules; undefined if MCP defines the method. */
 function ruleNameOf(method: string): string | undefined {
-  return isDefined(method) ? undefined : methodRuleName(method);
+  return isDefinedMethod(method) ? undefined : methodRuleName(method);
 }
 
 function sizeOf(params: JsonObject, members: JsonObject | undefined): number {
@@ -183,6 +195,6 @@ function sizeOf(params: JsonObject, members: JsonObject | undefined): number {
 function reasonOf(error: unknown): string {
   const { message, hint } = error instanceof PmlError || !(error instanceof Error)
     ? asPmlError(error)
-    : defined({ message: error.message, hint: undefined });
+    : withoutUndefined({ message: error.message, hint: undefined });
   return hint === undefined ? message : `${message}. ${hint}`;
 }

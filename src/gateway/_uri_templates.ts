@@ -1,6 +1,6 @@
 /**
- * Matches addresses with URI templates of RFC 6570, without backtracking: servers write the
- * templates.
+ * Matches addresses with URI templates (RFC 6570). The matching does not backtrack, because servers
+ * write the templates, and a bad template must not take long.
  *
  * @module
  */
@@ -8,12 +8,13 @@
 import { GlobSet } from "../core/glob.ts";
 import type { ListItem } from "../protocol/lists.ts";
 
-/** The maximum number of templates of a server that are compared, and of characters of one. */
+/** The maximum number of templates of a server that are compared. All others match nothing. */
 const TEMPLATES_MAX = 1_000;
+/** The maximum length of a template, in characters. A longer one matches nothing. */
 const TEMPLATE_MAX = 2_000;
-/** The maximum number of globs of one template, which has twice as many for each optional part. */
+/** The maximum number of globs of one template. Each optional part doubles the number. */
 const GLOBS_MAX = 8;
-/** The work of one comparison. */
+/** The maximum work of one comparison, in steps of `GlobSet`. */
 const STEPS_MAX = 2_000_000;
 const EXPRESSION = /\{([+#./;?&]?)([^{}]*)\}/g;
 
@@ -23,23 +24,25 @@ interface Templates {
   readonly globs: GlobSet;
 }
 
-const compiled = new WeakMap<readonly ListItem[], Templates>();
+const compiledTemplates = new WeakMap<readonly ListItem[], Templates>();
 
 /** Returns whether an address is a template of a list, or one of its templates covers it. */
 export function isCovered(uri: string, items: readonly ListItem[]): boolean {
   const { texts, globs } = templatesOf(items);
   if (texts.has(uri)) return true;
-  const covering = globs.covering(uri, { steps: { left: STEPS_MAX } });
+  const covering = globs.findMatches(uri, { steps: { remaining: STEPS_MAX } });
   return covering !== undefined && covering.size > 0;
 }
 
 function templatesOf(items: readonly ListItem[]): Templates {
-  const cached = compiled.get(items);
+  const cached = compiledTemplates.get(items);
   if (cached !== undefined) return cached;
   const all = items.slice(0, TEMPLATES_MAX).map(({ uriTemplate }) => uriTemplate)
-    .filter((one) => typeof one === "string" && one.length <= TEMPLATE_MAX) as readonly string[];
+    .filter((template) =>
+      typeof template === "string" && template.length <= TEMPLATE_MAX
+    ) as readonly string[];
   const templates = { texts: new Set(all), globs: new GlobSet(all.flatMap(globsOf)) };
-  compiled.set(items, templates);
+  compiledTemplates.set(items, templates);
   return templates;
 }
 
@@ -53,16 +56,16 @@ function globsOf(template: string): readonly string[] {
   for (
     const { index, 0: { length }, 1: operator = "", 2: names = "" } of template.matchAll(EXPRESSION)
   ) {
-    add([escaped(template.slice(end, index))]);
-    add(valuesOf(operator, names));
+    add([escapeGlob(template.slice(end, index))]);
+    add(globsOfExpression(operator, names));
     end = index + length;
   }
-  add([escaped(template.slice(end))]);
+  add([escapeGlob(template.slice(end))]);
   return globs;
 }
 
 /** Returns the globs of one expression. A variable without `+` or `*` contains no slash. */
-function valuesOf(operator: string, names: string): readonly string[] {
+function globsOfExpression(operator: string, names: string): readonly string[] {
   const value = /\*(?:,|$)/.test(names) ? "**" : "*";
   switch (operator) {
     case "+":
@@ -77,6 +80,6 @@ function valuesOf(operator: string, names: string): readonly string[] {
   }
 }
 
-function escaped(text: string): string {
+function escapeGlob(text: string): string {
   return text.replace(/[*\\]/g, "\\$&");
 }

@@ -1,6 +1,6 @@
 /**
- * Requests of servers outside of calls. They reach a client only if it is the only client of its
- * PML.
+ * Passes on requests that servers send outside of calls. They go to the client, if PML has exactly
+ * one client.
  *
  * @module
  */
@@ -13,20 +13,20 @@ import type { Servers } from "../servers/lists/servers.ts";
 import type { AskClient } from "../protocol/server.ts";
 import type { Gateway } from "./gateway.ts";
 
-/** The PML whose only client is asked. */
+/** The collaborators of `ClientQuestions`. */
 export interface QuestionsHost {
   readonly servers: Servers;
   /** Returns the gateway, which checks requests of servers with the rules. */
   gateway(): Promise<Gateway>;
-  /** Returns the present configuration. */
+  /** Returns the current configuration. */
   config(): Config;
 }
 
 /** The maximum number of requests of one server that reach the client in a minute. */
-const PER_MINUTE = 5;
+const REQUESTS_PER_MINUTE = 5;
 const MINUTE_MS = 60_000;
 
-/** Asks the only client. */
+/** Passes requests of servers to the only client. */
 export class ClientQuestions {
   readonly #host: QuestionsHost;
   readonly #times = new Map<string, number[]>();
@@ -42,38 +42,42 @@ export class ClientQuestions {
     this.#ask = ask;
   }
 
-  /** Passes a request of a server to the client; undefined if there is no such client. */
-  get asked(): ((request: ServerRequest) => Promise<JsonObject>) | undefined {
+  /** The function that passes a request of a server to the client; undefined without a client. */
+  get askClient(): ((request: ServerRequest) => Promise<JsonObject>) | undefined {
     const ask = this.#ask;
     return ask && ((request) => this.#pass(request, ask));
   }
 
   async #pass(request: ServerRequest, ask: AskClient): Promise<JsonObject> {
-    this.#count(request.server);
+    this.#countRequest(request.server);
     const { onAsk } = await (await this.#host.gateway()).inputFrom({
-      capabilities: this.#host.servers.lists.able,
+      capabilities: this.#host.servers.lists.capabilities,
       requestInput: async ({ method, params, members, signal, onProgress }) => {
         const ms = this.#host.config().limits.approvalMs;
         const answer = await ask(method, { params, members, signal, ms, onProgress });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();
-        throw refused(request.server, "the client did not answer");
+        throw refusalError(request.server, "the client did not answer");
       },
     });
     return await onAsk(request);
   }
 
-  #count(server: string): void {
-    const since = performance.now() - MINUTE_MS;
-    const times = (this.#times.get(server) ?? []).filter((time) => time > since);
-    if (times.length >= PER_MINUTE) {
-      throw refused(server, `it asked ${PER_MINUTE} times in a minute, outside of calls`);
+  /** Counts a request of a server. Throws if the server has sent too many in the last minute. */
+  #countRequest(server: string): void {
+    const minuteStart = performance.now() - MINUTE_MS;
+    const times = (this.#times.get(server) ?? []).filter((time) => time > minuteStart);
+    if (times.length >= REQUESTS_PER_MINUTE) {
+      throw refusalError(
+        server,
+        `it asked ${REQUESTS_PER_MINUTE} times in a minute, outside of calls`,
+      );
     }
     this.#times.set(server, [...times, performance.now()]);
   }
 }
 
-function refused(server: string, why: string): PmlError {
+function refusalError(server: string, why: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot ask the user for ${quoted(server)}: ${why}`, {
     hint: "Ask within a call",
   });

@@ -24,22 +24,25 @@ import type { ExposureSettings } from "./options.ts";
 /** The parts of the gateway that a list of tools comes from. */
 export type ExposureHost = Pick<
   GatewayHost,
-  "servers" | "catalog" | "judge" | "problem" | "search"
+  "servers" | "catalog" | "judge" | "configProblem" | "search"
 >;
 
 /** A client's request for a list of tools. */
-export interface ListedFor {
+export interface ListRequest {
   readonly rendered: RenderedLists;
   readonly query?: string | undefined;
-  /** The tools that were used lately. Lists by an intent contain them. */
+  /** The recently used tools. Lists that are ranked by a query or the intent contain them. */
   readonly recent?: readonly ToolId[];
-  /** The tools that exist for the client; undefined for all. */
+  /** The tools that the client may use; undefined if it may use all. */
   readonly toolset?: Toolset | undefined;
-  /** Whether the client shows pages: then it gets the tools with pages, and those for pages alone. */
+  /**
+   * Whether the client shows pages. Then the list also contains tools with pages, and tools that only
+   * pages call.
+   */
   readonly showsPages?: boolean;
 }
 
-const NOTHING: HybridOptions = {
+const META_TOOLS_ONLY: HybridOptions = {
   exposeMetaTools: true,
   exposeUnderlyingTools: false,
   applySemanticFilter: true,
@@ -50,42 +53,45 @@ const NOTHING: HybridOptions = {
   blacklistedTools: [],
 };
 
-/** Returns whether a list with these settings has tools of servers. */
-export function listsServers(
+/** Returns whether a list with these settings contains tools of servers. */
+export function listsServerTools(
   settings: ExposureSettings,
   { query, showsPages }: Pick<Selection, "query" | "showsPages">,
 ): boolean {
-  return showsPages === true || hasUnderlying(optionsOf(settings), queryOf(settings, query));
+  return showsPages === true || wantsUnderlying(optionsOf(settings), queryOf(settings, query));
 }
 
-/** Returns whether a list with these settings has the tools that match a query or the intent. */
-export function isByQuery(settings: ExposureSettings, query: string | undefined): boolean {
+/**
+ * Returns whether a list with these settings contains the tools that match a query or the intent.
+ */
+export function isRankedByQuery(settings: ExposureSettings, query: string | undefined): boolean {
   const { exposeUnderlyingTools, applySemanticFilter } = optionsOf(settings);
   return exposeUnderlyingTools && applySemanticFilter && queryOf(settings, query) !== undefined;
 }
 
 /**
- * Returns the listed tools, in a fixed order: meta-tools, whitelist and tools with pages by id,
- * tools that were used lately by id, others by rank, tools for pages alone by id.
+ * Returns the listed tools, in a fixed order: meta-tools; whitelist and tools with pages, by id;
+ * recently used tools, by id; other tools, by rank; tools only for pages, by id.
  */
-export async function exposed(
+export async function selectTools(
   settings: ExposureSettings,
   host: ExposureHost,
-  listed: ListedFor,
+  request: ListRequest,
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
   const { prefix, longNames } = settings;
   const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
-  const query = queryOf(settings, listed.query);
-  const tools = await underlying(options, { ...listed, host, query, naming });
-  const ownTools = tools.map((entry) => listed.rendered.tool(entry, naming));
-  if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[]; // as they came
-  const all = metaTools(settings.batchMax);
-  const meta = settings.metaTools.map((name) => all[name]);
+  const query = queryOf(settings, request.query);
+  const tools = await selectUnderlying(options, { ...request, host, query, naming });
+  const ownTools = tools.map((entry) => request.rendered.tool(entry, naming));
+  // Definitions of tools are plain JSON.
+  if (!options.exposeMetaTools) return ownTools as unknown as JsonObject[];
+  const definitions = metaTools(settings.batchMax);
+  const meta = settings.metaTools.map((name) => definitions[name]);
   return [...meta, ...ownTools] as unknown as JsonObject[];
 }
 
-/** Returns the tools by their bare names. Of two with one name, the first by id counts. */
+/** Returns the tools by their bare names. If two have the same name, the first by id wins. */
 export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
   return bareIn(catalog.list());
 }
@@ -94,21 +100,20 @@ const bareIn = memoized((entries: readonly CatalogEntry[]) => {
   const bare = new Map<string, CatalogEntry>();
   for (const entry of entries) {
     const { tool: { name }, server: { isShipped = false } } = entry;
-    // Without a prefix PML represents one server, and built-in tools would hide tools of that
-    // server.
+    // Without a prefix PML represents one server. Built-in tools could hide that server's tools.
     if (!isShipped && !bare.has(name)) bare.set(name, entry);
   }
   return bare;
 });
 
-/** Returns the options of an exposure: each is a set of the same options. */
+/** Returns the options of `hybrid` that have the same effect as the configured exposure. */
 function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOptions {
   switch (exposure) {
     case "meta_only":
-      return NOTHING;
+      return META_TOOLS_ONLY;
     case "semantic":
       return {
-        ...NOTHING,
+        ...META_TOOLS_ONLY,
         exposeUnderlyingTools: true,
         maxUnderlyingTools: semantic.most,
         whitelistedTools: hybrid.whitelistedTools,
@@ -118,7 +123,7 @@ function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOpti
       return hybrid;
     case "full_proxy":
       return {
-        ...NOTHING,
+        ...META_TOOLS_ONLY,
         exposeMetaTools: false,
         exposeUnderlyingTools: true,
         applySemanticFilter: false,
@@ -127,82 +132,85 @@ function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOpti
 }
 
 function queryOf({ intent }: ExposureSettings, query: string | undefined): string | undefined {
-  return [query, intent].find((one) => one !== undefined && /\S/.test(one));
+  return [query, intent].find((text) => text !== undefined && /\S/.test(text));
 }
 
-/** Returns whether tools are ranked, apart from those that are always listed. */
+/** Returns whether a list contains ranked tools, in addition to those that are always listed. */
 function isRanked(options: HybridOptions, query: string | undefined): boolean {
   return options.maxUnderlyingTools > 0 && (!options.applySemanticFilter || query !== undefined);
 }
 
-function hasUnderlying(options: HybridOptions, query: string | undefined): boolean {
+function wantsUnderlying(options: HybridOptions, query: string | undefined): boolean {
   return options.exposeUnderlyingTools &&
     (isRanked(options, query) || options.whitelistedTools.length > 0);
 }
 
-type Selection = ListedFor & {
+type Selection = ListRequest & {
   readonly host: ExposureHost;
   readonly query: string | undefined;
   readonly naming: Naming;
 };
 
-async function underlying(
+async function selectUnderlying(
   options: HybridOptions,
   selection: Selection,
 ): Promise<readonly CatalogEntry[]> {
   const { host, query, naming, toolset, showsPages = false } = selection;
   const { servers, catalog } = host;
-  // No server is started for a list that has none of its tools.
-  const isWanted = showsPages || hasUnderlying(options, query);
-  if (!isWanted || host.problem() !== undefined) return [];
+  // A list without tools of servers starts no server.
+  const isWanted = showsPages || wantsUnderlying(options, query);
+  if (!isWanted || host.configProblem() !== undefined) return [];
   await servers.lists.prepare();
   const all = naming === "own" ? [...bareTools(catalog).values()] : catalog.list();
   const listable = all.filter(({ id }) =>
     verdictWithin(toolset, host, id).kind !== "deny" && !covers(options.blacklistedTools, id)
   );
-  const forModels = await ofModels(options, selection, listable.filter(isOfModel));
+  const forModels = await selectForModels(options, selection, listable.filter(isEntryForModel));
   if (!showsPages) return forModels;
-  // The bounds are about tools that models see.
-  const { servers: withPages } = appTools(catalog.list());
+  // The limits do not apply to tools that only pages use.
+  const { servers: serversWithPages } = appTools(catalog.list());
   const forPages = listable.filter((entry) =>
-    !isOfModel(entry) && withPages.has(entry.server.name)
+    !isEntryForModel(entry) && serversWithPages.has(entry.server.name)
   );
   return [...forModels, ...forPages];
 }
 
-function isOfModel({ tool }: CatalogEntry): boolean {
+function isEntryForModel({ tool }: CatalogEntry): boolean {
   return isForModel(tool);
 }
 
 /** Selects the tools that models see. */
-async function ofModels(
+async function selectForModels(
   options: HybridOptions,
   selection: Selection,
   listable: readonly CatalogEntry[],
 ): Promise<readonly CatalogEntry[]> {
   const { query, naming, rendered, showsPages = false } = selection;
-  const { applySemanticFilter, whitelistedTools, maxUnderlyingTools: most } = options;
-  const hasOthers = hasUnderlying(options, query);
+  const { applySemanticFilter, whitelistedTools, maxUnderlyingTools: maxTools } = options;
+  const listsUnderlying = wantsUnderlying(options, query);
   const cost = (entry: CatalogEntry) => tokensOf(JSON.stringify(rendered.tool(entry, naming)));
   const always = new Set(
     listable.filter(({ id, tool }) =>
-      hasOthers && covers(whitelistedTools, id) || showsPages && toolPage(tool) !== undefined
+      listsUnderlying && covers(whitelistedTools, id) || showsPages && toolPage(tool) !== undefined
     ),
   );
-  if (!hasOthers || !isRanked(options, query)) return [...always];
-  if (!applySemanticFilter) return filled(always, listable, { ...options, cost });
+  if (!listsUnderlying || !isRanked(options, query)) return [...always];
+  if (!applySemanticFilter) return fillUp(always, listable, { ...options, cost });
   const threshold = options.semanticThreshold;
-  const best = await fitting(listable, selection, { limit: most, threshold });
-  const recent = recentOf(listable, selection);
-  const taken = filled(always, new Set([...recent, ...best]), { ...options, cost });
-  if (taken.length >= most || best.length < most) return taken;
+  const best = await findMatches(listable, selection, { limit: maxTools, threshold });
+  const recent = selectRecent(listable, selection);
+  const selected = fillUp(always, new Set([...recent, ...best]), { ...options, cost });
+  if (selected.length >= maxTools || best.length < maxTools) return selected;
   // Some tools were too large, so tools with lower scores may use the remaining tokens.
-  const more = await fitting(listable, selection, { limit: Infinity, threshold });
-  return filled(always, new Set([...recent, ...best, ...more]), { ...options, cost });
+  const more = await findMatches(listable, selection, { limit: Infinity, threshold });
+  return fillUp(always, new Set([...recent, ...best, ...more]), { ...options, cost });
 }
 
-/** Returns the tools that were used lately, by id: an intent names few of those that work needs. */
-function recentOf(
+/**
+ * Returns the recently used tools that may be listed. They complete a ranked list, because an intent
+ * alone matches few of the tools that the work needs.
+ */
+function selectRecent(
   listable: readonly CatalogEntry[],
   { recent }: Selection,
 ): readonly CatalogEntry[] {
@@ -211,20 +219,23 @@ function recentOf(
 }
 
 /** Returns the tools that match the query, the best first. */
-async function fitting(
+async function findMatches(
   listable: readonly CatalogEntry[],
   { host, query = "" }: Selection,
   { limit, threshold }: { readonly limit: number; readonly threshold: number },
 ): Promise<readonly CatalogEntry[]> {
-  // The catalog has no tools of registry offers, so none of them is listed.
+  // Lists contain no tools of registry offers.
   const entries = new Map(listable.map((entry) => [entry.id, entry]));
   const allowed = (id: ToolId) => entries.has(id);
   const { hits } = await host.search(query, { limit, threshold, offers: false, allowed });
   return hits.flatMap(({ id }) => entries.get(id) ?? []);
 }
 
-/** Adds tools in order, as far as the bounds allow. A tool that is too large is skipped. */
-function filled(
+/**
+ * Adds `others` to the tools that are always listed, in order, until the limits are reached. Skips
+ * tools that need more than the remaining tokens.
+ */
+function fillUp(
   always: ReadonlySet<CatalogEntry>,
   others: Iterable<CatalogEntry>,
   { maxUnderlyingTools, maxTokens, cost: tokens }: HybridOptions & {
@@ -237,36 +248,36 @@ function filled(
   let restTokens = (maxTokens ?? 0) - chosenTools.reduce((sum, entry) => sum + cost(entry), 0);
   for (const entry of others) {
     if (chosenTools.length >= maxUnderlyingTools) break;
-    const own = cost(entry);
-    if (always.has(entry) || own > 0 && own > restTokens) continue;
-    restTokens -= own;
+    const tokenCount = cost(entry);
+    if (always.has(entry) || tokenCount > 0 && tokenCount > restTokens) continue;
+    restTokens -= tokenCount;
     chosenTools.push(entry);
   }
   return chosenTools;
 }
 
 /**
- * The tools that were used lately, as each connection got them with its first list: a list that
- * changes with every call would cost the client its prompt cache.
+ * The recently used tools, which stay the same for a connection after its first list. Lists that
+ * change with every call would invalidate the client's prompt cache.
  */
 export class RecentTools {
-  readonly #host: Pick<GatewayHost, "recent">;
-  readonly #byOwner = new WeakMap<object, Promise<readonly ToolId[]>>();
+  readonly #host: Pick<GatewayHost, "recentTools">;
+  readonly #toolsByKey = new WeakMap<object, Promise<readonly ToolId[]>>();
 
-  /** Takes the host. It is asked with the first list of each connection. */
-  constructor(host: Pick<GatewayHost, "recent">) {
+  /** Takes the host, which finds the tools once for each connection. */
+  constructor(host: Pick<GatewayHost, "recentTools">) {
     this.#host = host;
   }
 
-  /** Returns the tools of a client: those of its party if it lives for one request. */
-  of({ peer, party }: Pick<Client, "peer" | "party">): Promise<readonly ToolId[]> {
-    const owner = peer.isBrief === true ? party : peer;
-    const cached = this.#byOwner.get(owner);
+  /** Returns the tools for a client; for its whole owner if the client lives for one request. */
+  findFor({ peer, owner }: Pick<Client, "peer" | "owner">): Promise<readonly ToolId[]> {
+    const key = peer.isBrief === true ? owner : peer;
+    const cached = this.#toolsByKey.get(key);
     if (cached !== undefined) return cached;
-    const tools = this.#host.recent();
-    this.#byOwner.set(owner, tools);
+    const tools = this.#host.recentTools();
+    this.#toolsByKey.set(key, tools);
     // The next list asks again after a failure.
-    tools.catch(() => this.#byOwner.delete(owner));
+    tools.catch(() => this.#toolsByKey.delete(key));
     return tools;
   }
 }

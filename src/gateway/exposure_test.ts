@@ -170,7 +170,7 @@ const CASES: readonly {
   },
 ];
 
-Deno.test("exposed() lists the tools of each exposure and each option", async (t) => {
+Deno.test("selectTools() lists the tools of each exposure and each option", async (t) => {
   for (const { says, settings, query, lists } of CASES) {
     await t.step(says, async () => {
       using scene = new Scene(ABC, { denied: ["c:one"], scores: { ...FITS, "z:offer": 0.9 } });
@@ -179,7 +179,7 @@ Deno.test("exposed() lists the tools of each exposure and each option", async (t
   }
 });
 
-Deno.test("exposed() keeps the list within its tokens, and leaves out a tool that is too large", async () => {
+Deno.test("selectTools() keeps the list within its tokens, and leaves out a tool that is too large", async () => {
   const large = { name: "one", description: "x".repeat(50_000), inputSchema: {} };
   using scene = new Scene({ ...ABC, a: [large, ...tools("two")] }, { scores: FITS });
   const options = { semanticThreshold: 0, exposeMetaTools: false };
@@ -201,7 +201,7 @@ Deno.test("exposed() keeps the list within its tokens, and leaves out a tool tha
   assert.deepEqual(first, ["c__one", "b__two"], "what is whitelisted costs, too");
 });
 
-Deno.test("exposed() replaces tools that are too large by tools with lower scores", async () => {
+Deno.test("selectTools() replaces tools that are too large by tools with lower scores", async () => {
   const large = { name: "one", description: "x".repeat(50_000), inputSchema: {} };
   using scene = new Scene({ ...ABC, a: [large, ...tools("two")] }, { scores: FITS });
   const options = { semanticThreshold: 0, exposeMetaTools: false, maxUnderlyingTools: 2 };
@@ -211,7 +211,7 @@ Deno.test("exposed() replaces tools that are too large by tools with lower score
   assert.deepEqual(await names(1_000), ["b__two", "c__one"]);
 });
 
-Deno.test("exposed() lists under bare names only the tools that these names call", async () => {
+Deno.test("selectTools() lists under bare names only the tools that these names call", async () => {
   const shelves = { a: tools("one"), b: tools("one", "two"), mine: tools("two", "three") };
   using scene = new Scene(shelves, { builtins: ["a"], denied: ["b:two"] });
   const settings = { exposure: "full_proxy", prefix: false } as const;
@@ -224,7 +224,7 @@ Deno.test("exposed() lists under bare names only the tools that these names call
   ]);
 });
 
-Deno.test("exposed() searches with the query, or else the intent, and without registry offers", async () => {
+Deno.test("selectTools() searches with the query, or else the intent, and without registry offers", async () => {
   using scene = new Scene(ABC, { scores: { "b:two": 0.5 } });
   assert.deepEqual(await scene.names({ exposure: "semantic", intent: "work" }, "q"), META);
   await scene.list({ exposure: "semantic", intent: "work" }, "  ");
@@ -242,7 +242,7 @@ Deno.test("exposed() searches with the query, or else the intent, and without re
   ]);
 });
 
-Deno.test("exposed() starts no server for a list that has none of its tools", async () => {
+Deno.test("selectTools() starts no server for a list that has none of its tools", async () => {
   const problem = new PmlError("CONFIG_INVALID", "Cannot use the configuration");
   const starts: readonly (readonly [number, Partial<ExposureSettings>, string?])[] = [
     [0, { exposure: "meta_only", intent: "it" }, "it"],
@@ -334,32 +334,32 @@ Deno.test("lists by an intent also have the whitelist and the tools that were us
   assert.deepEqual(await scene.names({ exposure: "meta_only" }, "it"), META);
 });
 
-function clientOf(isBrief: boolean, party: object) {
+function clientOf(isBrief: boolean, owner: object) {
   // Members that the test does not use are left out.
-  return { peer: { isBrief } as ClientPeer, party };
+  return { peer: { isBrief } as ClientPeer, owner };
 }
 
 Deno.test("the tools that were used lately stay the same for a connection", async () => {
   let count = 0;
   const recent = new RecentTools({
-    recent: () => Promise.resolve([toolId("s", `t${++count}`)]),
+    recentTools: () => Promise.resolve([toolId("s", `t${++count}`)]),
   });
   const [one, other] = [clientOf(false, {}), clientOf(false, {})];
-  assert.deepEqual(await recent.of(one), ["s:t1"]);
-  assert.deepEqual(await recent.of(other), ["s:t2"]);
-  assert.deepEqual(await recent.of(one), ["s:t1"]);
-  // Clients that live for one request share a party.
-  const party = {};
-  assert.deepEqual(await recent.of(clientOf(true, party)), ["s:t3"]);
-  assert.deepEqual(await recent.of(clientOf(true, party)), ["s:t3"]);
+  assert.deepEqual(await recent.findFor(one), ["s:t1"]);
+  assert.deepEqual(await recent.findFor(other), ["s:t2"]);
+  assert.deepEqual(await recent.findFor(one), ["s:t1"]);
+  // Clients that live for one request share a owner.
+  const owner = {};
+  assert.deepEqual(await recent.findFor(clientOf(true, owner)), ["s:t3"]);
+  assert.deepEqual(await recent.findFor(clientOf(true, owner)), ["s:t3"]);
 });
 
 Deno.test("a failure to read the use of tools is tried again with the next list", async () => {
   let count = 0;
   const recent = new RecentTools({
-    recent: () => ++count === 1 ? Promise.reject(new Error("broken")) : Promise.resolve([]),
+    recentTools: () => ++count === 1 ? Promise.reject(new Error("broken")) : Promise.resolve([]),
   });
   const client = clientOf(false, {});
-  await assert.rejects(recent.of(client), /broken/);
-  assert.deepEqual(await recent.of(client), []);
+  await assert.rejects(recent.findFor(client), /broken/);
+  assert.deepEqual(await recent.findFor(client), []);
 });

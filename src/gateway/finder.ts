@@ -1,6 +1,7 @@
 /**
- * Finds tools of servers and of registry offers: by their words, and by their meaning if the user
- * configured a model. It is loaded by the first search.
+ * Finds tools of servers and of registry offers: by their words, and by their meaning. The meaning
+ * comes from the shipped word vectors, and from a model if the user configured one. The first search
+ * loads this file.
  *
  * @module
  */
@@ -32,24 +33,24 @@ import type { Machine } from "../servers/machine.ts";
 import type { Meaning, MeaningOwner } from "../search/meaning.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 
-/** The PML whose tools are searched. `App` implements it. */
+/** The collaborators of `Finder`. `App` implements it. */
 export interface FinderHost {
   readonly catalog: Catalog;
   readonly servers: Pick<Servers, "has">;
   readonly policy: Pick<Policy, "now">;
   readonly log: Log;
-  /** The parts that know the proxy of the user, and whether the process stays. */
-  readonly parts: Parameters<typeof proxyVariables>[0] & { readonly stays?: boolean };
+  /** The parts with the user's proxy, and whether the process keeps running (`serve`, `stdio`). */
+  readonly parts: Parameters<typeof proxyVariables>[0] & { readonly isLongRunning?: boolean };
   /** Opens the servers of registries. */
   registries(): Promise<RegistryServers>;
-  /** Returns the tools of the cloud, if it can be used. */
+  /** Returns the tools of the cloud; undefined if the cloud cannot be used. */
   cloudTools(): Catalog | undefined;
   /** Opens the memory of the use of tools. */
-  memory(): Promise<UseMemory>;
+  openMemory(): Promise<UseMemory>;
   /** Opens the process groups and the network. */
   machine(): Promise<Pick<Machine, "groups" | "fetch">>;
-  /** Is called when lists by the intent may differ, because all tools have vectors now. */
-  toolsRanked(): void;
+  /** Is called when all tools have vectors, so that lists by the intent may have changed. */
+  notifyRankedTools(): void;
 }
 
 /** Finds tools. */
@@ -59,13 +60,15 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
   readonly #host: FinderHost;
   readonly #search: Search;
   #registries: RegistryServers | undefined;
+  /** The configured model. */
   #meaning: Meaning | undefined;
   #loading: Promise<[WordVectors, ShippedExamples]> | undefined;
   #examples: ShippedExamples | undefined;
   #words: WordVectors | undefined;
-  #shipped: WordMeaning | undefined;
+  /** The model that ships with PML. */
+  #shippedMeaning: WordMeaning | undefined;
 
-  /** Reads nothing before the first search. */
+  /** Takes the host. Reads nothing before the first search. */
   constructor(host: FinderHost) {
     this.#host = host;
     this.environment = host.policy.now.loaded.environment;
@@ -77,9 +80,9 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return this.#host.log;
   }
 
-  /** Whether the process stays. */
-  get stays(): boolean {
-    return this.#host.parts.stays === true;
+  /** Whether the process keeps running after the search. */
+  get isLongRunning(): boolean {
+    return this.#host.parts.isLongRunning === true;
   }
 
   /** The limits of the configuration. */
@@ -98,9 +101,9 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return this.#host.servers.has(server);
   }
 
-  /** Returns the model that is configured, and the one that ships with PML, once they are open. */
+  /** Returns the configured model and the model that ships with PML, once they are open. */
   semantics(): readonly Semantics[] {
-    return [this.#meaning, this.#shipped].filter((one) => one !== undefined);
+    return [this.#meaning, this.#shippedMeaning].filter((one) => one !== undefined);
   }
 
   /** Returns the examples that ship with PML, once they are loaded. */
@@ -108,7 +111,7 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return this.#examples;
   }
 
-  /** Returns the words that ship with PML, once they are loaded. */
+  /** Returns the word vectors that ship with PML, once they are loaded. */
   words(): WordVectors | undefined {
     return this.#words;
   }
@@ -123,11 +126,11 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return proxyVariables(this.#host.parts);
   }
 
-  /** Reports that lists by the intent may differ, because all tools have vectors now. */
-  allIndexed(): void {
+  /** Reports that all tools have vectors, so that lists by the intent may have changed. */
+  onAllIndexed(): void {
     const { gateway: { exposure }, intent } = this.#config();
     const isByIntent = exposure === "semantic" || exposure === "hybrid";
-    if (isByIntent && intent !== undefined) this.#host.toolsRanked();
+    if (isByIntent && intent !== undefined) this.#host.notifyRankedTools();
   }
 
   /** Finds the tools that match. */
@@ -135,31 +138,31 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    await Promise.all([options.offers === false || this.#offers(), this.#follow()]);
+    await Promise.all([options.offers === false || this.#updateOffers(), this.#openModel()]);
     const { actor } = options;
     if (actor === undefined || options.memory !== undefined || !this.#config().memory) {
       return await this.#search.search(query, options);
     }
-    const memory = await this.#host.memory();
+    const memory = await this.#host.openMemory();
     const answer = await this.#search.search(query, { ...options, memory });
-    for (const [at, text] of [query].flat().entries()) {
-      const tools = (answer.byQuery[at] ?? []).map(({ id }) => id);
-      memory.searched(actor, { query: text, tools });
+    for (const [index, text] of [query].flat().entries()) {
+      const tools = (answer.byQuery[index] ?? []).map(({ id }) => id);
+      memory.recordSearch(actor, { query: text, foundTools: tools });
     }
     return answer;
   }
 
-  /** Returns the tools of a server that a registry offers and that was not used here yet. */
-  async offered(server: string): Promise<readonly CatalogEntry[]> {
+  /** Returns the tools of a server from a registry that is not configured yet. */
+  async offeredTools(server: string): Promise<readonly CatalogEntry[]> {
     // A configured server needs no registry.
     if (this.#host.servers.has(server)) return [];
-    await this.#offers();
+    await this.#updateOffers();
     return this.#registries?.offers.catalog?.toolsOf(server) ?? [];
   }
 
-  /** Returns a check that states which model search uses, and why. */
+  /** Returns a report that states which model search uses, and why. */
   async check(): Promise<CheckReport> {
-    await this.#follow();
+    await this.#openModel();
     if (this.#meaning !== undefined) {
       return await this.#meaning.check(this.entries());
     }
@@ -167,18 +170,18 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     return { name: "search", ok: true, message: text };
   }
 
-  /** Returns the missing part of the configured hybrid search, and how to install it. */
-  async lacking(): Promise<string | undefined> {
-    await this.#follow();
-    return this.#meaning?.lacking();
+  /** Returns which part of the configured model is missing, and how to install it. */
+  async missingPart(): Promise<string | undefined> {
+    await this.#openModel();
+    return this.#meaning?.installNote();
   }
 
   /**
-   * Installs the library of the configured model if it is missing. Returns its name, or undefined
-   * if no model is configured.
+   * Installs the library of the configured model if it is missing. Returns the name of the library;
+   * undefined if no model is configured.
    */
   async installLibrary(): Promise<string | undefined> {
-    await this.#follow();
+    await this.#openModel();
     return await this.#meaning?.installLibrary();
   }
 
@@ -204,30 +207,30 @@ export class Finder implements SearchSources, MeaningOwner, AsyncDisposable {
     await this.#meaning?.[Symbol.asyncDispose]();
   }
 
-  /** Opens the model that the configuration names now, and closes another one. */
-  async #follow(): Promise<void> {
+  /** Opens the model that the configuration names now, and closes the previous model. */
+  async #openModel(): Promise<void> {
     this.#loading ??= Promise.all([shippedWords(), shippedExamples()]);
     [this.#words, this.#examples] = await this.#loading;
-    this.#shipped ??= new WordMeaning(this.#words);
+    this.#shippedMeaning ??= new WordMeaning(this.#words);
     const { model } = this.#config();
     if (model === this.#meaning?.folder) return;
     const meaning = model === undefined ? undefined : await this.model(model);
-    // Another search may have been faster.
+    // Another search may have opened the model meanwhile.
     if (meaning?.folder === this.#meaning?.folder) return;
-    const before = this.#meaning;
+    const previous = this.#meaning;
     this.#meaning = meaning;
-    await before?.[Symbol.asyncDispose]();
+    await previous?.[Symbol.asyncDispose]();
   }
 
   /** Updates the catalogs of registries. */
-  async #offers(): Promise<void> {
+  async #updateOffers(): Promise<void> {
     const host = this.#host;
     if (this.#config().registries.length === 0) return;
-    const look = async () => {
+    const update = async () => {
       this.#registries = await host.registries();
-      await this.#registries.offers.look();
+      await this.#registries.offers.update();
     };
-    await look().catch((error) =>
+    await update().catch((error) =>
       host.log.warn(`Cannot search the servers of registries: ${messageOf(error)}`)
     );
   }

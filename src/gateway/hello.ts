@@ -10,9 +10,9 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
-import type { ToolsAtHand } from "../servers/lists/tool_names.ts";
+import type { ModelTools } from "../servers/lists/tool_names.ts";
 
-/** All capabilities of MCP: those of the servers are unknown before they are started. */
+/** All capabilities of MCP, because PML does not know those of servers before the servers start. */
 const CAPABILITIES = {
   tools: { listChanged: true },
   resources: { subscribe: true, listChanged: true },
@@ -24,26 +24,36 @@ const CAPABILITIES = {
 const SKILLS: JsonObject = { [SKILLS_EXTENSION]: { directoryRead: true } };
 
 /**
- * Returns the configured name, the capabilities, and the instructions with the state of each
- * server.
+ * Returns the answer to `initialize` and `server/discover`: the configured name, the capabilities,
+ * and the instructions, which contain the state of each server.
  */
-export function helloOf(
+export function createHello(
   states: readonly ServerState[],
-  { name, version, metaTools, tools, isStateless = false, ofServers = new Map(), declared = {} }: {
+  {
+    name,
+    version,
+    metaTools,
+    tools,
+    isStateless = false,
+    serverInstructions = new Map(),
+    declared = {},
+  }: {
     readonly name: string;
     readonly version: string;
     /** The meta-tools that are listed; by default all. */
     readonly metaTools?: readonly MetaTool[];
     /** The names of the tools of each server; undefined if instructions do not name tools. */
-    readonly tools?: ToolsAtHand | undefined;
+    readonly tools?: ModelTools | undefined;
     readonly isStateless?: boolean;
-    /** The instructions of servers, whole, by name. */
-    readonly ofServers?: ReadonlyMap<string, string>;
+    /** The complete instructions of servers, by the names of the servers. */
+    readonly serverInstructions?: ReadonlyMap<string, string>;
     /** The experimental capabilities and the extensions of servers that PML passes on. */
     readonly declared?: JsonObject;
   },
 ): Hello {
-  const serverLines = [...ofServers].map(([server, text]) => instructionLines(server, text));
+  const serverLines = [...serverInstructions].map(([server, text]) =>
+    instructionLines(server, text)
+  );
   const extensions = { ...objectOf(declared.extensions), ...SKILLS };
   const own: JsonObject = isStateless
     ? { extensions: { ...extensions, [TASKS_EXTENSION]: {} } }

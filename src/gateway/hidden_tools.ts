@@ -1,5 +1,5 @@
 /**
- * Hides tools that are denied to an identity: they answer like unknown ones.
+ * Hides tools that an identity may not call: a call fails as for an unknown tool.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export function errorForIdentity(
 ): unknown {
   const { config, judge } = policy.now;
   const isHidden = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&
-    config.narrowing?.identity !== undefined &&
+    config.restrictions?.identity !== undefined &&
     decisionOf(judge, call, call.client.toolset?.()).kind === "deny";
   return isHidden ? unknownTool(call.id, servers) : error;
 }

@@ -15,19 +15,18 @@ import { wrongNames } from "../core/argument_names.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import {
-  defined,
-  inset,
+  indentLines,
   isObject,
   type Json,
   type JsonObject,
   objectOf,
   quoted,
+  withoutUndefined,
 } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import type { MetaTool } from "../config/exposure.ts";
 import { isForModel, withPageAddress } from "../protocol/apps.ts";
-import { isRemark, outputOf } from "../protocol/output.ts";
 import { safeItem } from "../protocol/safe_text.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, type CatalogServer, WHOLE_SERVER } from "../search/catalog.ts";
@@ -35,27 +34,31 @@ import { noteText } from "../search/notes.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { runBatch } from "../workflow/batch.ts";
-import { tooManyTasks } from "../workflow/run.ts";
+import { tooManyTasksError } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow_request.ts";
 import { batchResult } from "./_batch_result.ts";
-import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { CHANGED, CHANGED_HINT, destructiveLabel } from "./_tool_kind.ts";
-import { cut, instructionLine, instructionLines } from "./instructions.ts";
-import { isKept } from "./_own_resources.ts";
+import { CODE_HINT, declareTools, type ShownTool } from "./_declare_tools.ts";
+import { CHANGED_HINT, CHANGED_MARK, destructiveLabel } from "./_tool_marks.ts";
+import { instructionLine, instructionLines, shortenText } from "./instructions.ts";
+import { isStoredOutput } from "./_own_resources.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
 import type { Toolset } from "../protocol/toolset.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
-import { badArguments, type Schemas } from "../calls/schemas.ts";
+import { badArgumentsError, type Schemas } from "../calls/schemas.ts";
 import { strictTool } from "./strict_tool.ts";
-import { toolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
+import { findToolsNamed, unknownServer, unknownTool } from "../servers/lists/unknown_tool.ts";
 
+/** The maximum length of a description in an answer of `search`, in characters. */
 const DESCRIPTION_MAX = 90;
-const QUERY_SHOWN = 60;
+/** The maximum length of a query in an answer of `search`, in characters. */
+const QUERY_MAX = 60;
+/** The maximum length of a remark about a tool, in characters. */
 const REMARK_MAX = 200;
 /** The maximum number of servers with a problem that an answer of `search` names. */
 const TROUBLES_MAX = 3;
+/** The maximum length of the text of a problem, in characters. */
 const TROUBLE_MAX = 120;
 /** The maximum number of starting servers that an answer of `search` names. */
 const STARTING_MAX = 10;
@@ -64,8 +67,8 @@ const SIGNATURE_MAX = 200;
 /** The line for a server whose tools are unknown. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
-/** The lines of servers' instructions that each connection has got from `search`. */
-const TOLD = new WeakMap<AbortSignal, Set<string>>();
+/** The lines of servers' instructions that `search` has already sent, by connection. */
+const SENT_LINES = new WeakMap<AbortSignal, Set<string>>();
 
 /** Answers calls of the meta-tools. */
 export class MetaCalls {
@@ -74,7 +77,7 @@ export class MetaCalls {
   readonly #caller: ToolCaller;
   readonly #toolset: Toolset | undefined;
 
-  /** Takes the collaborators, and the tools that exist for the client; undefined for all. */
+  /** Takes the collaborators, and the tools that the client may use (undefined: all). */
   constructor(
     host: GatewayHost,
     { schemas, caller, toolset }: {
@@ -89,12 +92,12 @@ export class MetaCalls {
     this.#toolset = toolset;
   }
 
-  /** Runs one meta-tool. The model gets the errors of its arguments. */
+  /** Runs one meta-tool. Rejects if its own arguments do not fit its schema. */
   call(name: MetaTool, request: ToolRequest): Promise<Outcome> {
-    const configError = this.#host.problem();
+    const configError = this.#host.configProblem();
     if (configError !== undefined) return Promise.reject(configError);
     const definition = strictTool(name, this.#host.settings().batchMax);
-    const args = withParsedArguments(name, request.arguments);
+    const args = parseAllArguments(name, request.arguments);
     const checked = { ...request, arguments: args };
     if (name === "execute_workflow") this.#assertFewTasks(args);
     const checking = this.#schemas.checkOwnArguments(definition, args, name);
@@ -106,11 +109,11 @@ export class MetaCalls {
     if (name === "call") return await this.#callForModel(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") {
-      return await (await this.#host.workflow()).code(this.#workflowRequest(request));
+      return await (await this.#host.workflow()).runCode(this.#workflowRequest(request));
     }
     if (name === "execute_workflow") {
       const planned = this.#host.workflow()
-        .then((workflow) => workflow.plan(this.#workflowRequest(request)));
+        .then((workflow) => workflow.runPlan(this.#workflowRequest(request)));
       return await planned.catch(asErrorOutcome);
     }
     const { arguments: args } = request;
@@ -118,11 +121,13 @@ export class MetaCalls {
     return { kind: "result", result };
   }
 
-  /** Throws if a plan has too many tasks, before each is checked. */
+  /** Throws if a plan has too many tasks. Runs before the tasks are checked one by one. */
   #assertFewTasks({ plan }: JsonObject): void {
     const { tasks } = objectOf(plan);
     const { planMax } = this.#host.settings();
-    if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
+    if (Array.isArray(tasks) && tasks.length > planMax) {
+      throw tooManyTasksError(tasks.length, planMax);
+    }
   }
 
   #workflowRequest({ arguments: args, scope }: ToolRequest): WorkflowRequest {
@@ -138,60 +143,61 @@ export class MetaCalls {
     await servers.lists.prepare();
     const { server } = args as { server?: string };
     const allowed = (id: ToolId) => this.#judge(id).kind !== "deny";
-    const isOwn = server !== undefined && servers.has(server) &&
+    const isConfigured = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
-    const queries = textsIn(args);
-    const toldTo = linesToldTo(scope.client);
-    if (queries.length === 0 && server !== undefined && isOwn) {
-      return textResult(await this.#listTools(server, toldTo));
+    const queries = queriesIn(args);
+    const sentLines = linesSentTo(scope.client);
+    if (queries.length === 0 && server !== undefined && isConfigured) {
+      return textResult(await this.#listTools(server, sentLines));
     }
-    // Offers of registries are found by the name of their server.
+    // Without a query, the name of the server finds the offers of registries.
     const texts = queries.length === 0 ? [server ?? ""] : queries;
-    // Calls do not need it.
+    // Loaded on demand, because calls do not need it.
     const { SearchText, sharesOf } = await import("./search_text.ts");
     const shares = sharesOf(texts.length, numberOf(args.limit));
     const limit = shares.full + shares.names;
     const answer = await this.#host.search(texts, {
-      ...defined({ server }),
+      ...withoutUndefined({ server }),
       limit,
       allowed,
       actor,
     });
-    if (answer.hits.length === 0 && server !== undefined && !isOwn) {
+    if (answer.hits.length === 0 && server !== undefined && !isConfigured) {
       return textResult(unknownServer(server, servers));
     }
-    const text = await SearchText.of(answer, {
+    const text = await SearchText.create(answer, {
       queries: texts,
       shares,
-      lineOf: (hit) => this.#line(hit),
-      nameOf: (hit) => this.#name(hit),
+      lineOf: (hit) => this.#fullTextOf(hit),
+      marksOf: (server) => this.#offerMarks(server).join(", "),
     });
     // Only a model with several queries has several calls to make.
-    const isMany = texts.length > 1 && answer.hits.length > 1 && metaTools.includes("execute_code");
-    if (isMany) this.#expectCode();
+    const suggestsCode = texts.length > 1 && answer.hits.length > 1 &&
+      metaTools.includes("execute_code");
+    if (suggestsCode) this.#prepareSandbox();
     const notes = [
-      ...remarks(answer),
-      ...isMany ? [CODE_HINT] : [],
-      ...this.#starting(server),
-      ...this.#troubles(server),
+      ...remarksOn(answer),
+      ...suggestsCode ? [CODE_HINT] : [],
+      ...this.#startingLines(server),
+      ...this.#troubleLines(server),
     ];
     for (const note of notes) text.add(note);
-    for (const one of this.#instructions(text.inFull.map(({ id }) => id))) {
-      const line = instructionLine(...one);
-      if (!toldTo.has(line) && text.addIfFits(line)) toldTo.add(line);
+    for (const serverAndText of this.#instructions(text.fullHits.map(({ id }) => id))) {
+      const line = instructionLine(...serverAndText);
+      if (!sentLines.has(line) && text.addIfFits(line)) sentLines.add(line);
     }
-    // The model has no use for it.
+    // The mode is in `_meta`, because it is not useful for the model.
     return { ...textResult(text.toString()), _meta: { "pml/search": { mode: answer.mode } } };
   }
 
   /** Lists the known tools of one server, in its order. */
-  async #listTools(server: string, toldTo: Set<string>): Promise<string> {
+  async #listTools(server: string, sentLines: Set<string>): Promise<string> {
     const tools = this.#modelToolsOf(server);
-    const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
+    const lines = await Promise.all(tools.map((entry) => this.#fullTextOf(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
     const instructions = this.#instructionLines(tools.map(({ id }) => id));
-    for (const line of instructions) toldTo.add(line);
-    const missing = [...this.#starting(server), ...this.#troubles(server)];
+    for (const line of instructions) sentLines.add(line);
+    const missing = [...this.#startingLines(server), ...this.#troubleLines(server)];
     return [...lines, ...instructions, ...none, ...missing].join("\n");
   }
 
@@ -201,7 +207,7 @@ export class MetaCalls {
       .filter(({ id, tool }) => isForModel(tool) && this.#judge(id).kind !== "deny");
   }
 
-  /** Returns the present decision for a tool: those that do not exist for the client are denied. */
+  /** Returns the decision for a tool. Denies tools outside of the client's tool set. */
   #judge(id: ToolId): Verdict {
     return verdictWithin(this.#toolset, this.#host, id);
   }
@@ -220,8 +226,8 @@ export class MetaCalls {
     });
   }
 
-  /** Returns the servers whose tools are still loading: the requested one, or else a few. */
-  #starting(server: string | undefined): readonly string[] {
+  /** Returns a line with the servers whose tools are loading: of all servers, or only of `server`. */
+  #startingLines(server: string | undefined): readonly string[] {
     const all = this.#host.servers.lists.starting()
       .filter((name) => server === undefined || name === server);
     if (all.length === 0) return [];
@@ -230,48 +236,45 @@ export class MetaCalls {
     return [`still starting: ${names.join(", ")}. Search again in a moment`];
   }
 
-  /** Returns why tools may be missing: for the requested server, or else for a few. */
-  #troubles(server: string | undefined): readonly string[] {
+  /**
+   * Returns lines with the problems because of which tools may be missing: the problems of all
+   * servers, or only those of `server`.
+   */
+  #troubleLines(server: string | undefined): readonly string[] {
     const all = this.#host.servers.troubles()
       .filter(({ name }) => server === undefined || name === server);
     const lines = all.slice(0, TROUBLES_MAX)
       .map(({ name, state, why }) =>
-        `${name} ${state === "failed" ? "failed" : `is ${state}`}: ${inset(why, TROUBLE_MAX)}`
+        `${name} ${state === "failed" ? "failed" : `is ${state}`}: ${indentLines(why, TROUBLE_MAX)}`
       );
     const more = all.length - lines.length;
     if (more === 0) return lines;
     return [...lines, `${more} more have a problem: see pml://servers, or search with \`server\``];
   }
 
-  /** Returns a tool in full: its signature, the marks that matter, and its first line. */
-  async #line(
+  /** Returns the full text of a tool: signature, marks, and the first line of its description. */
+  async #fullTextOf(
     { id, tool, server }: Pick<SearchHit, "id" | "tool" | "server">,
   ): Promise<string> {
     const isChanged = this.#isChanged(id);
     const asks = this.#judge(id).kind !== "allow" || isChanged;
     const firstLine = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
-    const line = cut(firstLine.trim(), DESCRIPTION_MAX);
+    const description = shortenText(firstLine.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool, SIGNATURE_MAX);
-    const { onlyReads, remark } = server.isOffer ? {} : await this.#host.servers.about(id);
+    const { onlyReads, remark } = server.isOffer ? {} : await this.#host.servers.factsAbout(id);
     const marks = [
       ...asks || server.asksFirst ? ["asks"] : [],
       ...this.#offerMarks(server),
-      ...isChanged ? [CHANGED] : [],
+      ...isChanged ? [CHANGED_MARK] : [],
       ...destructiveLabel(tool, { isShipped: server.isShipped, onlyReads }),
-      ...remark ? [inset(remark, REMARK_MAX)] : [],
+      ...remark ? [indentLines(remark, REMARK_MAX)] : [],
     ];
     // Facts of PML come before the server's own text, which could imitate them.
-    const own = `${server.name}:${call}${marks.length > 0 ? ` [${marks.join(", ")}]` : ""}`;
-    return line === "" ? own : `${own}\n  ${line}`;
+    const firstText = `${server.name}:${call}${marks.length > 0 ? ` [${marks.join(", ")}]` : ""}`;
+    return description === "" ? firstText : `${firstText}\n  ${description}`;
   }
 
-  /** Returns a tool by its name, with the marks of a server that was not used here. */
-  #name({ id, server }: SearchHit): string {
-    const marks = this.#offerMarks(server);
-    return marks.length === 0 ? id : `${id} [${marks.join(", ")}]`;
-  }
-
-  /** Returns the marks of a server that was not used here. */
+  /** Returns the marks of a server that is not configured yet. */
   #offerMarks({ name, isOffer, asksFirst }: CatalogServer): readonly string[] {
     const names = () => this.#host.servers.states().map((state) => state.name);
     const twin = isOffer ? confusableWith(name, names()) : undefined;
@@ -281,8 +284,8 @@ export class MetaCalls {
     ];
   }
 
-  /** Starts a child for code, so that it is ready when the model has read the answer. */
-  #expectCode(): void {
+  /** Starts the sandbox for code, so that it is ready when the model has read the answer. */
+  #prepareSandbox(): void {
     // If this fails, running the code reports why.
     this.#host.workflow().then((workflow) => workflow.prepareSandbox()).catch(() => {});
   }
@@ -290,51 +293,54 @@ export class MetaCalls {
   async #schema(args: JsonObject): Promise<ToolResult> {
     const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
     const { metaTools } = this.#host.settings();
-    if (as === "typescript" && metaTools.includes("execute_code")) this.#expectCode();
-    const schemas = await Promise.all(tools.map((name) => this.#look(name)));
+    if (as === "typescript" && metaTools.includes("execute_code")) this.#prepareSandbox();
+    const schemas = await Promise.all(tools.map((name) => this.#findTool(name)));
     const isError = schemas.every((one) => "error" in one) || undefined;
     const text = as === "typescript"
-      ? await declared(schemas, await this.#host.observed())
+      ? await declareTools(schemas, await this.#host.observedOutput())
       : JSON.stringify(schemas.map((one) => this.#describe(one)));
     const ids = schemas.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
     const instructions = this.#instructions(ids)
-      .map(([server, own]) => ({ type: "text", text: instructionLines(server, own) }));
-    return { content: [...textResult(text).content, ...instructions], ...defined({ isError }) };
+      .map(([server, text]) => ({ type: "text", text: instructionLines(server, text) }));
+    return {
+      content: [...textResult(text).content, ...instructions],
+      ...withoutUndefined({ isError }),
+    };
   }
 
-  async #look(name: string): Promise<LookedAt> {
+  async #findTool(name: string): Promise<DescribedTool> {
     const { servers } = this.#host;
     try {
-      const id = this.#idOf(name);
+      const id = this.#requireId(name);
       if (this.#judge(id).kind === "deny") throw unknownTool(name, servers);
       const { server } = splitToolId(id);
       const definition = safeItem(await servers.shownDefinition(id));
       if (!isForModel(definition)) throw unknownTool(name, servers);
       const tool = this.#host.settings().prefix ? withPageAddress(definition, server) : definition;
-      return { id, server, tool, remark: (await servers.about(id)).remark };
+      return { id, server, tool, remark: (await servers.factsAbout(id)).remark };
     } catch (error) {
       return { name, error };
     }
   }
 
-  #describe(one: LookedAt): JsonObject {
+  #describe(one: DescribedTool): JsonObject {
     if ("error" in one) {
       return { tool: one.name, error: errorBody(asPmlError(one.error)) as unknown as Json };
     }
     const { id, server, remark, tool: { name, ...definition } } = one;
-    const isRun = id !== undefined && this.#judge(id).kind === "allow" &&
+    const runsUnasked = id !== undefined && this.#judge(id).kind === "allow" &&
       !this.#asksFirst(id) && !this.#isChanged(id);
     const isChanged = id !== undefined && this.#isChanged(id);
     return {
       tool: toolId(server, name),
       ...definition as JsonObject,
-      permission: isRun ? "runs" : "asks the user first",
-      ...defined({ remark }),
+      permission: runsUnasked ? "runs" : "asks the user first",
+      ...withoutUndefined({ remark }),
       ...(isChanged && { changed: CHANGED_HINT }),
     };
   }
 
-  /** Calls a tool. The model gets all errors: it wrote the name and the arguments. */
+  /** Calls a tool. Returns all errors to the model, which wrote the name and the arguments. */
   #callForModel(request: ToolRequest): Promise<Outcome> {
     try {
       return this.#call(request).catch(asErrorOutcome);
@@ -345,27 +351,30 @@ export class MetaCalls {
 
   #call(request: ToolRequest): Promise<Outcome> {
     const { tool, arguments: args, select } = request.arguments as unknown as CallRequest;
-    if (isKept(tool)) return this.#readKept(request);
-    const id = this.#idOf(tool);
-    const inner = { ...request, arguments: args ?? {}, via: "call" };
-    if (splitToolId(id).tool === WHOLE_SERVER) return this.#toolsOf(id, inner);
+    if (isStoredOutput(tool)) return this.#readStored(request);
+    const id = this.#requireId(tool);
+    const toolRequest = { ...request, arguments: args ?? {}, via: "call" };
+    if (splitToolId(id).tool === WHOLE_SERVER) return this.#listServer(id, toolRequest);
     return select === undefined
-      ? this.#caller.call(id, inner)
-      : this.#callAndSelect(this.#caller.callOf(id, inner), select);
+      ? this.#caller.call(id, toolRequest)
+      : this.#callAndSelect(this.#caller.createCall(id, toolRequest), select);
   }
 
-  /** Reads a part of a result that an earlier answer did not contain. */
-  async #readKept({ arguments: sent, scope }: ToolRequest): Promise<Outcome> {
-    const { tool: uri, arguments: more, select } = sent as unknown as CallRequest;
+  /** Reads a part of a stored result. */
+  async #readStored({ arguments: args, scope }: ToolRequest): Promise<Outcome> {
+    const { tool: uri, arguments: more, select } = args as unknown as CallRequest;
     const { actor } = this.#host.settings();
     const { signal } = scope.cancellation;
     const { largeResults } = await this.#host.workflow();
-    const { text } = await largeResults.read({ uri, more, select, actor, signal });
+    const { text } = await largeResults.read({ uri, overrides: more, select, actor, signal });
     const result = textResult(text);
     // Pages and lines have their own limit.
     if (select === undefined) return { kind: "result", result };
     const source = largeResults.sourceOf(uri, actor);
-    return { kind: "result", result: await this.#caller.fitted(result, { via: "call", source }) };
+    return {
+      kind: "result",
+      result: await this.#caller.fitResult(result, { via: "call", source }),
+    };
   }
 
   /** Calls a tool, and returns the selected part of its result. */
@@ -377,50 +386,56 @@ export class MetaCalls {
     const outcome = await this.#caller.runWhole(call);
     if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
-    const fit = { via: "call", source: call };
+    const fitOptions = { via: "call", source: call };
     if (result.isError === true) {
-      return { ...outcome, result: await this.#caller.fitted(result, fit) };
+      return { ...outcome, result: await this.#caller.fitResult(result, fitOptions) };
     }
-    const text = await largeResults.selectFrom(outputOf(result), { select, call });
-    const remarks = result.content.filter(isRemark);
-    const { _meta } = result;
-    const selected = { content: [...textResult(text).content, ...remarks], ...defined({ _meta }) };
-    return { ...outcome, result: await this.#caller.fitted(selected, fit) };
+    const selected = await largeResults.selectedResult(result, { select, call });
+    return { ...outcome, result: await this.#caller.fitResult(selected, fitOptions) };
   }
 
   /** Lists the tools of a server. This passes all checks, like any other call. */
-  async #toolsOf(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
+  async #listServer(id: ToolId, request: ToolRequest & { readonly via: string }): Promise<Outcome> {
     const { servers } = this.#host;
     const { server } = splitToolId(id);
     const outcome = await this.#caller.runWhole(
-      this.#caller.callOf(id, { ...request, arguments: {}, method: "tools/list" }),
+      this.#caller.createCall(id, { ...request, arguments: {}, method: "tools/list" }),
     );
     if (outcome.kind === "ask") return outcome;
     await servers.lists.prepare("tools", { only: server });
     const tools = this.#modelToolsOf(server);
-    const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
+    const lines = await Promise.all(tools.map((entry) => this.#fullTextOf(entry)));
     const all = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];
     return { kind: "result", result: textResult(all.join("\n") || "It has no tools") };
   }
 
   async #batch(request: ToolRequest): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { resultBytes: most } = this.#host.settings();
-    // They share the size of one answer, so none is cut before all have ended.
+    const { resultBytes: resultsMax } = this.#host.settings();
+    // The results share the size of one answer, so they are fitted after all calls have ended.
     const callTool = (call: Call) => this.#caller.runWhole(call);
-    const asCalls = calls.map((one) => ({
+    const batchCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
       call: this.#batchCall(one, request),
+      select: one.select,
     }));
-    const items = await runBatch(asCalls, { callTool, preflight: this.#host, most });
-    const results = items.flatMap(({ result }, at) => {
-      const call = asCalls[at]?.call;
+    const selector = calls.some(({ select }) => select !== undefined)
+      ? (await this.#host.workflow()).largeResults
+      : undefined;
+    const items = await runBatch(batchCalls, {
+      callTool,
+      preflight: this.#host,
+      selector,
+      resultsMax,
+    });
+    const results = items.flatMap(({ result }, index) => {
+      const call = batchCalls[index]?.call;
       return result === undefined || call === undefined || call instanceof PmlError
         ? []
         : [[result, call] as const];
     });
-    const fitted = await this.#caller.fittedBatch(new Map(results));
+    const fitted = await this.#caller.fitBatch(new Map(results));
     const shown = items.map((item) => {
       const result = item.result && fitted.get(item.result);
       return result === undefined ? item : { ...item, result };
@@ -429,26 +444,26 @@ export class MetaCalls {
   }
 
   #batchCall(one: BatchRequest, request: ToolRequest): Call | PmlError {
-    const id = this.#knownId(one.tool);
+    const id = this.#findId(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#host.servers);
     const args = one.arguments ?? {};
-    const why = this.#wrongNames(id, args);
+    const why = this.#wrongNamesError(id, args);
     if (why !== undefined) return why;
     const scope = { ...request.scope, answer: undefined };
-    return this.#caller.callOf(id, { ...request, arguments: args, via: "batch", scope });
+    return this.#caller.createCall(id, { ...request, arguments: args, via: "batch", scope });
   }
 
   /** Returns the error for arguments with wrong names, which shows the parameters of the tool. */
-  #wrongNames(id: ToolId, args: JsonObject): PmlError | undefined {
+  #wrongNamesError(id: ToolId, args: JsonObject): PmlError | undefined {
     // guard: batch-denied
     if (this.#judge(id).kind === "deny") return undefined;
     const tool = this.#host.catalog.get(id)?.tool;
     const why = tool && wrongNames(tool.inputSchema, args);
     if (tool === undefined || why === undefined) return undefined;
-    return badArguments(id, tool, why);
+    return badArgumentsError(id, tool, why);
   }
 
-  /** Returns whether a tool has another definition now, which is not approved. */
+  /** Returns whether a tool has a new definition that is not approved. */
   #isChanged(id: ToolId): boolean {
     return this.#host.catalog.get(id)?.isChanged === true;
   }
@@ -459,71 +474,78 @@ export class MetaCalls {
     return !servers.has(splitToolId(id).server) && servers.asksFirst(id);
   }
 
-  #idOf(name: string): ToolId {
-    const id = this.#knownId(name);
+  #requireId(name: string): ToolId {
+    const id = this.#findId(name);
     if (id === undefined) throw unknownTool(name, this.#host.servers);
     return id;
   }
 
-  #knownId(name: string): ToolId | undefined {
+  #findId(name: string): ToolId | undefined {
     const [server = "", tool] = name.split(":");
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
-    return this.#existing(name) ?? this.#host.servers.idOf(name);
+    return this.#findByOtherName(name) ?? this.#host.servers.idOf(name);
   }
 
   /**
-   * Returns the id of an existing tool that a model named in another form: with the prefix that
-   * clients add (`mcp__server__tool`), or by its bare name if only one visible tool has it.
+   * Returns the id of an existing tool for another form of its name: with the prefix that clients
+   * add (`mcp__server__tool`), or the bare name if only one visible tool has it.
    */
-  #existing(name: string): ToolId | undefined {
+  #findByOtherName(name: string): ToolId | undefined {
     const { servers, catalog } = this.#host;
-    const rest = /^mcp__(.+)$/.exec(name)?.[1];
-    const ids = [name, ...rest === undefined ? [] : [rest]]
-      .map((one) => servers.idOf(one))
-      .filter((id) => id !== undefined && servers.has(splitToolId(id).server));
-    const id = ids.find((id) => id !== undefined && catalog.get(id) !== undefined) ?? ids[0];
+    const own = this.#idOfServer(name);
+    if (own !== undefined && catalog.get(own) !== undefined) return own;
+    const unprefixed = /^mcp__(.+)$/.exec(name)?.[1];
+    const other = unprefixed === undefined ? undefined : this.#idOfServer(unprefixed);
+    const isOther = other !== undefined && catalog.get(other) !== undefined;
+    const id = isOther ? other : own ?? other;
     if (id !== undefined || servers.idOf(name) !== undefined) return id;
-    const [only, ...others] = toolsNamed(name, catalog)
+    const [only, ...others] = findToolsNamed(name, catalog)
       .filter((one) => this.#judge(one).kind !== "deny");
     return others.length === 0 ? only : undefined;
   }
-}
 
-/** Returns arguments with JSON text of a model parsed to the object that it contains. */
-function withParsedArguments(name: MetaTool, args: JsonObject): JsonObject {
-  if (name === "call") return { ...args, ...parsedArguments(args) };
-  if (name !== "batch" || !Array.isArray(args.calls)) return args;
-  const calls = args.calls.map((one) =>
-    isObject(one) ? { ...one, ...parsedArguments(one as JsonObject) } : one
-  );
-  return { ...args, calls: calls as Json };
-}
-
-function parsedArguments({ arguments: text }: JsonObject): JsonObject {
-  if (typeof text !== "string") return {};
-  try {
-    const value: unknown = parseExact(text);
-    return isObject(value) ? { arguments: value as JsonObject } : {};
-  } catch {
-    return {}; // the check of the schema reports that it is a text
+  /** Returns the id of a tool by its name; undefined if there is no server with its name. */
+  #idOfServer(name: string): ToolId | undefined {
+    const { servers } = this.#host;
+    const id = servers.idOf(name);
+    return id !== undefined && servers.has(splitToolId(id).server) ? id : undefined;
   }
 }
 
-/** Returns the lines of instructions that a connection has got. */
-function linesToldTo({ connection }: CallClient): Set<string> {
-  // A client without a connection is another one with each request.
-  const lines = connection && TOLD.get(connection) || new Set();
-  if (connection !== undefined) TOLD.set(connection, lines);
+/** Parses arguments that the model sent as JSON text in place of an object. */
+function parseAllArguments(name: MetaTool, args: JsonObject): JsonObject {
+  if (name === "call") return parseArguments(args);
+  if (name !== "batch" || !Array.isArray(args.calls)) return args;
+  const calls = args.calls.map((one) => isObject(one) ? parseArguments(one as JsonObject) : one);
+  return { ...args, calls: calls as Json };
+}
+
+function parseArguments(call: JsonObject): JsonObject {
+  const { arguments: text } = call;
+  if (typeof text !== "string") return call;
+  try {
+    const value: unknown = parseExact(text);
+    return isObject(value) ? { ...call, arguments: value as JsonObject } : call;
+  } catch {
+    return call; // the check of the schema reports that it is a text
+  }
+}
+
+/** Returns the lines of instructions that were already sent on the connection of a client. */
+function linesSentTo({ connection }: CallClient): Set<string> {
+  // A client without a connection gets all lines with each request.
+  const lines = connection && SENT_LINES.get(connection) || new Set();
+  if (connection !== undefined) SENT_LINES.set(connection, lines);
   return lines;
 }
 
-/** Returns an error as a result: the model wrote the plan or the call, and corrects it. */
+/** Returns an error as a result, so that the model can correct its plan or call. */
 function asErrorOutcome(error: unknown): Outcome {
   return { kind: "result", result: errorResult(error) };
 }
 
 /** Returns the texts to search for. */
-function textsIn(args: JsonObject): readonly string[] {
+function queriesIn(args: JsonObject): readonly string[] {
   // The schema was checked.
   const { query, queries = [] } = args as { query?: string; queries?: readonly string[] };
   const texts = query === undefined ? queries : [query, ...queries];
@@ -534,18 +556,18 @@ function textsIn(args: JsonObject): readonly string[] {
 }
 
 /** Returns remarks about the quality of the search results. */
-function remarks({ hits, unmet, isLoose, notes: all }: SearchAnswer): readonly string[] {
+function remarksOn({ hits, unmet, isLoose, notes: all }: SearchAnswer): readonly string[] {
   const notes = all.map(noteText);
   if (hits.length === 0) return ["Nothing fits; try other words", ...notes];
   if (unmet.length > 0) {
-    const queries = unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ");
+    const queries = unmet.map((query) => quoted(query, QUERY_MAX)).join(", ");
     return [`Nothing fits ${queries}`, ...notes];
   }
   return [...isLoose ? ["These share few words with the query; try others"] : [], ...notes];
 }
 
 /** A tool as `schema` shows it. */
-type LookedAt = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
+type DescribedTool = ShownTool & { readonly id?: ToolId; readonly remark?: string | undefined };
 
 interface CallRequest {
   /** The name of a tool, or the URI of a kept result. */
@@ -558,4 +580,5 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
+  readonly select?: string;
 }

@@ -23,13 +23,18 @@ const OFFERED = { tool: TOOL, server: { name: "far", origin: "registry", asksFir
 Deno.test("schema shows that an offered tool asks first until it is used, also if a rule allows it", async () => {
   const catalog = new Catalog();
   const offered = (id: string) => id === toolId("far", "go") ? OFFERED : undefined;
-  using servers = new Servers({ catalog, waitMs: () => 100, onChange: () => {}, offered });
+  using servers = new Servers({
+    catalog,
+    waitMs: () => 100,
+    onChange: () => {},
+    findOffer: offered,
+  });
   const options: Partial<GatewayHost> = {
     servers,
     catalog,
     judge: () => ({ kind: "allow", rule: "far:go", source: "test" }),
     settings: () => ({ batchMax: 10 }) as ReturnType<GatewayHost["settings"]>,
-    problem: () => undefined,
+    configProblem: () => undefined,
   };
   // Members that the test does not use are left out.
   const calls = metaCallsOf(options as GatewayHost);
@@ -84,7 +89,7 @@ async function answered(
     judge: (id) => ({ kind: isDenied(id) ? "deny" : "ask", rule: "", source: "" }),
     settings: () =>
       ({ batchMax: 10, resultBytes: 1_000, inlineBytes: 0 }) as ReturnType<GatewayHost["settings"]>,
-    problem: () => undefined,
+    configProblem: () => undefined,
     askForAll: () => Promise.resolve(new Map()),
     callTool: (call) => {
       called?.(call);
@@ -115,7 +120,7 @@ Deno.test("search names few servers with a problem, in few words and without nam
     Promise.reject(new PmlError("UPSTREAM_DOWN", `Cannot start: ${steer}`.repeat(40)));
   const blocked = Array.from({ length: 60 }, (_, at) => ({
     name: `b${at}`,
-    blocked: () => "nobody approved it",
+    whyBlocked: () => "nobody approved it",
   }));
   const sources = [...blocked, { name: "odd", list }, { name: "z", list: fails }];
   const lines = (await searched(sources, { query: "odd:go" })).split("\n");
@@ -228,7 +233,7 @@ Deno.test("search shows the instructions of the servers in full once to each con
       ({ batchMax: 10, metaTools: [] as readonly MetaTool[] }) as ReturnType<
         GatewayHost["settings"]
       >,
-    problem: () => undefined,
+    configProblem: () => undefined,
   };
   const calls = metaCallsOf(options as GatewayHost);
   const lines = async (connection?: AbortSignal) => {

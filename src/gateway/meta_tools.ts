@@ -1,5 +1,5 @@
 /**
- * The meta-tools as clients see them: few words, because every session pays for them.
+ * The definitions of the meta-tools. They are short, because they cost tokens in every session.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 
 const NAMES: ReadonlySet<string> = new Set(META_TOOLS);
 
-/** Returns whether a name in a list is that of a meta-tool. */
+/** Returns whether a name is the name of a meta-tool. */
 export function isMetaTool(name: string): name is MetaTool {
   return NAMES.has(name);
 }
@@ -19,8 +19,8 @@ export function isMetaTool(name: string): name is MetaTool {
 export const SCHEMA_MAX = 10;
 
 /**
- * Returns the definition of each meta-tool. They do not depend on the servers: a change of the list
- * makes a model's API read the whole conversation again, without its cache.
+ * Returns the definition of each meta-tool. Definitions do not depend on the servers, because a
+ * changed list invalidates the prompt cache of the whole conversation.
  */
 export function metaTools(batchMax: number): Record<MetaTool, ToolDefinition> {
   return {
@@ -33,18 +33,21 @@ export function metaTools(batchMax: number): Record<MetaTool, ToolDefinition> {
   };
 }
 
-/** Claude Code defers tools. It loads these at once, because every other tool needs them. */
+/**
+ * Claude Code loads the definition of a tool only when the model asks for it. A tool with this
+ * member is loaded at once. The model needs `search`, `call` and `execute_code` for all other tools.
+ */
 const ALWAYS_LOAD = { "anthropic/alwaysLoad": true };
 
-// Tools without annotations may change things and reach others: that is the default of MCP.
+// Tools without these annotations may change data and use the network, by the defaults of MCP.
 const READS = { readOnlyHint: true, openWorldHint: false };
 
 const SEARCH: ToolDefinition = {
   name: "search",
   title: "Find tools",
   description:
-    "Find tools by what they do: names and signatures. Search once for the whole task, " +
-    "with a phrase for each step in `queries`. Use it before you say that something cannot be " +
+    "Find tools by purpose: names and signatures (no type: a text). Search once for the " +
+    "whole task, with a phrase for each step in `queries`. Use it before you say that something cannot be " +
     "done. [asks]: a call asks the user first",
   inputSchema: object({
     // Many clients cannot fill an argument of two types.
@@ -82,11 +85,11 @@ const SCHEMA: ToolDefinition = {
 const CALL: ToolDefinition = {
   name: "call",
   title: "Call a tool",
-  // Some clients show a server's instructions to no model, so the steps are here, too.
+  // Some clients do not show a server's instructions to the model, so the steps are here, too.
   description: "Run one tool. Find its name with `search` first, such as " +
     "filesystem:read_file",
   inputSchema: object({
-    tool: { type: "string", description: "server:tool, from `search`" },
+    tool: { type: "string", description: "server:tool" },
     arguments: { type: "object" },
     select: { type: "string", description: "JSON pointer or JMESPath" },
   }, ["tool"]),
@@ -98,6 +101,7 @@ function batchTool(maxItems: number): ToolDefinition {
     id: { type: "string" },
     tool: { type: "string" },
     arguments: { type: "object" },
+    select: { type: "string" },
   }, ["tool"]);
   return {
     name: "batch",

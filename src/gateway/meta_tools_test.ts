@@ -4,7 +4,7 @@ import { instructions, serverLine } from "./instructions.ts";
 import { META_TOOLS } from "../config/exposure.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { ServerState } from "../servers/lists/servers.ts";
-import type { ToolAtHand } from "../servers/lists/tool_names.ts";
+import type { ModelTool } from "../servers/lists/tool_names.ts";
 
 const MOST_TOKENS = 700;
 const INSTRUCTIONS_MAX = 2_000;
@@ -20,7 +20,7 @@ function states(count: number, name: (n: number) => string): readonly ServerStat
   }));
 }
 
-function named(...names: readonly string[]): readonly ToolAtHand[] {
+function named(...names: readonly string[]): readonly ModelTool[] {
   return names.map((name) => ({ name }));
 }
 
@@ -34,7 +34,7 @@ Deno.test("the list of meta-tools costs at most 700 tokens, and is the same for 
 
 Deno.test("the instructions name the listed meta-tools and the servers, and stay short", () => {
   const few = states(3, (n) => ["filesystem", "github", "slack"][n] ?? "");
-  assert.match(instructions(few), /- github\n/);
+  assert.match(instructions(few), /^Servers: filesystem, github, slack$/m);
   const names = (text: string) => META_TOOLS.filter((name) => text.includes("`" + name + "`"));
   assert.deepEqual(names(instructions(few)), META_TOOLS);
   const metaTools = ["search", "call"] as const;
@@ -45,7 +45,7 @@ Deno.test("the instructions name the listed meta-tools and the servers, and stay
     const many = states(5_000, name);
     const tools = new Map(many.map((one) => [one.name, named("a", "b")]));
     assert.match(serverLine(many), /^.+ and \d+ more$/);
-    assert.match(instructions(many, { tools }), /\(2 tools\).* and \d+ more$/);
+    assert.match(instructions(many, { tools }), / \(2\), .* and \d+ more$/);
     for (const count of [0, 1, 30, 100, 5_000]) {
       assert.ok(instructions(many.slice(0, count), { tools }).length <= INSTRUCTIONS_MAX);
     }
@@ -56,6 +56,7 @@ Deno.test("the instructions name the listed meta-tools and the servers, and stay
     state: "failed" as const,
   }));
   assert.ok(instructions(broken).length <= INSTRUCTIONS_MAX);
+  assert.match(instructions(broken), /^Servers: .*slack\n- filesystem \(x/m);
   assert.doesNotMatch(instructions(broken), /\u202e/);
 });
 
@@ -67,14 +68,12 @@ Deno.test("the instructions name all tools while the names are short, or else th
   assert.deepEqual(lines(instructions(servers, { tools })), ["- files: read, write", "- git: log"]);
   const many = named(...Array.from({ length: 100 }, (_, n) => `a_long_name_${n}`));
   const long = new Map([["files", files], ["git", many]]);
-  assert.deepEqual(lines(instructions(servers, { tools: long })), [
-    "- files: 2 tools",
-    "- git: 100 tools",
-  ]);
+  const [counted] = lines(instructions(servers, { tools: long })).slice(-1);
+  assert.match(counted ?? "", /: files \(2\), git \(100\)$/);
   const most = "x".repeat(1_200 - "read".length - "write".length - "log".length - 8);
   const full = (extra: string) => new Map([...tools, ["git", named("log", most + extra)]]);
   assert.match(instructions(servers, { tools: full("") }), /- git: log, x/);
-  assert.match(instructions(servers, { tools: full("x") }), /- git: 2 tools/);
+  assert.match(instructions(servers, { tools: full("x") }), /, git \(2\)$/);
   // Names of a hostile server stay on its line.
   const odd = new Map([["files", named("a\n- git: b\u202e")]]);
   assert.equal(instructions(servers, { tools: odd }).split("\n").length, 4);
@@ -83,9 +82,26 @@ Deno.test("the instructions name all tools while the names are short, or else th
 Deno.test("the instructions contain parameters while the calls of all tools are short", () => {
   const servers = states(1, () => "files");
   const call = "read(path, head?: number)";
-  const text = (...others: readonly ToolAtHand[]) =>
+  const text = (...others: readonly ModelTool[]) =>
     instructions(servers, { tools: new Map([["files", [{ name: "read", call }, ...others]]]) });
   assert.match(text(), /^- files: read\(path, head\?: number\)$/m);
   assert.match(text({ name: "x", call: `x(${"y".repeat(1_200)})` }), /^- files: read, x$/m);
   assert.match(text({ name: "x" }), /number\), x$/m);
+});
+
+Deno.test("the instructions contain required parameters of the servers for which these fit", () => {
+  const servers = states(2, (n) => ["files", "git"][n] ?? "");
+  const tool = (name: string, length: number): ModelTool => ({
+    name,
+    call: `${name}(${"y".repeat(1_200)})`,
+    shortCall: `${name}(${"x".repeat(length)}, …)`,
+  });
+  const text = (files: number, git: number) =>
+    instructions(servers, {
+      tools: new Map([["files", [tool("read", files)]], ["git", [tool("log", git)]]]),
+    }).split("\n").slice(-2).map((line) => line.replace(/x+/, "x"));
+  assert.deepEqual(text(10, 20), ["- files: read(x, …)", "- git: log(x, …)"]);
+  assert.deepEqual(text(1_300, 20), ["- files: read(x, …)", "- git: log(x, …)"]);
+  assert.deepEqual(text(1_370, 20), ["- files: read", "- git: log(x, …)"]);
+  assert.deepEqual(text(10, 1_400), ["- files: read(x, …)", "- git: log"]);
 });

@@ -1,7 +1,7 @@
 /**
- * The methods that clients use right after a start, each with its handler. `_requests.ts` has the
- * others, and is loaded by the first of them. The connection itself answers `initialize`, `ping`,
- * `server/discover` and `subscriptions/listen` (`protocol/`).
+ * Handles the methods that clients use right after a start. The first request with any other method
+ * loads `_requests.ts`. The connection itself answers `initialize`, `ping`, `server/discover` and
+ * `subscriptions/listen` (`protocol/`).
  *
  * @module
  */
@@ -16,8 +16,8 @@ import type { Offers } from "./_offers.ts";
 import { toolForOlderClient, toolForStatelessClient } from "./_older_results.ts";
 import { invalidParams, optionalText, requiredText } from "./_params.ts";
 import type { Requests } from "./_requests.ts";
-import { exposed, isByQuery, listsServers, type RecentTools } from "./exposure.ts";
-import type { ClientRequest } from "./interaction/client_request.ts";
+import { isRankedByQuery, listsServerTools, type RecentTools, selectTools } from "./exposure.ts";
+import type { ClientRequest } from "./interaction/request_client.ts";
 import { type GatewayHost, verdictWithin } from "./options.ts";
 import type { RenderedLists } from "./rendered_lists.ts";
 import type { Maybe } from "../core/maybe.ts";
@@ -29,7 +29,7 @@ export interface GatewayParts {
   readonly offers: Offers;
   readonly rendered: RenderedLists;
   readonly recentTools: RecentTools;
-  /** Returns the server of the other methods. The first use loads it. */
+  /** Returns the object that serves all other methods. The first use loads it. */
   readonly requests: () => Maybe<Requests>;
 }
 
@@ -46,8 +46,8 @@ const LIST_HANDLERS: ReadonlyMap<string, MethodHandler> = new Map<string, Method
   ["logging/setLevel", setLevel],
 ]);
 
-/** How long a client may cache a list, in milliseconds: the rules may change it. */
-const TTL_MS = 5_000;
+/** How long a client may cache a list, in milliseconds. Short, because the rules may change. */
+const LIST_CACHE_MS = 5_000;
 
 /** Serves a request by the handler of its method. */
 export function dispatch(request: ClientRequest, parts: GatewayParts): Promise<JsonObject> {
@@ -72,30 +72,37 @@ async function listTools(
   const { servers, metrics } = host;
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
-  const recent = isByQuery(host.settings(), query) ? await recentTools.of(client) : [];
+  const recent = isRankedByQuery(host.settings(), query) ? await recentTools.findFor(client) : [];
   const selection = { query, showsPages: showsPages(capabilities), toolset: toolset(), recent };
-  const items = (await exposed(host.settings(), host, { ...selection, rendered }))
+  const items = (await selectTools(host.settings(), host, { ...selection, rendered }))
     .map(client.isStateless ? toolForStatelessClient : toolForOlderClient);
-  const isComplete = !listsServers(host.settings(), selection) || servers.lists.isComplete("tools");
-  const page = rendered.page({ name: "tools", items, about: about(client, isComplete) }, params);
-  metrics.answered(`tools/list ${host.settings().exposure}`, page);
+  const isComplete = !listsServerTools(host.settings(), selection) ||
+    servers.lists.isComplete("tools");
+  const page = rendered.page(
+    { name: "tools", items, otherMembers: cacheMembers(client, isComplete) },
+    params,
+  );
+  metrics.countAnswer(`tools/list ${host.settings().exposure}`, page);
   return page;
 }
 
-/** Returns the handler of a list of servers' own names. */
+/** Returns the handler of a list of resources, templates, prompts or skills. */
 function listOf(list: Exclude<ListName, "tools">): MethodHandler {
   return async ({ client, params, toolset }, { host, offers, rendered }) => {
-    const own = toolset();
-    const judge = (id: ToolId) => verdictWithin(own, host, id);
-    const items = host.problem() === undefined ? await offers.list(list, judge) : [];
+    const currentToolset = toolset();
+    const judge = (id: ToolId) => verdictWithin(currentToolset, host, id);
+    const items = host.configProblem() === undefined ? await offers.list(list, judge) : [];
     const isComplete = host.servers.lists.isComplete(list);
-    return rendered.page({ name: list, items, about: about(client, isComplete) }, params);
+    return rendered.page(
+      { name: list, items, otherMembers: cacheMembers(client, isComplete) },
+      params,
+    );
   };
 }
 
-/** Returns how long a client may cache a list. An incomplete one changes soon. */
-function about({ isStateless }: Client, isComplete: boolean): JsonObject {
-  return isStateless ? { ttlMs: isComplete ? TTL_MS : 0, cacheScope: "private" } : {};
+/** Returns the members that state how long a client may cache a list: 0 for an incomplete list. */
+function cacheMembers({ isStateless }: Client, isComplete: boolean): JsonObject {
+  return isStateless ? { ttlMs: isComplete ? LIST_CACHE_MS : 0, cacheScope: "private" } : {};
 }
 
 function setLevel(

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../core/json.ts";
-import { longName, wireName } from "../core/tool_id.ts";
+import { mcpName, wireName } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import { RenderedLists } from "./rendered_lists.ts";
 
 function pageOf(name: string, items: readonly JsonObject[], params: JsonObject): JsonObject {
-  return new RenderedLists().page({ name, items, about: {} }, params);
+  return new RenderedLists().page({ name, items, otherMembers: {} }, params);
 }
 
 Deno.test("page() returns each item once, in order, with a cursor for the rest", () => {
@@ -50,7 +50,8 @@ Deno.test("page() skips and repeats nothing in a list that changes between two p
 Deno.test("RenderedLists caches no text of a cursor", () => {
   const lists = new RenderedLists();
   const items = [{ name: "a" }, { name: "b" }];
-  const pageAt = (cursor: string) => lists.page({ name: "tools", items, about: {} }, { cursor });
+  const pageAt = (cursor: string) =>
+    lists.page({ name: "tools", items, otherMembers: {} }, { cursor });
   assert.equal(pageAt(`1-${"x".repeat(1_000_000)}`), pageAt("1-y"));
 });
 
@@ -58,7 +59,7 @@ Deno.test("page() returns the same page as long as its items are the same", () =
   const lists = new RenderedLists();
   const items = Array.from({ length: 1_500 }, (_, at) => ({ name: `${at}` }));
   const of = (all: readonly JsonObject[], about: JsonObject = {}, params: JsonObject = {}) =>
-    lists.page({ name: "tools", items: all, about }, params);
+    lists.page({ name: "tools", items: all, otherMembers: about }, params);
   const first = of(items);
   assert.equal(of([...items]), first);
   assert.equal(of(items.with(1_200, { name: "other" })), first, "it is on the next page");
@@ -85,7 +86,7 @@ Deno.test("tool() returns the same object for each name of a tool, with safe tex
     assert.match(shown.description ?? "", /^\[PML: .*\] x\\u\{200b\}$/);
     return shown.name;
   });
-  assert.deepEqual(names, ["a.b", wireName(entry.id), longName(entry.id)]);
+  assert.deepEqual(names, ["a.b", wireName(entry.id), mcpName(entry.id)]);
   catalog.set(server, [tool]);
   const [other = entry] = catalog.list();
   assert.equal(lists.tool(other, "own").description, "x\\u{200b}");

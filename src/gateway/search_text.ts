@@ -1,66 +1,72 @@
 /**
- * The text of an answer of `search`, within a number of tokens.
+ * Writes the answer of the meta-tool `search`, within a number of tokens.
  *
  * @module
  */
 
 import { visible } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { CatalogServer } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 
-/** How many tools an answer shows in full, and how many only by name. */
+/** How many tools an answer shows in full, and how many further tools only by name. */
 export interface Shares {
   readonly full: number;
   readonly names: number;
 }
 
-/** The shares of one query, and of each of several queries. */
-const ONE: Shares = { full: 5, names: 15 };
-const EACH: Shares = { full: 2, names: 3 };
+/** The shares for one query, and for each of several queries. */
+const ONE_QUERY: Shares = { full: 5, names: 24 };
+const EACH_QUERY: Shares = { full: 2, names: 3 };
 
-/** The tokens (estimated) of the tools of an answer, and of the lines that fill it up. */
-const NAMES_TOKENS = 370;
-const FILLED_TOKENS = 430;
-const QUERY_SHOWN = 60;
+/** The maximum estimated tokens of an answer without its optional lines. */
+const NAMES_TOKENS = 400;
+/** The maximum estimated tokens of an answer with its optional lines. */
+const ANSWER_TOKENS = 430;
+/** The maximum length of a query in an answer, in characters. */
+const QUERY_LENGTH_MAX = 60;
 
-/** Returns the shares of an answer. `full` is the number of tools that the model asked for. */
+/** Returns the shares of an answer. `full` is the number of tools that the model requested. */
 export function sharesOf(queries: number, full?: number): Shares {
-  const { names, ...usual } = queries > 1 ? EACH : ONE;
+  const { names, ...usual } = queries > 1 ? EACH_QUERY : ONE_QUERY;
   return { full: full ?? usual.full, names };
 }
 
-/** The lines of an answer with its tools, and which tools are in it. */
+/** The lines of an answer, and the tools that it shows in full. */
 export class SearchText {
   /** The tools that are shown in full. */
-  readonly inFull: SearchHit[] = [];
+  readonly fullHits: SearchHit[] = [];
   readonly #lines: string[] = [];
   #tokens = 0;
 
   /** Writes the tools of each query. */
-  static async of(
+  static async create(
     { byQuery }: Pick<SearchAnswer, "byQuery">,
-    { queries, shares, lineOf, nameOf }: {
+    { queries, shares, lineOf, marksOf }: {
       readonly queries: readonly string[];
       readonly shares: Shares;
-      /** Returns a tool in full, and by its name. */
+      /** Returns a tool in full. */
       readonly lineOf: (hit: SearchHit) => Promise<string>;
-      readonly nameOf: (hit: SearchHit) => string;
+      /** Returns the marks of a server that was not used here yet; "" for other servers. */
+      readonly marksOf: (server: CatalogServer) => string;
     },
   ): Promise<SearchText> {
     const text = new SearchText();
-    const isMany = queries.length > 1;
-    const isShown = (hit: SearchHit) => text.inFull.some(({ id }) => id === hit.id);
-    for (const [at, hits] of byQuery.entries()) {
+    const hasSeveralQueries = queries.length > 1;
+    const isShown = (hit: SearchHit) => text.fullHits.some(({ id }) => id === hit.id);
+    for (const [index, hits] of byQuery.entries()) {
       if (hits.length === 0) continue;
-      if (isMany) text.add(`# ${visible(queries[at] ?? "", QUERY_SHOWN)}`);
+      if (hasSeveralQueries) text.add(`# ${visible(queries[index] ?? "", QUERY_LENGTH_MAX)}`);
       for (const hit of hits.slice(0, shares.full)) {
         if (isShown(hit)) text.add(`${hit.id} (above)`);
         else {
-          text.inFull.push(hit);
+          text.fullHits.push(hit);
           text.add(await lineOf(hit));
         }
       }
-      text.#addNames(hits.slice(shares.full, shares.full + shares.names).map(nameOf), isMany);
+      const others = hits.slice(shares.full, shares.full + shares.names);
+      text.#addNames(others, { marksOf, hasSeveralQueries });
     }
     return text;
   }
@@ -71,9 +77,9 @@ export class SearchText {
     this.#tokens += tokensOf(line) + 1;
   }
 
-  /** Adds a line that the answer can do without. Returns whether it fits. */
+  /** Adds an optional line. Returns whether it fits. */
   addIfFits(line: string): boolean {
-    const fits = this.#tokens + tokensOf(line) < FILLED_TOKENS;
+    const fits = this.#tokens + tokensOf(line) < ANSWER_TOKENS;
     if (fits) this.add(line);
     return fits;
   }
@@ -83,14 +89,37 @@ export class SearchText {
     return this.#lines.join("\n");
   }
 
-  /** Adds tools by their names only; with one query, as many as fit. */
-  #addNames(names: readonly string[], isMany: boolean): void {
+  /** Adds tools by their names only, grouped by server; with one query, as many as fit. */
+  #addNames(
+    hits: readonly SearchHit[],
+    { marksOf, hasSeveralQueries }: {
+      readonly marksOf: (server: CatalogServer) => string;
+      readonly hasSeveralQueries: boolean;
+    },
+  ): void {
+    const groups = new Map<string, { readonly names: string[]; readonly marks: string }>();
     let line = "";
-    for (const name of names) {
-      const longer = line === "" ? `Also: ${name}` : `${line}, ${name}`;
-      if (!isMany && line !== "" && this.#tokens + tokensOf(longer) > NAMES_TOKENS) break;
+    for (const { id, server } of hits) {
+      const group = groups.get(server.name) ?? { names: [], marks: marksOf(server) };
+      groups.set(server.name, group);
+      group.names.push(splitToolId(id).tool);
+      const longer = `Also: ${
+        [...groups].map(([name, group]) => namesText(name, group)).join(", ")
+      }`;
+      if (!hasSeveralQueries && line !== "" && this.#tokens + tokensOf(longer) > NAMES_TOKENS) {
+        break;
+      }
       line = longer;
     }
     if (line !== "") this.add(line);
   }
+}
+
+/** Returns the tools of a server, such as `github:{list_issues, get_issue}`. */
+function namesText(
+  server: string,
+  { names, marks }: { readonly names: readonly string[]; readonly marks: string },
+): string {
+  const text = names.length === 1 ? names[0] : `{${names.join(", ")}}`;
+  return `${server}:${text}${marks === "" ? "" : ` [${marks}]`}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The full schemas of the meta-tools, which arguments are checked against. Clients see shorter
- * ones, because every word costs tokens.
+ * The full schemas of the meta-tools, for the check of arguments. Clients see shorter schemas,
+ * because every word costs tokens.
  *
  * @module
  */
@@ -29,8 +29,8 @@ const TASK: JsonObject = {
 };
 
 /**
- * Returns a meta-tool that allows no other properties, with the schema of a task. It is the same
- * object each time, so that its schema is compiled once.
+ * Returns a meta-tool whose schema allows only its own properties, and contains the schema of a task.
+ * Returns the same object each time, so that its schema is compiled once.
  */
 export function strictTool(name: MetaTool, batchMax: number): ToolDefinition {
   return strict(metaTools(batchMax)[name]);
@@ -39,18 +39,18 @@ export function strictTool(name: MetaTool, batchMax: number): ToolDefinition {
 const strict = memoized(
   ({ inputSchema, ...definition }: ToolDefinition): ToolDefinition => ({
     ...definition,
-    inputSchema: closed(inputSchema) as JsonObject,
+    inputSchema: closeSchema(inputSchema) as JsonObject,
   }),
 );
 
-/** Returns a schema whose objects may have only the properties that it names. */
-function closed(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(closed);
+/** Returns a schema in which objects may have only the named properties. */
+function closeSchema(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(closeSchema);
   if (!isObject(schema)) return schema;
   const { tasks, ...rest } = schema as Readonly<Record<string, JsonObject>>;
   const full = tasks === undefined ? rest : { tasks: { ...tasks, minItems: 1, items: TASK } };
   const inner = Object.fromEntries(
-    Object.entries(full).map(([name, value]) => [name, closed(value as Json)]),
+    Object.entries(full).map(([name, value]) => [name, closeSchema(value as Json)]),
   );
   return isObject(inner.properties) ? { ...inner, additionalProperties: false } : inner;
 }

@@ -11,7 +11,7 @@ import type { Verdict } from "../protocol/verdict.ts";
 import { type Client, Clients } from "./_clients.ts";
 import type { ForwardedRequests } from "./_forwarded_requests.ts";
 import { Tasks } from "./_tasks.ts";
-import type { ClientRequest } from "./interaction/client_request.ts";
+import type { ClientRequest } from "./interaction/request_client.ts";
 
 /** Returns a connection that stores its notifications. */
 function connection(told: JsonObject[]): Server {
@@ -33,7 +33,7 @@ function callBy(client: Client, tasks: Tasks): Call {
     client: NO_CLIENT,
     callId: crypto.randomUUID(),
     // Nothing else of a request identifies its client.
-    ...tasks.wantedBy(request as unknown as ClientRequest),
+    ...tasks.taskOptions(request as unknown as ClientRequest),
   };
 }
 
@@ -44,7 +44,7 @@ function newTasks(requests: object = {}, kindNow: () => Verdict["kind"] = () => 
     unfollow: never,
     log: new Log(new Redactor(), "debug", never),
   };
-  const interaction = { prefix: "", inputAlone: never };
+  const interaction = { prefix: "", serverInputFrom: never };
   return new Tasks(host, interaction, requests as ForwardedRequests); // other members are not used
 }
 
@@ -69,7 +69,7 @@ Deno.test("notifications of a task reach only the client that began it", () => {
   }
   const tell = (taskId: string) => {
     const said = tasks.update("far", { taskId, status: "completed" });
-    if (said !== undefined) clients.taskChanged(said);
+    if (said !== undefined) clients.notifyTaskChanged(said);
   };
   for (const [at, { taskId }] of all.entries()) {
     tell(taskId);
@@ -91,7 +91,7 @@ Deno.test("notifications of a task reach only the client that began it", () => {
 Deno.test("a list of many tasks has pages, and requests the state of each task once", async () => {
   const asked: unknown[] = [];
   const requests = {
-    ask: (_: ClientRequest, { params }: { readonly params: JsonObject }) => {
+    send: (_: ClientRequest, { params }: { readonly params: JsonObject }) => {
       asked.push(params.taskId);
       return Promise.resolve({ taskId: params.taskId, status: "working" });
     },
@@ -119,15 +119,15 @@ Deno.test("a list of many tasks has pages, and requests the state of each task o
   assert.deepEqual(last, {});
 });
 
-Deno.test("a task belongs to its party, whose clients may live for one request", () => {
+Deno.test("a task belongs to its owner, whose clients may live for one request", () => {
   const tasks = newTasks();
   const clients = new Clients(assert.fail);
-  const party = {};
-  const [one, next] = [1, 2].map(() => clients.add(connection([]), true, party));
+  const owner = {};
+  const [one, next] = [1, 2].map(() => clients.add(connection([]), true, owner));
   const stranger = clients.add(connection([]), true, {});
   assert.ok(one !== undefined && next !== undefined);
   const request = { client: one, capabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
-  const call = { ...callBy(one, tasks), ...tasks.wantedBy(request as unknown as ClientRequest) };
+  const call = { ...callBy(one, tasks), ...tasks.taskOptions(request as unknown as ClientRequest) };
   const state = { ...textResult(""), resultType: "task", taskId: "there", status: "working" };
   const begun = tasks.begin(call, { kind: "result", result: state as never, task: "working" });
   assert.ok(begun.kind === "result");

@@ -14,7 +14,7 @@ export class FakeClock implements TimerClock {
 
   readonly now = () => this.#now;
 
-  readonly later = (call: () => void, ms: number) => {
+  readonly callLater = (call: () => void, ms: number) => {
     const timer = { at: this.#now + ms, call };
     this.#timers.push(timer);
     return () => void (this.#timers = this.#timers.filter((one) => one !== timer));

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import { Deaths } from "./_deaths_test.ts";
 import { FakeClock, settled } from "./_fake_clock_test.ts";
-import { type PlaceOwner, Places } from "./places.ts";
+import { Semaphore, type SemaphoreOwner } from "./semaphore.ts";
 import { type Living, Pool, type PoolOwner } from "./pool.ts";
 
 /** The time after which the pool closes an unused thing, in milliseconds. */
@@ -28,11 +28,11 @@ export class Thing implements Living {
   readonly uses = new Set<Use>();
   readonly #stage: Stage;
   phase: Phase = "waiting";
-  alive = true;
+  isAlive = true;
   /** Whether it ended without being closed. */
   died = false;
   pending = 0;
-  hung = false;
+  isHung = false;
   /** Whether it finishes its running calls while new calls use another thing. */
   drains = false;
   good = false;
@@ -72,7 +72,7 @@ export interface Use {
 }
 
 /** The pool with its things, and the model with the expected ones. */
-export class Stage implements PlaceOwner, PoolOwner {
+export class Stage implements SemaphoreOwner, PoolOwner {
   readonly poolLimits = { idleMs: IDLE_MS, idleChildren: IDLE_CHILDREN };
   readonly deathCode = "UPSTREAM_DOWN";
   readonly clock = new FakeClock();
@@ -83,7 +83,7 @@ export class Stage implements PlaceOwner, PoolOwner {
   readonly #deaths = new Deaths(this.clock.now);
   /** The things that wait for a place, in order. */
   readonly queue: Thing[] = [];
-  readonly #places: Places;
+  readonly #semaphore: Semaphore;
   readonly most: number;
   disposing = false;
   wrong: string | undefined;
@@ -91,20 +91,20 @@ export class Stage implements PlaceOwner, PoolOwner {
   /** Creates a pool with a number of places. */
   constructor(most: number) {
     this.most = most;
-    this.#places = new Places(this, this.clock);
-    this.pool = new Pool(this, this.#places, this.clock);
+    this.#semaphore = new Semaphore(this, this.clock);
+    this.pool = new Pool(this, this.#semaphore, this.clock);
   }
 
-  get mostPlaces(): number {
+  get maxPlaces(): number {
     return this.most;
   }
 
-  get ending(): number {
-    return this.pool.ending;
+  get endingCount(): number {
+    return this.pool.endingCount;
   }
 
-  giveUp(): boolean {
-    return this.pool.giveUp();
+  closeUnused(): boolean {
+    return this.pool.closeUnused();
   }
 
   current(key: string): Thing | undefined {
@@ -117,7 +117,7 @@ export class Stage implements PlaceOwner, PoolOwner {
   async call(key: string): Promise<void> {
     const version = `v${this.versions.get(key) ?? 0}`;
     const known = this.current(key);
-    const fits = known?.version === version && known.alive && !known.hung &&
+    const fits = known?.version === version && known.isAlive && !known.isHung &&
       !this.#isInTheWay(known);
     if (known !== undefined && !fits) {
       known.drains = true;
@@ -146,7 +146,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     };
     const work = (living: Thing) => {
       assert.equal(living, thing, "served by another");
-      if (!living.alive) return Promise.reject(new Error("closed"));
+      if (!living.isAlive) return Promise.reject(new Error("closed"));
       use.running = true;
       living.pending++;
       return done.promise;
@@ -193,8 +193,8 @@ export class Stage implements PlaceOwner, PoolOwner {
 
   /** Lets a thing die, so that its running calls fail. */
   die(thing: Thing, why: string): void {
-    if (!thing.alive) return;
-    thing.alive = false;
+    if (!thing.isAlive) return;
+    thing.isAlive = false;
     if (why !== "closed") {
       thing.died = true;
       thing.place?.[Symbol.dispose]();
@@ -230,7 +230,7 @@ export class Stage implements PlaceOwner, PoolOwner {
 
   /** Returns why a thing may not be closed now; undefined if it may. */
   wrongEnd(thing: Thing): string | undefined {
-    if (this.disposing || !thing.alive) return undefined;
+    if (this.disposing || !thing.isAlive) return undefined;
     if (thing.uses.size > 0) return "closed during a call";
     const idle = this.things.filter((one) =>
       this.current(one.key) === one && one.uses.size === 0 && one.phase === "up"
@@ -246,7 +246,9 @@ export class Stage implements PlaceOwner, PoolOwner {
     for (const { told, wanted } of this.uses) {
       assert.deepEqual(told, wanted === undefined ? [] : [wanted]);
     }
-    const idle = this.things.filter((one) => one.phase === "up" && one.due < Infinity && one.alive);
+    const idle = this.things.filter((one) =>
+      one.phase === "up" && one.due < Infinity && one.isAlive
+    );
     for (const thing of idle) {
       assert.ok(thing.due > this.clock.now(), `${thing.key} is idle since long`);
     }
@@ -256,7 +258,7 @@ export class Stage implements PlaceOwner, PoolOwner {
     if (this.queue.length === 0) return;
     assert.equal(living, this.most, "a place is free while a call waits");
     const isEnough = this.#among("ending").length >= this.queue.length;
-    const unused = this.#among("up").filter(({ uses, alive }) => uses.size === 0 && alive);
+    const unused = this.#among("up").filter(({ uses, isAlive: alive }) => uses.size === 0 && alive);
     assert.ok(isEnough || unused.length === 0, "a thing is unused while a call waits");
   }
 
@@ -267,21 +269,21 @@ export class Stage implements PlaceOwner, PoolOwner {
   /** Returns how many things take a place. Things that died take none. */
   #living(): number {
     const busy = ["starting", "up", "ending"].flatMap((phase) => this.#among(phase as Phase));
-    return busy.filter((thing) => thing.alive || thing.phase === "ending" && !thing.died).length;
+    return busy.filter((thing) => thing.isAlive || thing.phase === "ending" && !thing.died).length;
   }
 
   /** Waits for a place. Places are assigned in order. */
   async #placed(thing: Thing): Promise<void> {
     this.queue.push(thing);
     thing.since = this.clock.now();
-    thing.place = await this.#places.take(thing.key);
+    thing.place = await this.#semaphore.acquire(thing.key);
     if (this.queue.shift() !== thing) this.wrong ??= `${thing.key} was served before its turn`;
   }
 
   /** Returns whether one more call would keep a place from overdue callers. */
   #isInTheWay(thing: Thing): boolean {
     const overdue = this.queue.filter(({ since }) => since + 1_000 <= this.clock.now());
-    const draining = this.things.filter(({ drains, alive, phase }) =>
+    const draining = this.things.filter(({ drains, isAlive: alive, phase }) =>
       drains && alive && phase === "up"
     );
     return thing.phase === "up" && thing.uses.size > 0 && draining.length < overdue.length;

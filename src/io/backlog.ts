@@ -1,19 +1,19 @@
 /**
  * Counts the bytes that wait for the client and the bytes of incomplete messages from servers.
- * While there are too many, servers are not read.
+ * While there are too many, PML reads nothing from servers.
  *
  * @module
  */
 
 /**
- * Receives the number of bytes that a reader has of an incomplete message. Returns a promise that
- * the reader must await before it continues; undefined if it may continue at once.
+ * Takes the number of bytes of an incomplete message that a reader has received. Returns a promise
+ * that the reader must await before it continues; undefined if it may continue at once.
  */
 export type WaitForMemory = (reader: object, size: number) => Promise<void> | undefined;
 
-/** Shorter messages are not counted. Most messages are shorter. */
+/** The size in bytes from which messages are counted. Most messages are smaller. */
 const SMALL = 1 << 20;
-/** The longest time that a reader waits for another reader that gets nothing, in milliseconds. */
+/** How long a reader waits for another reader that receives nothing, in milliseconds. */
 const PIECE_MS = 500;
 
 /** The bytes that wait for the client. */
@@ -25,8 +25,10 @@ export class Backlog {
   #fullMs = 0;
   /** When the waiting bytes exceeded the limit; undefined while they do not. */
   #fullSince: number | undefined;
-  #partial = 0;
-  #less = Promise.withResolvers<void>();
+  /** The total size of the incomplete long messages. */
+  #partialSize = 0;
+  /** Resolves when a reader that waits should look again. */
+  #wakeUp = Promise.withResolvers<void>();
 
   /** Takes a function that returns the limit. */
   constructor(max: () => number) {
@@ -39,8 +41,8 @@ export class Backlog {
   }
 
   /**
-   * For how long more bytes than the limit have waited so far, in milliseconds. It never decreases:
-   * a new limit counts from the next change of the size.
+   * The total time for which more bytes than the limit have waited so far, in milliseconds. It
+   * never decreases: a new limit counts from the next change of the size.
    */
   get fullMs(): number {
     return this.#fullSince === undefined
@@ -48,7 +50,11 @@ export class Backlog {
       : this.#fullMs + performance.now() - this.#fullSince;
   }
 
-  /** Sets how many bytes wait for the client. */
+  /** The number of bytes that wait for the client. */
+  get size(): number {
+    return this.#size;
+  }
+
   set size(size: number) {
     const isLess = size < this.#size;
     this.#size = size;
@@ -60,14 +66,14 @@ export class Backlog {
     if (isLess) this.#wake();
   }
 
-  /** Lets readers continue below the limit. Beyond it, only the first one continues. */
-  readonly room: WaitForMemory = (reader, size) => {
+  /** Lets all readers continue below the limit. Beyond it, only the first reader continues. */
+  readonly waitForMemory: WaitForMemory = (reader, size) => {
     const reservedBytes = this.#reading.get(reader)?.size ?? 0;
-    const now = size < SMALL ? 0 : size;
-    if (now > 0) this.#reading.set(reader, { size: now, at: performance.now() });
+    const countedSize = size < SMALL ? 0 : size;
+    if (countedSize > 0) this.#reading.set(reader, { size: countedSize, at: performance.now() });
     else this.#reading.delete(reader);
-    this.#partial += now - reservedBytes;
-    if (now < reservedBytes) this.#wake();
+    this.#partialSize += countedSize - reservedBytes;
+    if (countedSize < reservedBytes) this.#wake();
     return this.#mayRead(reader) ? undefined : this.#wait(reader);
   };
 
@@ -75,15 +81,17 @@ export class Backlog {
     if (this.isFull) return false;
     // A short message waits for the client only, not for the incomplete messages of other readers.
     if (!this.#reading.has(reader)) return true;
-    if (this.#size + this.#partial <= this.#max()) return true;
-    const late = performance.now() - PIECE_MS;
-    const [first] = [...this.#reading].find(([one, { at }]) => one === reader || at > late) ?? [];
+    if (this.#size + this.#partialSize <= this.#max()) return true;
+    // Readers that have received nothing for `PIECE_MS` do not count.
+    const earliest = performance.now() - PIECE_MS;
+    const [first] =
+      [...this.#reading].find(([other, { at }]) => other === reader || at > earliest) ?? [];
     return first === reader;
   }
 
   #wake(): void {
-    this.#less.resolve();
-    this.#less = Promise.withResolvers();
+    this.#wakeUp.resolve();
+    this.#wakeUp = Promise.withResolvers();
   }
 
   async #wait(reader: object): Promise<void> {
@@ -93,8 +101,8 @@ export class Backlog {
       this.#wake();
     }, PIECE_MS);
     // A reader of a long message waits for the client without a time limit.
-    const isStopped = () => !isLate || this.isFull && this.#reading.has(reader);
-    while (isStopped() && !this.#mayRead(reader)) await this.#less.promise;
+    const mustWait = () => !isLate || this.isFull && this.#reading.has(reader);
+    while (mustWait() && !this.#mayRead(reader)) await this.#wakeUp.promise;
     clearTimeout(timer);
     const reading = this.#reading.get(reader);
     if (reading !== undefined) reading.at = performance.now();

@@ -5,7 +5,7 @@ const MB = 1 << 20;
 
 /** Returns whether a reader may continue at once. */
 function goes(backlog: Backlog, reader: object, size = 0): boolean {
-  const waiting = backlog.room(reader, size);
+  const waiting = backlog.waitForMemory(reader, size);
   waiting?.catch(() => {});
   return waiting === undefined;
 }
@@ -17,7 +17,7 @@ Deno.test("Backlog stops all readers while too many bytes wait for the client", 
   assert.ok(goes(backlog, one) && !backlog.isFull);
   backlog.size = 10 * MB + 1;
   assert.ok(backlog.isFull);
-  const waiting = [backlog.room(one, 0), backlog.room(two, 5 * MB)];
+  const waiting = [backlog.waitForMemory(one, 0), backlog.waitForMemory(two, 5 * MB)];
   assert.ok(waiting.every((each) => each !== undefined));
   backlog.size = 0;
   await Promise.all(waiting);
@@ -30,7 +30,7 @@ Deno.test("Backlog counts the bytes of incomplete long messages, and lets the fi
   assert.ok(goes(backlog, one, 4 * MB));
   assert.ok(goes(backlog, two, 4 * MB));
   assert.ok(goes(backlog, one, 8 * MB), "the first one ends its message");
-  const waiting = backlog.room(two, 5 * MB);
+  const waiting = backlog.waitForMemory(two, 5 * MB);
   assert.ok(waiting !== undefined);
   assert.ok(!goes(backlog, three, 2 * MB));
   // Its message is complete, or it has ended.
@@ -44,7 +44,7 @@ Deno.test("Backlog delays a long message once for stopped readers, and a short o
   const [stopped, long, short] = [{}, {}, {}];
   assert.ok(goes(backlog, stopped, 3 * MB));
   const since = performance.now();
-  const waiting = backlog.room(long, 2 * MB);
+  const waiting = backlog.waitForMemory(long, 2 * MB);
   assert.ok(goes(backlog, short, 0));
   await waiting;
   const took = performance.now() - since;
@@ -57,10 +57,10 @@ Deno.test("Backlog delays a long message until the client reads", async () => {
   const [long, short] = [{}, {}];
   backlog.size = 3 * MB;
   let isOver = false;
-  const waiting = backlog.room(long, 2 * MB)?.then(() => isOver = true);
+  const waiting = backlog.waitForMemory(long, 2 * MB)?.then(() => isOver = true);
   // Short messages of a server are still read, now and then.
-  await backlog.room(short, 0);
-  await backlog.room(short, 0);
+  await backlog.waitForMemory(short, 0);
+  await backlog.waitForMemory(short, 0);
   assert.ok(!isOver);
   backlog.size = 0;
   await waiting;

@@ -6,11 +6,11 @@
 
 /** The limits of `BoundedQueue`. */
 export interface QueueLimits {
-  /** How much work may wait. */
+  /** The maximum number of pieces of work that wait. */
   readonly waiting: number;
-  /** How often work may begin in a minute. */
+  /** The maximum number of pieces of work in a minute. */
   readonly perMinute: number;
-  /** How many bytes may come in a minute. */
+  /** The maximum number of bytes in a minute. */
   readonly bytesPerMinute: number;
 }
 
@@ -21,7 +21,7 @@ export class BoundedQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => number;
   #last: Promise<void> = Promise.resolve();
-  #waiting = 0;
+  #waitingCount = 0;
   #since = -Infinity;
   #count = 0;
   #bytes = 0;
@@ -32,27 +32,30 @@ export class BoundedQueue {
     this.#now = now;
   }
 
-  /** Resolves when the present work is done; undefined if there is none. */
+  /** A promise that resolves when all work so far is done; undefined if there is none. */
   get busy(): Promise<void> | undefined {
-    return this.#waiting === 0 ? undefined : this.#last;
+    return this.#waitingCount === 0 ? undefined : this.#last;
   }
 
-  /** Runs work after all earlier work. Returns the reason if a limit is reached. */
+  /**
+   * Runs work after all earlier work, and returns undefined. If a limit is reached, does nothing,
+   * and returns a text about the limit.
+   */
   take(bytes: number, work: () => Promise<void>): string | undefined {
     const { waiting, perMinute, bytesPerMinute } = this.#limits;
     if (this.#now() - this.#since >= MINUTE_MS) {
       this.#since = this.#now();
       this.#count = this.#bytes = 0;
     }
-    if (this.#waiting >= waiting) return `${waiting} of them wait`;
+    if (this.#waitingCount >= waiting) return `${waiting} of them wait`;
     if (this.#count >= perMinute) return `there were ${perMinute} in a minute`;
     if (this.#bytes + bytes > bytesPerMinute) {
       return `there were more than ${bytesPerMinute} bytes in a minute`;
     }
-    this.#waiting++;
+    this.#waitingCount++;
     this.#count++;
     this.#bytes += bytes;
-    this.#last = this.#last.then(work).catch(() => {}).finally(() => this.#waiting--);
+    this.#last = this.#last.then(work).catch(() => {}).finally(() => this.#waitingCount--);
     return undefined;
   }
 }

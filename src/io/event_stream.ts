@@ -7,7 +7,7 @@
 
 import { setImmediate } from "node:timers";
 import type { WaitForMemory } from "./backlog.ts";
-import { joined } from "./lines.ts";
+import { joinBytes } from "./lines.ts";
 
 /** One event of a stream. */
 export interface StreamEvent {
@@ -30,11 +30,12 @@ export interface EventStreamLimits {
 /** How a body is read. */
 interface BodyReading {
   readonly limits: EventStreamLimits;
-  readonly room?: WaitForMemory | undefined;
+  readonly waitForMemory?: WaitForMemory | undefined;
 }
 
 /** Thrown if a message or a result is longer than allowed. */
 export class TooLong extends Error {
+  /** Which of the two limits was reached. */
   readonly of: "message" | "result";
 
   /** Takes the reason, and which limit was reached. */
@@ -56,7 +57,7 @@ export const JSON_TYPE = "application/json";
 /** The longest wait before a reconnection, even if the server wants a longer one. */
 export const RETRY_MAX_MS = 30_000;
 const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
-/** The maximum size of an answer that is only shown to people, in bytes. */
+/** The maximum size of an error's text that is shown to the user, in bytes. */
 const ERROR_BYTES = 64_000;
 
 type ByteStream = ReadableStream<Uint8Array>;
@@ -67,14 +68,14 @@ const [E, I, R, MARK] = [101, 105, 114, 0xef];
 const DATA = new TextEncoder().encode("data");
 const UTF_8 = new TextDecoder();
 const NOTHING = new Uint8Array();
-/** This many bytes are compared one by one before a search. */
-const NEAR = 48;
+/** How many bytes are compared one by one before a native search, which is slow to begin. */
+const NEAR_BYTES = 48;
 
 /**
- * After this many bytes, other work gets a turn. A call takes some twenty turns, so a stream of
- * short lines delays it by the time of twenty such pieces.
+ * The number of bytes after which other work gets a turn. A call takes some twenty turns, so a
+ * stream of short lines delays a call by the time for twenty times this size.
  */
-const TURN = 1 << 14;
+const TURN_BYTES = 1 << 14;
 
 /** How a stream of events is read. */
 interface EventReading extends BodyReading {
@@ -90,29 +91,29 @@ export async function eachEvent(body: ByteStream | null, reading: EventReading):
 }
 
 /**
- * Reads a body chunk by chunk. Without a pause, all data that has arrived would be read in one turn
- * of the event loop.
+ * Reads a body chunk by chunk, with pauses. Without them, all data that has arrived would be read
+ * in one turn of the event loop.
  */
 async function eachChunk(
   body: ByteStream,
-  { take, room }: Pick<BodyReading, "room"> & {
-    /** Takes a chunk and returns how many bytes of the unfinished part have come. */
+  { take, waitForMemory }: Pick<BodyReading, "waitForMemory"> & {
+    /** Takes a chunk, and returns the number of bytes of the unfinished event or body so far. */
     readonly take: (chunk: Uint8Array) => number;
   },
 ): Promise<void> {
-  let taken = 0;
+  let turnBytes = 0;
   try {
-    // Leaving the loop cancels the rest.
+    // If the loop ends early, the stream is cancelled.
     for await (const chunk of body) {
       const size = take(chunk);
-      taken += chunk.length;
-      if (taken < TURN) continue;
-      taken = 0;
+      turnBytes += chunk.length;
+      if (turnBytes < TURN_BYTES) continue;
+      turnBytes = 0;
       await new Promise<void>((resolve) => void setImmediate(resolve));
-      await room?.(body, size);
+      await waitForMemory?.(body, size);
     }
   } finally {
-    room?.(body, 0);
+    waitForMemory?.(body, 0);
   }
 }
 
@@ -129,10 +130,10 @@ class EventReader {
   /** The number of bytes of data in the buffer; negative before the first line of data. */
   #size = -1;
   #isFirst = true;
-  /** Whether the last chunk ended with a CR, whose LF may begin the next one. */
-  #isCut = false;
-  /** Whether the event has a line other than its data. */
-  #isNoted = false;
+  /** Whether the last chunk ended with a CR: an LF at the start of the next chunk belongs to it. */
+  #endsWithReturn = false;
+  /** Whether the event has a line with a field other than `data`. */
+  #hasFields = false;
   #event: string | undefined;
   #id: string | undefined;
   #retry: number | undefined;
@@ -144,34 +145,34 @@ class EventReader {
   /** Takes a piece of the stream. Returns how many bytes of the unfinished event have come. */
   push(chunk: Uint8Array): number {
     if (chunk.length === 0) return this.#length + this.#size;
-    let from = this.#isCut && chunk[0] === LINE_END ? 1 : 0;
-    this.#isCut = chunk.at(-1) === CARRIAGE_RETURN;
+    let from = this.#endsWithReturn && chunk[0] === LINE_END ? 1 : 0;
+    this.#endsWithReturn = chunk.at(-1) === CARRIAGE_RETURN;
     const { length } = chunk;
     for (let feed = -1, cr = -1;;) {
-      // There may be millions of empty lines.
+      // The next byte is checked before a search, because there may be millions of empty lines.
       if (feed < from) feed = chunk[from] === LINE_END ? from : indexOf(chunk, LINE_END, from);
-      if (cr < from) cr = chunk[from] === CARRIAGE_RETURN ? from : far(chunk, from);
+      if (cr < from) cr = chunk[from] === CARRIAGE_RETURN ? from : indexOfReturn(chunk, from);
       const end = feed < cr ? feed : cr;
       if (end === length) break;
-      if (this.#length > 0) this.#ended(chunk.subarray(from, end));
+      if (this.#length > 0) this.#endLine(chunk.subarray(from, end));
       else if (end > from) this.#line(chunk, from, end);
-      else if (this.#size >= 0 || this.#isNoted) this.#completed();
+      else if (this.#size >= 0 || this.#hasFields) this.#endEvent();
       else this.#isFirst = false;
       from = end + (feed === cr + 1 ? 2 : 1);
     }
-    this.#begin(chunk.subarray(from));
+    this.#keepPart(chunk.subarray(from));
     return this.#length + this.#size;
   }
 
-  #begin(part: Uint8Array): void {
+  #keepPart(part: Uint8Array): void {
     this.#length += part.length;
     checkLength(this.#length, this.#reading.limits);
     if (part.length > 0) this.#parts.push(part);
   }
 
-  #ended(part: Uint8Array): void {
-    this.#begin(part);
-    const line = joined(this.#parts);
+  #endLine(part: Uint8Array): void {
+    this.#keepPart(part);
+    const line = joinBytes(this.#parts);
     this.#parts = [];
     this.#length = 0;
     this.#line(line, 0, line.length);
@@ -180,19 +181,19 @@ class EventReader {
   #line(bytes: Uint8Array, start: number, to: number): void {
     const from = this.#isFirst && bytes[start] === MARK ? start + 3 : start;
     this.#isFirst = false;
-    if (to === from) return this.#completed();
+    if (to === from) return this.#endEvent();
     const first = bytes[from];
     if (isData(bytes, from, to)) {
       const at = from + DATA.length + 1;
       this.#add(bytes, bytes[at] === BLANK && at < to ? at + 1 : Math.min(at, to), to);
     } else if (first === I || first === R || first === E && this.#reading.hasTypes) {
-      this.#note(UTF_8.decode(bytes.subarray(from, to)));
+      this.#setField(UTF_8.decode(bytes.subarray(from, to)));
     }
   }
 
-  #note(line: string): void {
+  #setField(line: string): void {
     const [, field, value = ""] = /^(event|id|retry)(?:: ?(.*))?$/s.exec(line) ?? [];
-    this.#isNoted = true;
+    this.#hasFields = true;
     if (field === "event") this.#event = value || undefined;
     if (field === "id" && !value.includes("\0")) this.#id = value;
     if (field === "retry" && /^\d{1,9}$/.test(value)) this.#retry = Number(value);
@@ -216,12 +217,12 @@ class EventReader {
     if (from < to) this.#memory.set(bytes.subarray(from, to), at);
   }
 
-  #completed(): void {
+  #endEvent(): void {
     const size = this.#size;
     const data = size === this.#memory.length ? this.#memory : this.#memory.subarray(0, size);
     this.#memory = NOTHING;
     this.#size = -1;
-    if (!this.#isNoted) {
+    if (!this.#hasFields) {
       if (size >= 0) {
         this.#reading.take({ data, event: undefined, id: undefined, retry: undefined });
       }
@@ -230,22 +231,24 @@ class EventReader {
     const event = this.#event;
     const id = this.#id;
     const retry = this.#retry;
-    this.#isNoted = false;
+    this.#hasFields = false;
     this.#event = this.#id = this.#retry = undefined;
     if (size < 0 && id === undefined && retry === undefined) return;
     this.#reading.take({ data: size < 0 ? NOTHING : data, event, id, retry });
   }
 }
 
-/** Returns the index of a CR. Most streams have none. */
-function far(bytes: Uint8Array, from: number): number {
+/**
+ * Returns the index of a CR, or the length of `bytes`. Searches natively: most streams have none.
+ */
+function indexOfReturn(bytes: Uint8Array, from: number): number {
   const index = bytes.indexOf(CARRIAGE_RETURN, from);
   return index < 0 ? bytes.length : index;
 }
 
 /** Returns the index of a byte, or the length of `bytes` if it is not there. */
 function indexOf(bytes: Uint8Array, byte: number, from: number): number {
-  const near = Math.min(from + NEAR, bytes.length);
+  const near = Math.min(from + NEAR_BYTES, bytes.length);
   for (let at = from; at < near; at++) if (bytes[at] === byte) return at;
   const index = bytes.indexOf(byte, near);
   return index < 0 ? bytes.length : index;
@@ -261,7 +264,7 @@ function isData(bytes: Uint8Array, from: number, to: number): boolean {
 /** Reads a whole body. */
 export async function readBytes(
   body: ByteStream | null,
-  { limits, room }: BodyReading,
+  { limits, waitForMemory }: BodyReading,
 ): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -271,11 +274,11 @@ export async function readBytes(
     parts.push(chunk);
     return length;
   };
-  if (body !== null) await eachChunk(body, { take, room });
-  return joined(parts);
+  if (body !== null) await eachChunk(body, { take, waitForMemory });
+  return joinBytes(parts);
 }
 
-/** Reads the start of a text that is only shown to people, and drops the rest. */
+/** Reads the beginning of a text for the user, and cancels the stream. */
 export async function readStart(body: ByteStream | null): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
@@ -290,8 +293,8 @@ export async function readStart(body: ByteStream | null): Promise<string> {
   return text.slice(0, ERROR_BYTES);
 }
 
-/** Returns how long to wait before requesting the rest of a stream, in milliseconds. */
-export function waitOf(retry = RETRY_MS): number {
+/** Returns how long to wait before a reconnection to a stream, in milliseconds. */
+export function retryDelay(retry = RETRY_MS): number {
   return Math.min(Math.max(retry, RETRY_MIN_MS), RETRY_MAX_MS);
 }
 
@@ -300,7 +303,7 @@ export function contentType({ headers }: Response): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Reads the rest of a small body, so that the connection can be used again. */
-export async function leave({ body }: Response): Promise<void> {
+/** Reads a small body to its end and drops it, so that the connection can be used again. */
+export async function drainBody({ body }: Response): Promise<void> {
   await readStart(body);
 }

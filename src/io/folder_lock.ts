@@ -1,19 +1,19 @@
 /**
- * Lets only one process at a time create a folder, and removes what killed processes left.
+ * Lets only one process at a time create a folder, and removes unfinished folders of killed
+ * processes.
  *
  * @module
  */
 
 import { dirname, join } from "node:path";
-import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { infoAt, stampAt, stampOf } from "./place.ts";
+import { infoAt, stampAt, stampOf } from "./path_info.ts";
 import { unlessGone } from "./private_files.ts";
-import { repeatedSync } from "./waiting.ts";
+import { retryWhileBusySync } from "./waiting.ts";
 
-/** An unfinished installation older than this, in milliseconds, is abandoned. */
-const LEFT_MS = 3_600_000;
+/** The age from which an unfinished installation counts as abandoned, in milliseconds. */
+const ABANDONED_MS = 3_600_000;
 
 /** Locks a folder until the result is disposed. Throws `OVERLOADED` if another process has it. */
 export function lockFolder(folder: string): Disposable {
@@ -21,8 +21,9 @@ export function lockFolder(folder: string): Disposable {
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const options = { read: true, write: true, create: true, mode: 0o600 };
   // On Windows a file that is being removed cannot be opened.
-  const file = repeatedSync(() => Deno.openSync(path, options));
-  // The previous owner removes the file, which others may have opened before that.
+  const file = retryWhileBusySync(() => Deno.openSync(path, options));
+  // The previous owner removes the file at its end. If `file` was opened before that removal, the
+  // path now leads to another file, or to none.
   if (!file.tryLockSync(true) || stampAt(path) !== stampOf(file.statSync())) {
     file.close();
     const message = `Cannot install ${quoted(folder, 400)}: another PML is installing it`;
@@ -38,12 +39,15 @@ export function lockFolder(folder: string): Disposable {
   };
 }
 
-/** Removes abandoned installations in a folder. `isBegun` recognizes their names. */
-export async function sweep(folder: string, isBegun: (name: string) => boolean): Promise<void> {
+/** Removes abandoned installations in a folder. `isUnfinished` recognizes their names. */
+export async function sweepAbandoned(
+  folder: string,
+  isUnfinished: (name: string) => boolean,
+): Promise<void> {
   for (const { name } of Deno.readDirSync(folder)) {
     const path = join(folder, name);
     const since = Number(infoAt(path)?.mtime ?? Infinity);
-    if (!isBegun(name) || Date.now() - since < LEFT_MS) continue;
+    if (!isUnfinished(name) || Date.now() - since < ABANDONED_MS) continue;
     await Deno.remove(path, { recursive: true }).catch(unlessGone);
   }
 }
@@ -51,9 +55,11 @@ export async function sweep(folder: string, isBegun: (name: string) => boolean):
 /** Returns whether a process is running, even if another user owns it. */
 export function isAlive(pid: number): boolean {
   try {
+    // Not imported: `node:process` takes 6 ms to load.
+    // deno-lint-ignore no-process-global
     return process.kill(pid, 0);
   } catch (error) {
-    // ESRCH: there is no process with that number. EPERM: there is one, of another user.
+    // ESRCH: there is no process with that number. EPERM: the process belongs to another user.
     return Object(error).code !== "ESRCH";
   }
 }

@@ -1,10 +1,12 @@
 /**
- * Limits the lines of a log that others can cause.
+ * Limits the lines of a log that clients and other programs can cause.
  *
  * @module
  */
 
-/** How long a line is not repeated, in milliseconds, and how many lines are written in that time. */
+/**
+ * The time in which a line is not repeated, in milliseconds, and the maximum number of lines in it.
+ */
 const [QUIET_MS, LINES_MAX] = [600_000, 50];
 
 /** Writes the line of a key at most once in ten minutes, and at most 50 lines in that time. */
@@ -18,7 +20,10 @@ export class LimitedLog {
     this.#now = now;
   }
 
-  /** Calls `write` with a line, unless there were too many. The last one says that others follow. */
+  /**
+   * Calls `write` with a line, unless there were too many. The last line states that PML omits
+   * more.
+   */
   write(key: string, text: string, write: (text: string) => void): void {
     const now = this.#now();
     if (now - this.#since >= QUIET_MS) {

@@ -7,8 +7,8 @@
 import { Buffer } from "node:buffer";
 
 /**
- * A whole line without its newline; the beginning and the end of a line that is not kept whole; or
- * an immediate report that a line is too long and is skipped.
+ * A whole line without its newline; only the beginning and the end of a long line; or an immediate
+ * report that a line is too long and is skipped.
  */
 export type Line =
   | { readonly kind: "line"; readonly bytes: Uint8Array }
@@ -17,17 +17,18 @@ export type Line =
 
 const NEWLINE = 10;
 const NOTHING: Uint8Array = new Uint8Array(0);
-const PIECE = 1 << 18;
-/** How many bytes are kept of the beginning and of the end of a line. */
-const END = 1_000;
+/** The maximum size of a piece of a stream, in bytes. */
+const PIECE_BYTES = 1 << 18;
+/** The number of bytes that are kept of the beginning, and of the end, of a long line. */
+const END_BYTES = 1_000;
 
-/** Unused memory, kept because allocating takes longer than filling. */
-const spare: Uint8Array[] = [];
+/** Unused memory, which is reused because an allocation takes longer than a copy. */
+const spareBuffers: Uint8Array[] = [];
 const [MEMORY_MIN, MEMORY_MAX, SPARE_MAX] = [1 << 16, 1 << 22, 2];
 const UTF_8 = new TextEncoder();
 
-/** Collects bytes in memory that is used again. */
-export class Gathered {
+/** Collects bytes in memory that is reused. */
+export class ByteBuffer {
   #memory: Uint8Array = NOTHING;
   #size = 0;
 
@@ -51,11 +52,13 @@ export class Gathered {
   }
 
   /**
-   * Adds a text, and returns its bytes, which are valid until all are removed. They follow those of
-   * the text before it, if the memory has space for them.
+   * Adds a text, and returns its bytes, which are valid until `clear()`. They are next to the bytes
+   * of the text before it, if the memory has space for them. `spare` is how many bytes of later texts
+   * must be next to them, too.
    */
-  addText(text: string): Uint8Array {
-    if (this.#memory.length - this.#size < text.length) this.#take(text.length);
+  addText(text: string, spare = 0): Uint8Array {
+    const least = text.length + spare;
+    if (this.#memory.length - this.#size < least) this.#take(least);
     const into = this.#memory.subarray(this.#size);
     const { read, written } = UTF_8.encodeInto(text, into);
     if (read < text.length) return UTF_8.encode(text);
@@ -68,13 +71,13 @@ export class Gathered {
     const { length } = this.#memory;
     this.#size = 0;
     if (length <= MEMORY_MIN) return;
-    if (length <= MEMORY_MAX && spare.length < SPARE_MAX) spare.push(this.#memory);
+    if (length <= MEMORY_MAX && spareBuffers.length < SPARE_MAX) spareBuffers.push(this.#memory);
     // guard: given-memory
     this.#memory = NOTHING;
   }
 
   #take(least: number): void {
-    const buffer = spare.pop() ?? NOTHING;
+    const buffer = spareBuffers.pop() ?? NOTHING;
     this.#memory = buffer.length < least ? new Uint8Array(Math.max(2 * least, MEMORY_MIN)) : buffer;
     this.#size = 0;
   }
@@ -82,13 +85,13 @@ export class Gathered {
 
 /**
  * Splits a stream into lines. Nothing is kept of a line over `max` bytes. The bytes of a line are
- * valid until the next one is read.
+ * valid until the next line is read.
  */
 export class LineReader {
   readonly #max: number;
   readonly #endBytes: number;
   /** The beginning of the line, or both of its ends. */
-  readonly #line = new Gathered();
+  readonly #line = new ByteBuffer();
   #length = 0;
 
   /** Takes the limit of a line. Only the ends are kept of a line over `endBytes` bytes. */
@@ -97,7 +100,7 @@ export class LineReader {
     this.#endBytes = Math.min(endBytes, max);
   }
 
-  /** How many bytes of the incomplete line are kept. */
+  /** The number of bytes of the incomplete line so far; 0 if only its ends are kept. */
   get bytes(): number {
     return this.#length > this.#endBytes ? 0 : this.#length;
   }
@@ -115,7 +118,7 @@ export class LineReader {
       if (isKept) {
         // Kept bytes are copied: the next chunk may reuse the memory.
         if (!isWhole) this.#line.add(part);
-      } else if (this.#length <= this.#max) this.#cut(part);
+      } else if (this.#length <= this.#max) this.#keepEnds(part);
       else if (before <= this.#max) {
         this.#line.clear();
         take({ kind: "too-long", max: this.#max });
@@ -123,30 +126,30 @@ export class LineReader {
       if (newline < 0) return;
       // guard: memory-line
       if (isWhole) take({ kind: "line", bytes: part });
-      else if (this.#length <= this.#max) take(this.#truncated());
+      else if (this.#length <= this.#max) take(this.#toLine());
       this.#line.clear();
       this.#length = 0;
       from = newline + 1;
     }
   }
 
-  #truncated(): Line {
+  #toLine(): Line {
     const { bytes } = this.#line;
     if (this.#length <= this.#endBytes) return { kind: "line", bytes };
     return { kind: "cut", ends: bytes, size: this.#length, max: this.#endBytes };
   }
 
-  #cut(part: Uint8Array): void {
-    const all = joined([this.#line.bytes, part]);
+  #keepEnds(part: Uint8Array): void {
+    const all = joinBytes([this.#line.bytes, part]);
     this.#line.clear();
-    this.#line.add(all.subarray(0, END));
-    this.#line.add(all.subarray(-END));
+    this.#line.add(all.subarray(0, END_BYTES));
+    this.#line.add(all.subarray(-END_BYTES));
   }
 }
 
 /** Returns the beginning and the end of a line. */
 export function endsOf(line: Uint8Array): Uint8Array {
-  return joined([line.subarray(0, END), line.subarray(-END)]);
+  return joinBytes([line.subarray(0, END_BYTES), line.subarray(-END_BYTES)]);
 }
 
 /** Reads a stream in pieces, which reuse the same memory. Waits until each piece is handled. */
@@ -156,17 +159,17 @@ export async function eachPiece(
 ): Promise<void> {
   // The pipes of a process are byte streams, although their type is more general.
   const reader = stream.getReader({ mode: "byob" });
-  for (let memory = new ArrayBuffer(PIECE);;) {
+  for (let memory = new ArrayBuffer(PIECE_BYTES);;) {
     const { done, value } = await reader.read(new Uint8Array(memory));
     if (done || value === undefined) return;
-    const taken = take(value);
-    if (taken !== undefined) await taken;
+    const handling = take(value);
+    if (handling !== undefined) await handling;
     memory = value.buffer;
   }
 }
 
 /** Joins pieces of bytes. A single piece is returned unchanged. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   if (parts.length === 1 && parts[0]) return parts[0];
   const all = Buffer.concat(parts);
   // Searching a Node buffer takes twice as long.

@@ -20,7 +20,7 @@ import type { Duplex } from "node:stream";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { after } from "./waiting.ts";
+import { callAfter } from "./waiting.ts";
 
 /** How long a program that listens at an address may take to answer, in milliseconds. */
 const PROBE_MS = 1_000;
@@ -29,7 +29,7 @@ const PROBE_MS = 1_000;
  * Sends an empty request without a key to the program at an address of this machine. Returns its
  * answer; undefined if it does not answer with JSON.
  */
-export async function probed(
+export async function probe(
   url: string,
 ): Promise<{ readonly status: number; readonly body: unknown } | undefined> {
   try {
@@ -37,12 +37,12 @@ export async function probed(
     const response = await fetch(url, { method: "POST", signal, redirect: "error" });
     return { status: response.status, body: await response.json() };
   } catch {
-    return undefined; // another program
+    return undefined; // nothing listens there, or a program that is not PML
   }
 }
 
-/** Returns an address as a URL has it: one of IPv6 in brackets. */
-export function inUrl(host: string): string {
+/** Returns an address for a URL, in which IPv6 addresses have brackets. */
+export function hostForUrl(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
@@ -60,9 +60,9 @@ export interface ListenerOptions {
   readonly silentMs?: number;
   /** The certificate and its private key, as PEM. Without them, requests come in plain text. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** Answers a request. Throws nothing. */
+  /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Is called with each request that is not answered because it is broken, late or too large. */
+  /** Called for each request that is not answered because it is invalid, late or too large. */
   readonly onRefused?: (status: number, why: string) => void;
 }
 
@@ -72,12 +72,12 @@ export interface Listener extends AsyncDisposable {
   readonly origin: string;
   /** Whether only this machine can reach it. */
   readonly isLocal: boolean;
-  /** Accepts no more connections, and waits at most `ms` until the present requests are answered. */
+  /** Accepts no more connections, and waits at most `ms` until open requests are answered. */
   drain(ms: number): Promise<void>;
 }
 
 const SECOND = 1_000;
-const CAPS: ServerOptions = {
+const SERVER_LIMITS: ServerOptions = {
   connectionsCheckingInterval: SECOND,
   maxHeaderSize: 16_384,
   headersTimeout: 10 * SECOND,
@@ -85,7 +85,7 @@ const CAPS: ServerOptions = {
   keepAliveTimeout: 60 * SECOND,
 };
 const CONNECTIONS = 256;
-/** How many requests may be without their answer on one connection. */
+/** The maximum number of requests without an answer on one connection. */
 const MOST_AT_ONCE = 101;
 
 /**
@@ -112,86 +112,89 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const { host, port, what, tls, silentMs = 0 } = options;
   const busy: Busy = new WeakMap();
   const server = tls === undefined
-    ? createServer(CAPS)
-    : (await import("node:https")).createServer({ ...CAPS, ...tls });
-  const quiet = bounded(server, options);
-  server.on("request", inTurn(options.answer, { busy, quiet }));
+    ? createServer(SERVER_LIMITS)
+    : (await import("node:https")).createServer({ ...SERVER_LIMITS, ...tls });
+  const quiet = limitConnections(server, options);
+  server.on("request", answerInOrder(options.answer, { busy, quiet }));
   server.on("clientError", (error, socket) => refuseBroken(error, { ...options, busy, socket }));
   server.setTimeout(silentMs);
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
-    const why = cause.code === "EADDRINUSE" ? "another program listens there" : cause.message;
-    const hint = "Give another --port (0 takes a free one) or --host";
+    const isInUse = cause.code === "EADDRINUSE";
+    const why = isInUse ? "another program listens there" : cause.message;
+    const hint = `Give another --port (0 takes a free one)${isInUse ? "" : " or --host"}`;
     throw new PmlError("USAGE", `Cannot serve ${what} at ${quoted(`${host}:${port}`)}: ${why}`, {
       hint,
       cause,
     });
   });
   const closed = once(server, "close");
-  const at = `${inUrl(host)}:${(server.address() as AddressInfo).port}`;
+  const authority = `${hostForUrl(host)}:${(server.address() as AddressInfo).port}`;
   const drain = async (ms: number) => {
     server.close();
-    for (const socket of quietest(quiet)) socket.destroy();
-    using _ = after(ms, () => server.closeAllConnections());
+    for (const socket of quietSockets(quiet)) socket.destroy();
+    using _ = callAfter(ms, () => server.closeAllConnections());
     await closed;
   };
   return {
-    origin: `${tls === undefined ? "http" : "https"}://${at}`,
+    origin: `${tls === undefined ? "http" : "https"}://${authority}`,
     isLocal: isLoopback(host),
     drain,
     [Symbol.asyncDispose]: () => drain(0),
   };
 }
 
-/** The connections on which no request is in progress, by their remote end. */
+/** The connections on which no request is in progress, by their remote address and port. */
 interface Quiet {
-  /** Those without any request so far. */
+  /** The connections without any request so far. */
   readonly fresh: Map<string, Socket>;
   readonly idle: Map<string, Socket>;
 }
 
-/** Returns the quiet connections, of which the first may be closed before the others. */
-function quietest({ fresh, idle }: Quiet): readonly Socket[] {
+/** Returns the quiet connections, in the order in which they may be closed. */
+function quietSockets({ fresh, idle }: Quiet): readonly Socket[] {
   return [...fresh.values(), ...idle.values()];
 }
 
-function endOf({ remoteAddress, remotePort }: Socket): string {
+function remoteKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Closes a quiet connection for each one beyond the limit, or the new one if none is quiet. */
-function bounded(
+/**
+ * For each connection beyond the limit, closes a quiet connection, or the new one if none is quiet.
+ */
+function limitConnections(
   server: Server,
   { connections = CONNECTIONS, onRefused }: ListenerOptions,
 ): Quiet {
   const quiet: Quiet = { fresh: new Map(), idle: new Map() };
-  let open = 0;
+  let openCount = 0;
   server.on("connection", (socket: Socket) => {
-    const end = endOf(socket);
-    if (++open > connections) {
+    const key = remoteKey(socket);
+    if (++openCount > connections) {
       onRefused?.(503, `there are ${connections} connections`);
-      const [first = socket] = quietest(quiet);
+      const [first = socket] = quietSockets(quiet);
       // guard: http-connections
       first.destroy();
     }
-    quiet.fresh.set(end, socket);
+    quiet.fresh.set(key, socket);
     socket.once("close", () => {
-      open--;
-      quiet.fresh.delete(end);
-      quiet.idle.delete(end);
+      openCount--;
+      quiet.fresh.delete(key);
+      quiet.idle.delete(key);
     });
   });
   return quiet;
 }
 
-/** The requests of each connection without a whole answer. The first one is answered. */
+/** For each connection, its requests without a complete answer. The first is being answered. */
 type Busy = WeakMap<Duplex, (readonly [IncomingMessage, ServerResponse])[]>;
 
 /**
- * Answers the requests of a connection one after the other. Answers that waited for earlier ones
- * would have no limit, and would not be cancelled with the connection.
+ * Answers the requests of a connection one after the other. If it answered all at once, `node:http`
+ * would keep the later answers without a limit, and would not cancel them with the connection.
  */
-function inTurn(
+function answerInOrder(
   answer: ListenerOptions["answer"],
   { busy, quiet: { fresh, idle } }: { readonly busy: Busy; readonly quiet: Quiet },
 ): ListenerOptions["answer"] {
@@ -200,14 +203,14 @@ function inTurn(
     const turns = busy.get(socket) ?? [];
     busy.set(socket, turns);
     // Read now, because it is unknown after the connection has ended.
-    const end = endOf(socket);
-    fresh.delete(end);
-    idle.delete(end);
+    const key = remoteKey(socket);
+    fresh.delete(key);
+    idle.delete(key);
     response.once("close", () => {
       turns.shift();
       if (socket.destroyed) return;
       const [next] = turns;
-      if (next === undefined) idle.set(end, socket);
+      if (next === undefined) idle.set(key, socket);
       else answer(...next);
     });
     // guard: http-turns
@@ -216,7 +219,7 @@ function inTurn(
   };
 }
 
-/** The statuses of requests that `node:http` cannot read, and why, by its codes. */
+/** The statuses and reasons for requests that `node:http` cannot read, by its error codes. */
 const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
   HPE_HEADER_OVERFLOW: [431, "its headers are too large"],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "it took too long"],
@@ -239,7 +242,7 @@ function refuseBroken(
   },
 ): void {
   const [request] = busy.get(socket)?.[0] ?? [];
-  // If the body is still being read, its reader answers. An error after the body is not part of it.
+  // If the body is still being read, its reader answers. An error after the body is not about it.
   const hasReader = request?.complete === false && request.listenerCount("error");
   // guard: http-late-body
   if (hasReader) return void request.emit("error", error);
@@ -287,10 +290,12 @@ export function refusedSender(
   { hosts, origins }: Names = {},
 ): 400 | 403 | undefined {
   const { url = "", headers: { host = "", origin }, rawHeaders } = sender;
-  const named = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  const hostHeaders = rawHeaders.filter((name, index) =>
+    index % 2 === 0 && name.toLowerCase() === "host"
+  );
   // guard: http-twice
-  if (named.length !== 1) return 400;
-  // A target may name an authority, too: only one of them can be meant.
+  if (hostHeaders.length !== 1) return 400;
+  // The target may contain an authority, too, which must be the same as the header.
   const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) return 400;
   const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);

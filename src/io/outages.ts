@@ -1,17 +1,18 @@
 /**
- * Remembers targets that cannot be reached, so that only one caller waits for each to fail.
+ * Remembers targets that cannot be reached, so that only the first caller waits until a target
+ * fails.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
-import { soon } from "./waiting.ts";
+import { settlesWithin } from "./waiting.ts";
 
 interface Outage {
   readonly error: PmlError;
   /** The time from which the next probe may begin. */
   readonly until: number;
-  /** The probe that is under way. It never rejects. */
+  /** The running probe. It never rejects. */
   probe: Promise<void> | undefined;
 }
 
@@ -20,16 +21,15 @@ const WAIT_MS = 70;
 
 /**
  * The outages of targets. A key contains everything that is needed to reach a target. During an
- * outage, one probe at a time checks whether the target is back, with a rest between two probes. A
- * caller waits for the probe a short time; then it gets the remembered error, and the probe
- * continues. The owner decides: `note` begins an outage; `forget`, or a probe that
- * succeeds, ends it.
+ * outage, one probe at a time checks whether the target is available again, with a pause between
+ * two probes. A caller waits for the probe for a short time; then it gets the remembered error, and
+ * the probe continues. `record()` begins an outage; `forget()`, or a probe that succeeds, ends it.
  */
 export class Outages {
   readonly #restMs: number;
   readonly #all = new Map<string, Outage>();
 
-  /** Takes the rest between two probes, which varies by a quarter. */
+  /** Takes the pause between two probes in milliseconds, which varies by a quarter. */
   constructor(restMs = 0) {
     this.#restMs = restMs;
   }
@@ -40,18 +40,18 @@ export class Outages {
   }
 
   /** Returns the error of an outage; undefined if there is none. */
-  of(key: string): PmlError | undefined {
+  errorOf(key: string): PmlError | undefined {
     return this.#all.get(key)?.error;
   }
 
-  /** Returns whether a probe may begin: none is under way, and the rest is over. */
+  /** Returns whether a probe may begin: none is running, and the pause is over. */
   isDue(key: string): boolean {
     const { probe, until = 0 } = this.#all.get(key) ?? {};
     return probe === undefined && performance.now() >= until;
   }
 
   /** Begins an outage, or sets its newest error. */
-  note(key: string, error: PmlError): void {
+  record(key: string, error: PmlError): void {
     const { probe } = this.#all.get(key) ?? {};
     const until = performance.now() + this.#restMs * (0.75 + Math.random() / 2);
     this.#all.set(key, { error, probe, until });
@@ -62,15 +62,15 @@ export class Outages {
     this.#all.delete(key);
   }
 
-  /** Takes work that is under way as the probe. Does nothing if there is no outage. */
-  watch(key: string, work: Promise<unknown>): void {
+  /** Uses running work as the probe. Does nothing if there is no outage. */
+  setProbe(key: string, work: Promise<unknown>): void {
     const outage = this.#all.get(key);
     if (outage === undefined) return;
     outage.probe = work.then(() => this.forget(key), () => {
-      const now = this.#all.get(key);
-      if (now === undefined) return;
-      now.probe = undefined;
-      this.note(key, now.error);
+      const current = this.#all.get(key);
+      if (current === undefined) return;
+      current.probe = undefined;
+      this.record(key, current.error);
     });
   }
 
@@ -78,30 +78,34 @@ export class Outages {
    * Throws the remembered error, unless there is no outage or the probe ends it within `waitMs`.
    * `probe` resolves if the target can be reached, and must have no other effect.
    */
-  async pass(key: string, probe: () => Promise<unknown>, waitMs = WAIT_MS): Promise<void> {
-    if (this.of(key) === undefined) return;
-    if (this.isDue(key)) this.watch(key, probe());
-    await soon(this.#probed(key), waitMs);
-    const still = this.of(key);
-    if (still !== undefined) throw still;
+  async throwDuringOutage(
+    key: string,
+    probe: () => Promise<unknown>,
+    waitMs = WAIT_MS,
+  ): Promise<void> {
+    if (this.errorOf(key) === undefined) return;
+    if (this.isDue(key)) this.setProbe(key, probe());
+    await settlesWithin(this.#probeOf(key), waitMs);
+    const error = this.errorOf(key);
+    if (error !== undefined) throw error;
   }
 
   /**
-   * Returns the result of work that may continue after the caller. During an outage, waits a short
-   * time for the probe, and a short time for the work. Then throws the remembered error.
+   * Returns the result of work. During an outage, waits a short time for the probe, and a short
+   * time for the work. Then throws the remembered error, while the work may continue.
    */
   async limitDuringOutage<T>(key: string, work: () => Promise<T>): Promise<T> {
-    await this.#shortly(key, this.#probed(key));
-    return await this.#shortly(key, work());
+    await this.#waitShortly(key, this.#probeOf(key));
+    return await this.#waitShortly(key, work());
   }
 
-  async #shortly<T>(key: string, work: Promise<T>): Promise<T> {
-    const error = this.of(key);
-    if (error !== undefined && !await soon(work, WAIT_MS)) throw error;
+  async #waitShortly<T>(key: string, work: Promise<T>): Promise<T> {
+    const error = this.errorOf(key);
+    if (error !== undefined && !await settlesWithin(work, WAIT_MS)) throw error;
     return await work;
   }
 
-  #probed(key: string): Promise<void> {
+  #probeOf(key: string): Promise<void> {
     return this.#all.get(key)?.probe ?? Promise.resolve();
   }
 }

@@ -1,35 +1,35 @@
 /**
- * Keeps one running thing for each key, such as a process. It is started once, shared, closed when
- * it is idle or others are used more, and started again when it died. If it always dies, the next
- * start has to wait.
+ * Keeps one running thing for each key, such as a process. The thing is started once, shared,
+ * closed when it is idle or another thing needs its place, and started again if it has died. If
+ * things of a key die again and again, the next start has to wait.
  *
  * @module
  */
 
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { Places } from "./places.ts";
+import type { Semaphore } from "./semaphore.ts";
 import { type Clock, unlessAborted } from "./waiting.ts";
 
 /** A running thing, which can die and must be closed. */
 export interface Living extends AsyncDisposable {
-  readonly alive: boolean;
+  readonly isAlive: boolean;
   /** The number of uses that have not stopped, including cancelled ones. */
   readonly pending: number;
   /**
-   * Whether it has stopped answering. If it is set, a cancelled use that continues does not cause
-   * the start of another thing.
+   * Whether it has stopped answering. A thing that has this member is replaced only if it is true;
+   * any other thing is also replaced if a cancelled use continues.
    */
-  readonly hung?: boolean;
-  /** Is called when another thing replaces it. Uses without an end must stop then. */
+  readonly isHung?: boolean;
+  /** Called when another thing replaces it. Uses that never end must stop then. */
   retire?(): void;
 }
 
 /** The limits of a pool. */
 export interface PoolLimits {
-  /** After how many milliseconds without a use a thing is closed. */
+  /** The time without a use after which a thing is closed, in milliseconds. */
   readonly idleMs: number;
-  /** How many unused things are kept. */
+  /** The maximum number of unused things. */
   readonly idleChildren: number;
 }
 
@@ -44,7 +44,7 @@ export interface PoolOwner {
 /** A monotonic clock, with timers. */
 export interface TimerClock extends Clock {
   /** Calls a function once after some milliseconds. Returns a function that cancels this. */
-  later(call: () => void, ms: number): () => void;
+  callLater(call: () => void, ms: number): () => void;
 }
 
 /** A use of a thing, and how to start the thing. */
@@ -55,26 +55,28 @@ export interface PoolUse<T, R> {
   readonly version?: string;
   readonly start: () => Promise<T>;
   readonly use: (living: T) => Promise<R>;
-  /** Aborts waiting for the start. */
+  /** Ends the wait for the start when it aborts. */
   readonly signal?: AbortSignal;
-  /** Whether it comes before others that wait for a place. */
-  readonly hurried?: boolean;
+  /** Whether the use gets a place before others that wait. */
+  readonly isUrgent?: boolean;
   /** Called if the use has to wait for the start. The result is disposed when it has started. */
   readonly onWait?: () => Disposable;
 }
 
 /** How long a replaced thing may continue with cancelled uses, in milliseconds. */
 const RETIRED_MS = 1_000;
-/** The same for a thing that was not replaced. */
+/**
+ * How long an unused thing that was not replaced may continue with cancelled uses, in milliseconds.
+ */
 const UNSETTLED_MS = 30_000;
-/** How many may die in a row, without one successful use, before the next start has to wait. */
+/** The number of things of a key that die in a row, without a successful use, until starts wait. */
 const DEATHS = 5;
 const WAIT_MS = 500;
 const WAIT_MAX_MS = 30_000;
 
 const CLOCK: TimerClock = {
   now: () => performance.now(),
-  later: (call, ms) => {
+  callLater: (call, ms) => {
     const timer = setTimeout(call, ms);
     return () => clearTimeout(timer);
   },
@@ -87,26 +89,27 @@ export interface PoolLease<T> extends Disposable {
 
 interface Slot<T extends Living> {
   readonly key: string;
+  readonly name: string;
   readonly version: string | undefined;
   readonly starting: Promise<T>;
   users: number;
-  /** When it is closed if it is unused until then. */
+  /** The time at which the thing is closed if it is unused until then. */
   until: number;
-  /** Whether a cancelled use has continued since its last use. */
-  unsettled: boolean;
-  /** When the timer that closes it goes off; never if it is not set. */
-  wakes: number;
+  /** Whether a cancelled use continued when the last other use ended. */
+  isUnsettled: boolean;
+  /** The time at which the timer that closes the thing fires; `Infinity` without a timer. */
+  timerAt: number;
   /** Cancels that timer. */
-  stay: () => void;
+  cancelTimer: () => void;
   living: T | undefined;
-  /** The result of each `hold()`. */
+  /** The result of each `hold()`, which is the same object. */
   lease: PoolLease<T> | undefined;
   /** Whether a use has succeeded. */
-  good: boolean;
+  hasSucceeded: boolean;
 }
 
 /** The places that things take when they start. */
-type PoolPlaces = Pick<Places, "leave" | "look" | "overdue">;
+type PoolSemaphore = Pick<Semaphore, "cancel" | "serveQueue" | "overdueCount">;
 
 interface Deaths {
   readonly count: number;
@@ -118,31 +121,31 @@ interface Deaths {
 export class Pool<T extends Living> implements AsyncDisposable {
   /** The things by their last use. */
   readonly #slots = new Map<string, Slot<T>>();
-  /** The last of them. To move it would make V8 allocate a new table for each use. */
+  /** The last slot of `#slots`. Moving it to the end again would make V8 allocate a new table. */
   #latest: Slot<T> | undefined;
   readonly #retired = new Set<Slot<T>>();
   readonly #ends = new Map<Slot<T>, Promise<void>>();
   readonly #deaths = new Map<string, Deaths>();
   readonly #owner: PoolOwner;
-  readonly #places: PoolPlaces | undefined;
+  readonly #semaphore: PoolSemaphore | undefined;
   readonly #clock: TimerClock;
   #closed = false;
 
-  /** Creates an empty pool. Without places the number of things has no limit. */
-  constructor(owner: PoolOwner, places?: PoolPlaces, clock: TimerClock = CLOCK) {
+  /** Creates an empty pool. Without a semaphore the number of things has no limit. */
+  constructor(owner: PoolOwner, semaphore?: PoolSemaphore, clock: TimerClock = CLOCK) {
     this.#owner = owner;
-    this.#places = places;
+    this.#semaphore = semaphore;
     this.#clock = clock;
   }
 
   /** Runs `use` with the thing of a key. Starts the thing if there is none. */
   async use<R>(key: string, what: PoolUse<T, R>): Promise<R> {
     const slot = this.#take(key, what);
-    // Counted before the first await, so that the idle timer cannot close it during a call.
+    // Counted before the first await, so that the idle timer cannot close the thing during a call.
     slot.users++;
     try {
-      const result = await what.use(slot.living ?? await started(slot, what));
-      slot.good = true;
+      const result = await what.use(slot.living ?? await waitForStart(slot, what));
+      slot.hasSucceeded = true;
       if (this.#slots.get(key) === slot) this.#deaths.delete(key);
       return result;
     } finally {
@@ -151,13 +154,13 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   /** Returns the running thing of a key that a use would get; undefined if it has to be started. */
-  at(key: string, version?: string): T | undefined {
+  find(key: string, version?: string): T | undefined {
     return this.#running(key, version)?.living;
   }
 
   /**
-   * Begins a use of a running thing; undefined if there is none. The use ends when it is disposed.
-   * `isNew`: also of a thing whose first use has not ended.
+   * Begins a use of a running thing; undefined if there is none. The use ends when the result is
+   * disposed. `isNew` includes a thing whose first use has not ended.
    */
   hold(key: string, version?: string, isNew = false): PoolLease<T> | undefined {
     const slot = this.#running(key, version, isNew);
@@ -170,27 +173,41 @@ export class Pool<T extends Living> implements AsyncDisposable {
   #running(key: string, version: string | undefined, isNew = false): Slot<T> | undefined {
     const slot = this.#slots.get(key);
     if (slot === undefined || slot.version !== version || this.#closed) return undefined;
-    return (slot.good || isNew) && isSound(slot) ? slot : undefined;
+    return (slot.hasSucceeded || isNew) && isSound(slot) ? slot : undefined;
   }
 
   #release(slot: Slot<T>): void {
     slot.users--;
-    if (slot.living?.alive === false) this.#bury(slot);
-    else if (slot.users === 0) this.#rest(slot);
+    if (slot.living?.isAlive === false) this.#removeDead(slot);
+    else if (slot.users === 0) this.#setIdle(slot);
   }
 
   /** The number of things that are about to end. */
-  get ending(): number {
+  get endingCount(): number {
     return this.#ends.size;
   }
 
   /** Closes the unused thing whose last use is the longest ago. Returns whether there was one. */
-  giveUp(): boolean {
+  closeUnused(): boolean {
     const unused = [...this.#retired, ...this.#slots.values()].find(({ users, living }) =>
       users === 0 && living !== undefined
     );
     if (unused !== undefined) this.#close(unused);
     return unused !== undefined;
+  }
+
+  /** Closes the things with a name, so that their uses fail. The next use starts one again. */
+  async end(name: string): Promise<void> {
+    const slots = [...this.#slots.values(), ...this.#retired].filter((slot) => slot.name === name);
+    for (const slot of slots) this.#close(slot);
+    await Promise.all(slots.map((slot) => this.#ends.get(slot)));
+  }
+
+  /** Returns the running things with a name. */
+  findByName(name: string): readonly T[] {
+    return [...this.#slots.values(), ...this.#retired].flatMap((slot) =>
+      slot.name === name && slot.living?.isAlive ? [slot.living] : []
+    );
   }
 
   /** Closes everything. Calls that still run fail. */
@@ -205,42 +222,45 @@ export class Pool<T extends Living> implements AsyncDisposable {
     this.#assertOpen(name);
     const oldSlot = this.#slots.get(key);
     const fits = oldSlot !== undefined && oldSlot.version === version && isSound(oldSlot);
-    if (fits && (what.hurried || !this.#isInTheWay(oldSlot))) return oldSlot;
+    if (fits && (what.isUrgent || !this.#isInTheWay(oldSlot))) return oldSlot;
     if (oldSlot !== undefined) this.#retire(oldSlot);
-    this.#refuseSoon(key, { name, version });
+    this.#assertStartAllowed(key, { name, version });
     const slot: Slot<T> = {
       key,
+      name,
       version,
       starting: this.#start(key, what),
       users: 0,
       until: 0,
-      unsettled: false,
-      wakes: Infinity,
-      stay: () => {},
+      isUnsettled: false,
+      timerAt: Infinity,
+      cancelTimer: () => {},
       living: undefined,
       lease: undefined,
-      good: false,
+      hasSucceeded: false,
     };
-    this.#place(slot);
+    this.#setLatest(slot);
     slot.starting.then((living) => {
       slot.living = living;
-      if (slot.users === 0) this.#places?.look();
+      if (slot.users === 0) this.#semaphore?.serveQueue();
     }, () => {
-      if (this.#slots.get(key) === slot) this.#count(slot);
+      if (this.#slots.get(key) === slot) this.#countDeath(slot);
       this.#forget(slot);
     });
     return slot;
   }
 
-  /** Returns whether one use more would keep a place from overdue callers. */
+  /** Returns whether another use would delay overdue callers that need the thing's place. */
   #isInTheWay({ living, users }: Slot<T>): boolean {
-    const overdue = this.#places?.overdue() ?? 0;
+    const overdue = this.#semaphore?.overdueCount() ?? 0;
     return living !== undefined && users > 0 && this.#retired.size < overdue;
   }
 
-  /** Starts a thing after those before it have ended: two would use the same files and ports. */
+  /**
+   * Starts a thing after earlier things of its key have ended: they use the same files and ports.
+   */
   async #start(key: string, { name, start }: PoolUse<T, unknown>): Promise<T> {
-    for (let before = this.#ending(key); before.length > 0; before = this.#ending(key)) {
+    for (let before = this.#endsOf(key); before.length > 0; before = this.#endsOf(key)) {
       await Promise.all(before);
     }
     this.#assertOpen(name);
@@ -248,7 +268,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   /** Returns the ends of things of a key, except those that have not started. */
-  #ending(key: string): readonly Promise<void>[] {
+  #endsOf(key: string): readonly Promise<void>[] {
     const ends = [...this.#ends].filter(([slot]) => slot.key === key && slot.living !== undefined);
     return ends.map(([, end]) => end);
   }
@@ -258,44 +278,44 @@ export class Pool<T extends Living> implements AsyncDisposable {
     throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: PML is ending`);
   }
 
-  #rest(slot: Slot<T>): void {
-    const places = this.#places;
+  #setIdle(slot: Slot<T>): void {
+    const semaphore = this.#semaphore;
     const isRetired = this.#retired.has(slot);
     if (!isRetired && this.#slots.get(slot.key) !== slot) return;
-    if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
+    if (slot.living === undefined && semaphore?.cancel(slot.key)) return this.#forget(slot);
     const { idleMs, idleChildren } = this.#owner.poolLimits;
-    slot.unsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
-    const delay = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
+    slot.isUnsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
+    const delay = slot.isUnsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
     slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : delay);
-    // A timer that is already set checks again when it fires, because uses may follow each other fast.
-    if (slot.wakes > slot.until) this.#wake(slot);
-    if (isRetired) return places?.look();
+    // An earlier timer stays and checks the time when it fires: setting one for each use is slow.
+    if (slot.timerAt > slot.until) this.#setTimer(slot);
+    if (isRetired) return semaphore?.serveQueue();
     if (this.#latest !== slot) {
       this.#slots.delete(slot.key);
-      this.#place(slot);
+      this.#setLatest(slot);
     }
-    if (this.#slots.size <= idleChildren) return places?.look();
+    if (this.#slots.size <= idleChildren) return semaphore?.serveQueue();
     const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
     const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
     for (const unused of excess) this.#close(unused);
-    places?.look();
+    semaphore?.serveQueue();
   }
 
-  #place(slot: Slot<T>): void {
+  #setLatest(slot: Slot<T>): void {
     this.#slots.set(slot.key, slot);
     this.#latest = slot;
   }
 
-  #wake(slot: Slot<T>): void {
-    slot.stay();
-    slot.wakes = slot.until;
-    slot.stay = this.#clock.later(() => {
-      slot.wakes = Infinity;
+  #setTimer(slot: Slot<T>): void {
+    slot.cancelTimer();
+    slot.timerAt = slot.until;
+    slot.cancelTimer = this.#clock.callLater(() => {
+      slot.timerAt = Infinity;
       // The end of a use sets the timer again.
       if (slot.users > 0) return;
-      if (slot.until > this.#clock.now()) return this.#wake(slot);
-      const settled = slot.unsettled && slot.living?.pending === 0;
-      return settled ? this.#rest(slot) : this.#close(slot);
+      if (slot.until > this.#clock.now()) return this.#setTimer(slot);
+      const settled = slot.isUnsettled && slot.living?.pending === 0;
+      return settled ? this.#setIdle(slot) : this.#close(slot);
     }, slot.until - this.#clock.now());
   }
 
@@ -303,26 +323,29 @@ export class Pool<T extends Living> implements AsyncDisposable {
   #retire(slot: Slot<T>): void {
     slot.living?.retire?.();
     this.#forget(slot);
-    if (slot.living?.alive === false) return this.#close(slot);
+    if (slot.living?.isAlive === false) return this.#close(slot);
     this.#retired.add(slot);
-    if (slot.users === 0) this.#rest(slot);
+    if (slot.users === 0) this.#setIdle(slot);
   }
 
   /** Removes a thing that died in a use, once for all its users. */
-  #bury(slot: Slot<T>): void {
+  #removeDead(slot: Slot<T>): void {
     const isCurrent = this.#slots.get(slot.key) === slot;
-    if (isCurrent && !slot.good) this.#count(slot);
+    if (isCurrent && !slot.hasSucceeded) this.#countDeath(slot);
     if (isCurrent || this.#retired.has(slot)) this.#close(slot);
   }
 
-  #count({ key, version }: Slot<T>): void {
+  #countDeath({ key, version }: Slot<T>): void {
     const count = (this.#deaths.get(key)?.count ?? 0) + 1;
     this.#deaths.set(key, { count, at: this.#clock.now(), version });
   }
 
-  #refuseSoon(key: string, { name, version }: Pick<PoolUse<T, unknown>, "name" | "version">): void {
+  #assertStartAllowed(
+    key: string,
+    { name, version }: Pick<PoolUse<T, unknown>, "name" | "version">,
+  ): void {
     const deaths = this.#deaths.get(key);
-    // Another version is started at once.
+    // The deaths of another version do not count.
     if (deaths?.version !== version) this.#deaths.delete(key);
     const { count, at } = this.#deaths.get(key) ?? { count: 0, at: 0 };
     if (count < DEATHS) return;
@@ -336,8 +359,8 @@ export class Pool<T extends Living> implements AsyncDisposable {
   }
 
   #forget(slot: Slot<T>): void {
-    slot.stay();
-    slot.wakes = Infinity;
+    slot.cancelTimer();
+    slot.timerAt = Infinity;
     if (this.#slots.get(slot.key) === slot) this.#slots.delete(slot.key);
     if (this.#latest === slot) this.#latest = undefined;
   }
@@ -349,14 +372,14 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const closed = slot.starting.then((living) => living[Symbol.asyncDispose](), () => {});
     const end = closed.finally(() => {
       this.#ends.delete(slot);
-      this.#places?.look();
+      this.#semaphore?.serveQueue();
     });
     this.#ends.set(slot, end);
   }
 }
 
 /** Waits for a start, or until the signal aborts. */
-async function started<T extends Living>(
+async function waitForStart<T extends Living>(
   { starting }: Slot<T>,
   { signal, onWait }: Pick<PoolUse<T, unknown>, "signal" | "onWait">,
 ): Promise<T> {
@@ -364,9 +387,9 @@ async function started<T extends Living>(
   return await (signal === undefined ? starting : unlessAborted(starting, signal));
 }
 
-// A cancelled use that continues may end the thing at any moment, with all other uses.
+// A cancelled use that continues may end the thing at any moment, together with all other uses.
 function isSound<T extends Living>({ living, users }: Slot<T>): boolean {
   if (living === undefined) return true;
-  const { alive, hung, pending } = living;
-  return alive && !(hung ?? pending > users);
+  const { isAlive, isHung, pending } = living;
+  return isAlive && !(isHung ?? pending > users);
 }

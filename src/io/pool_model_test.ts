@@ -111,12 +111,12 @@ const STEPS: Readonly<Record<string, (stage: Stage, at: number) => Promise<void>
     thing.due += IDLE_MS;
   },
   crash: (stage, at) => {
-    const thing = picked(among(stage, "up").filter(({ alive }) => alive), at);
+    const thing = picked(among(stage, "up").filter(({ isAlive: alive }) => alive), at);
     if (thing !== undefined) stage.die(thing, "died");
   },
   hang: (stage, at) => {
     const thing = picked(among(stage, "up"), at);
-    if (thing !== undefined) thing.hung = true;
+    if (thing !== undefined) thing.isHung = true;
   },
   "end is over": async (stage, at) => {
     const thing = picked(among(stage, "ending"), at);

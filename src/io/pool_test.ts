@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { type Living, Pool, type PoolLimits, type TimerClock } from "./pool.ts";
 
 class Thing implements Living {
-  alive = true;
+  isAlive = true;
   pending = 0;
   closed = false;
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.alive = false;
+    this.isAlive = false;
     this.closed = true;
     return Promise.resolve();
   }
@@ -45,7 +45,7 @@ Deno.test("Pool starts another thing after one died, and after a failed start", 
     start: () => Promise.resolve(new Thing()),
     use: (thing) => Promise.resolve(thing),
   });
-  first.alive = false;
+  first.isAlive = false;
   await assert.rejects(
     pool.use("a", {
       name: "it",
@@ -59,13 +59,13 @@ Deno.test("Pool starts another thing after one died, and after a failed start", 
     start: () => Promise.resolve(new Thing()),
     use: (thing) => Promise.resolve(thing),
   });
-  assert.ok(next.alive && next !== first);
+  assert.ok(next.isAlive && next !== first);
 });
 
 Deno.test("Pool never closes a thing during a call, even when the idle time ends (SP6)", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 8 }), async (scheduler, calls) => {
-      const clock = { now: () => 0, later: laterBy(scheduler) };
+      const clock = { now: () => 0, callLater: laterBy(scheduler) };
       const pool = poolOf({ idleMs: 0, clock });
       const things: Thing[] = [];
       const start = async () => {
@@ -95,7 +95,7 @@ Deno.test("Pool never closes a thing during a call, even when the idle time ends
 });
 
 /** Returns timers that fire when the scheduler chooses. */
-function laterBy(scheduler: fc.Scheduler): TimerClock["later"] {
+function laterBy(scheduler: fc.Scheduler): TimerClock["callLater"] {
   return (call) => {
     let isOn = true;
     scheduler.schedule(Promise.resolve(), "idle time").then(() => isOn && call());
@@ -173,7 +173,7 @@ Deno.test("Pool keeps a number of unused things, and closes the least recently u
 
 Deno.test("Pool delays the start of a key that always dies, longer each time, and no other key", async () => {
   let now = 0;
-  const clock = { now: () => now, later: () => () => {} };
+  const clock = { now: () => now, callLater: () => () => {} };
   await using pool = poolOf({ clock });
   let started = 0;
   const die = (key = "bad") =>
@@ -184,7 +184,7 @@ Deno.test("Pool delays the start of a key that always dies, longer each time, an
         return Promise.resolve(new Thing());
       },
       use: (thing) => {
-        thing.alive = false;
+        thing.isAlive = false;
         return Promise.reject(new Error("dead"));
       },
     });
@@ -235,12 +235,12 @@ Deno.test("Pool keeps a thing while it is in use, and closes it some time after 
       one.call();
     }
   };
-  await using pool = poolOf({ idleMs: 100, clock: { now: () => now, later } });
+  await using pool = poolOf({ idleMs: 100, clock: { now: () => now, callLater: later } });
   assert.equal(pool.hold("a", "1"), undefined, "nothing runs");
   const start = () => Promise.resolve(new Thing());
   const use = (thing: Thing) => Promise.resolve(thing);
   const thing = await pool.use("a", { name: "it", version: "1", start, use });
-  assert.deepEqual([pool.at("a", "1"), pool.at("a", "2")], [thing, undefined]);
+  assert.deepEqual([pool.find("a", "1"), pool.find("a", "2")], [thing, undefined]);
   pass(60);
   for (let at = 0; at < 9; at++) pool.hold("a", "1")?.[Symbol.dispose]();
   assert.equal(timers.length, 1, "uses that follow each other set no timer");
@@ -253,10 +253,10 @@ Deno.test("Pool keeps a thing while it is in use, and closes it some time after 
   assert.equal(thing.closed, false);
   pass(1);
   await Promise.resolve();
-  assert.equal(pool.at("a", "1"), undefined);
+  assert.equal(pool.find("a", "1"), undefined);
   const next = await pool.use("a", { name: "it", version: "1", start, use });
   assert.notEqual(next, thing);
-  next.alive = false;
+  next.isAlive = false;
   assert.equal(pool.hold("a", "1"), undefined, "it died");
 });
 

@@ -9,15 +9,15 @@ import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isGone } from "./place.ts";
+import { isGone } from "./path_info.ts";
 import { fileError, openRegular, readRegular } from "./regular_file.ts";
-import { isBusy, repeated } from "./waiting.ts";
+import { isBusy, retryWhileBusy } from "./waiting.ts";
 
-const WRITING = ".pml-tmp";
+const TEMPORARY_SUFFIX = ".pml-tmp";
 /** The hint for a file that could not be written. */
 const UNCHANGED = "The file is unchanged. Check its content, then try again";
 
-/** Returns whether the mode of a file lets other people use it. Windows has no such modes. */
+/** Returns whether the mode of a file allows access by other users. Windows has no such modes. */
 export function isSharedMode({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {
   return os !== "windows" && ((mode ?? 0) & 0o077) !== 0;
 }
@@ -37,8 +37,8 @@ export function privateFolder(folder: string): void {
   if (isSharedMode(info)) Deno.chmodSync(folder, 0o700);
 }
 
-/** Runs `work` with an exclusive lock, across processes, on the side file. */
-export async function locked<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work` while this process has an exclusive lock on `sideFile`. */
+export async function withLock<T>(sideFile: string, work: () => Promise<T>): Promise<T> {
   privateFolder(dirname(sideFile));
   using file = openRegular(sideFile, { read: true, write: true, create: true, mode: 0o600 });
   // Closing the file releases the lock, and so does the end of the process.
@@ -62,7 +62,7 @@ export function readPlain(path: string, most?: number): PlainFile | undefined {
   }
 }
 
-/** Returns whether a path leads to a regular file that is no link. */
+/** Returns whether a path is that of a regular file, not of a link. */
 export function isRegularFile(path: string): boolean {
   try {
     return Deno.lstatSync(path).isFile;
@@ -77,7 +77,7 @@ export function readPlainText(path: string): string | undefined {
   return plain && new TextDecoder().decode(plain.bytes);
 }
 
-/** Writes warnings for the user. `Log` is one. */
+/** Writes warnings for the user. `Log` implements it. */
 export interface WarningLog {
   /** Writes a warning. */
   warn(message: string): void;
@@ -98,7 +98,7 @@ export function readPrivate<T>(
   return readPrivateText(path, (text) => parse(JSON.parse(text)), log);
 }
 
-/** Reads the text of such a file, as `readPrivate()` reads its JSON. */
+/** Reads the text of a file that `writePrivate` wrote, with warnings as for `readPrivate()`. */
 export function readPrivateText<T>(
   path: string,
   parse: (text: string) => T,
@@ -109,7 +109,7 @@ export function readPrivateText<T>(
     return text === undefined ? undefined : parse(text);
   } catch (error) {
     const why = messageOf(error);
-    // An error about the kind of file names the file already.
+    // An error about the kind of file already contains its path.
     log.warn(why.startsWith("Cannot use ") ? why : `Cannot use ${quoted(path, 400)}: ${why}`);
     return undefined;
   }
@@ -122,15 +122,18 @@ export async function writePrivate(path: string, value: unknown): Promise<void> 
   await writeWhole(path, { bytes, mode: 0o600 });
 }
 
-/** The content to write, and the content to replace. */
+/** The content to write, and the content that it replaces. */
 export interface Whole extends PlainFile {
-  /** The present content of the file, or "nothing" if there is no file. Not checked if left out. */
-  readonly over?: Uint8Array | "nothing";
+  /**
+   * The content that the file must have now, or "nothing" if there must be no file. Without it,
+   * nothing is checked.
+   */
+  readonly expected?: Uint8Array | "nothing";
 }
 
 /** Writes a complete file: writes a temporary file, syncs it, and renames it to the path. */
-export async function writeWhole(path: string, { over, bytes, mode }: Whole): Promise<void> {
-  const temporary = `${path}.${crypto.randomUUID()}${WRITING}`;
+export async function writeWhole(path: string, { expected, bytes, mode }: Whole): Promise<void> {
+  const temporary = `${path}.${crypto.randomUUID()}${TEMPORARY_SUFFIX}`;
   try {
     await writeSynced(temporary, { bytes, mode }).catch((error) => {
       throw fileError(
@@ -142,29 +145,29 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
       );
     });
     // guard: written-over
-    if (over instanceof Uint8Array) mustHold(path, over);
-    // A rename would replace a file that appeared meanwhile. A link does not.
-    await repeated(() => (over === "nothing" ? Deno.link : Deno.rename)(temporary, path))
+    if (expected instanceof Uint8Array) assertUnchanged(path, expected);
+    // A rename would replace a file that was created meanwhile. A hard link fails instead.
+    await retryWhileBusy(() => (expected === "nothing" ? Deno.link : Deno.rename)(temporary, path))
       .catch((error) => {
         if (!isBusy(error)) throw error;
         const hint = "The file is unchanged. Close it in other programs, and try again";
         throw fileError(path, "another program has it open", hint);
       });
   } finally {
-    await repeated(() => Deno.remove(temporary)).catch(unlessGone);
+    await retryWhileBusy(() => Deno.remove(temporary)).catch(unlessGone);
   }
   await syncName(path);
 }
 
-/** Returns the error for a file that stays as it is. */
-export function fileNotChanged(path: string, why: unknown): PmlError {
+/** Returns the error for a file that could not be changed. */
+export function unchangedFileError(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
   return fileError(path, messageOf(why), UNCHANGED);
 }
 
-/** Returns the error for a file in which nothing else would stay as it is. */
-export function uneditable(path: string): PmlError {
-  return fileNotChanged(path, "it cannot be edited without another change");
+/** Returns the error for a file whose other content an edit would change. */
+export function uneditableError(path: string): PmlError {
+  return unchangedFileError(path, "it cannot be edited without another change");
 }
 
 /** Syncs the folder of a path, so that a rename or a removal is on the disk. */
@@ -177,18 +180,18 @@ export async function syncName(path: string): Promise<void> {
 /** Removes temporary files of killed writers of `path`. The caller must hold the lock. */
 export async function removeLeftovers(path: string): Promise<void> {
   for await (const { name } of Deno.readDir(dirname(path))) {
-    if (name.startsWith(`${basename(path)}.`) && name.endsWith(WRITING)) {
+    if (name.startsWith(`${basename(path)}.`) && name.endsWith(TEMPORARY_SUFFIX)) {
       await Deno.remove(join(dirname(path), name)).catch(unlessGone);
     }
   }
 }
 
-/** Returns undefined if a file does not exist, or its folder is a file. Throws any other error. */
+/** Returns undefined if an error means that a file does not exist. Throws any other error. */
 export function unlessGone(error: unknown): undefined {
   if (!isGone(error)) throw error;
 }
 
-/** Returns the names in a folder in their order; none if there is no such folder. */
+/** Returns the sorted names in a folder; an empty list if there is no such folder. */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   const all = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
   return all.map(({ name }) => name).sort();
@@ -196,14 +199,14 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
 
 async function writeSynced(path: string, { bytes, mode }: PlainFile): Promise<void> {
   using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
-  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+  for (let offset = 0; offset < bytes.length;) offset += await file.write(bytes.subarray(offset));
   if (Deno.build.os !== "windows") await Deno.chmod(path, mode);
   await file.sync();
 }
 
-function mustHold(path: string, bytes: Uint8Array): void {
-  const now = readPlain(path);
-  if (!now || !Buffer.from(now.bytes).equals(bytes)) {
+function assertUnchanged(path: string, bytes: Uint8Array): void {
+  const current = readPlain(path);
+  if (!current || !Buffer.from(current.bytes).equals(bytes)) {
     throw fileError(path, "it was changed meanwhile", UNCHANGED);
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { locked, readPlain, removeLeftovers, writeWhole } from "./private_files.ts";
+import { readPlain, removeLeftovers, withLock, writeWhole } from "./private_files.ts";
 
 const BYTES = new TextEncoder().encode("new");
 
@@ -90,17 +90,17 @@ Deno.test("removeLeftovers() removes the files of a killed writer, and no files 
   assert.deepEqual(left, ["file", "file.tmp", "other.01.pml-tmp"]);
 });
 
-Deno.test("locked() runs one work at a time, and releases the lock after a failure", async () => {
+Deno.test("withLock() runs one work at a time, and releases the lock after a failure", async () => {
   await using at = await fixture();
   const lock = join(at.root, "home", "lock");
   let inside = 0;
   await Promise.all(Array.from({ length: 5 }, () =>
-    locked(lock, async () => {
+    withLock(lock, async () => {
       inside += 1;
       await Deno.stat(at.root);
       assert.equal(inside, 1);
       inside -= 1;
     })));
-  await assert.rejects(locked(lock, () => Promise.reject(new Error("failed"))), /failed/);
-  assert.equal(await locked(lock, () => Promise.resolve("again")), "again");
+  await assert.rejects(withLock(lock, () => Promise.reject(new Error("failed"))), /failed/);
+  assert.equal(await withLock(lock, () => Promise.resolve("again")), "again");
 });

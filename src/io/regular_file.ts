@@ -1,5 +1,6 @@
 /**
- * Reads files that others may have written: only regular files, up to a limit of bytes.
+ * Reads files that other users or programs may have written: only regular files, up to a limit of
+ * bytes.
  *
  * @module
  */
@@ -21,31 +22,34 @@ export interface ReadFileOptions extends Pick<OpenFileOptions, "links"> {
 
 /** A file that was read. */
 export interface Regular {
-  /** All of it. */
+  /** The whole content. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** The file info of the open file. */
   readonly info: Deno.FileInfo;
 }
 
 const MOST_BYTES = 64 << 20;
-const PIECE = 1 << 20;
+/** The maximum size of a piece of `piecesOf()`, in bytes. */
+const PIECE_BYTES = 1 << 20;
 
 /**
- * Opens a regular file. It is checked before, because opening a pipe would wait, and compared
- * afterwards, because Deno ignores `O_NOFOLLOW`.
+ * Opens a regular file. The path is checked first, because opening a pipe would wait. Then the open
+ * file is compared with the file at the path, because Deno ignores `O_NOFOLLOW`.
  */
 export function openRegular(
   path: string,
   { links = false, ...options }: OpenFileOptions,
 ): Deno.FsFile {
-  const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
+  const stat = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
   // guard: plain-before
-  if (before(look, options)?.isFile === false) throw fileError(path, "it is not a regular file");
+  if (statBefore(stat, options)?.isFile === false) {
+    throw fileError(path, "it is not a regular file");
+  }
   using stack = new DisposableStack();
   const file = stack.use(Deno.openSync(path, options));
-  const [opened, named] = [file.statSync(), look()];
+  const [opened, atPath] = [file.statSync(), stat()];
   // guard: plain-after
-  if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {
+  if (!atPath.isFile || opened.dev !== atPath.dev || opened.ino !== atPath.ino) {
     throw fileError(path, "it is a link, or was replaced while it was opened");
   }
   stack.move();
@@ -53,11 +57,11 @@ export function openRegular(
 }
 
 /**
- * Reads a whole regular file, and no device, pipe or folder.
+ * Reads a whole regular file. Refuses devices, pipes and folders.
  *
  * @throws {PmlError} CONFIG_INVALID if it is not a regular file, is a link although `links` is not
  * set, or has more than `most` bytes.
- * @throws {Deno.errors.NotFound} If there is no such file. Other errors of the system pass, too.
+ * @throws {Deno.errors.NotFound} If there is no such file. Other errors of the system are thrown, too.
  *
  * @example
  * ```ts
@@ -77,21 +81,21 @@ export function readRegular(
 ): Regular {
   using file = openRegular(path, { read: true, links });
   const info = file.statSync();
-  const fits = (size: number) => {
+  const assertFits = (size: number) => {
     // guard: plain-size
     if (size > most) {
       throw fileError(path, `it has ${size} bytes, and at most ${most} are allowed`);
     }
   };
-  fits(info.size);
-  // Kernel files report a size of 0. Some of them never end, or reading them waits.
+  assertFits(info.size);
+  // Kernel files report a size of 0. Some never end, or block their reader, so nothing is read.
   if (info.size === 0) return { bytes: new Uint8Array(), info };
   let bytes = new Uint8Array(info.size + 1);
   let length = 0;
   for (let read = file.readSync(bytes); read !== null;) {
     length += read;
-    // The file may have grown: the bytes that were read count.
-    fits(length);
+    // The file may have grown, so the bytes that were read are counted.
+    assertFits(length);
     if (length === bytes.length) bytes = new Uint8Array(bytes.buffer.transfer(2 * length));
     read = file.readSync(bytes.subarray(length));
   }
@@ -116,7 +120,7 @@ export function textIfAny(path: string): string | undefined {
 export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   using file = openRegular(path, { read: true });
   let remaining = file.statSync().size;
-  const memory = new Uint8Array(Math.min(remaining, PIECE));
+  const memory = new Uint8Array(Math.min(remaining, PIECE_BYTES));
   while (remaining > 0) {
     const read = await file.read(memory.subarray(0, remaining));
     if (read === null) return;
@@ -131,7 +135,7 @@ export function whyUnread(error: unknown): string {
   return messageOf(error).replace(/^Cannot use ".*?": /, "");
 }
 
-function before(
+function statBefore(
   look: () => Deno.FileInfo,
   { create }: Deno.OpenOptions,
 ): Deno.FileInfo | undefined {

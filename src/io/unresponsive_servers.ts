@@ -8,8 +8,8 @@
 import { join } from "node:path";
 import { isObject } from "../core/json.ts";
 import { isAlive } from "./folder_lock.ts";
-import { drop, readCache, writeCache } from "./kept.ts";
-import { infoAt, namesInFolder } from "./place.ts";
+import { readCache, removeIfPossible, writeCache } from "./cache_files.ts";
+import { infoAt, namesInFolder } from "./path_info.ts";
 
 /** A server that does not answer a PML process. */
 export interface UnresponsiveServer {
@@ -34,20 +34,20 @@ export class UnresponsiveServers implements Disposable {
     const file = join(this.#folder, `${server}-${Deno.pid}.json`);
     if (!isUnresponsive) {
       this.#noted.delete(file);
-      return drop(file);
+      return removeIfPossible(file);
     }
     const note: UnresponsiveServer = { server, pid: Deno.pid, since: Date.now() };
     try {
       writeCache(file, note);
       this.#noted.add(file);
     } catch {
-      // Ignored, because the log names the server, too.
+      // The log names the server, too.
     }
   }
 
   /** Removes the notes of this process. */
   [Symbol.dispose](): void {
-    for (const file of this.#noted) drop(file);
+    for (const file of this.#noted) removeIfPossible(file);
   }
 }
 
@@ -59,7 +59,7 @@ export function unresponsiveServers(home: string): readonly UnresponsiveServer[]
     const file = join(folder, name);
     const note = readCache(file);
     if (isNote(note) && isAlive(note.pid)) return [note];
-    drop(file);
+    removeIfPossible(file);
     return [];
   });
 }

@@ -6,39 +6,66 @@
 
 /** Returns times in milliseconds. `Date` and `performance` are clocks. */
 export interface Clock {
-  /** Returns the present time. */
+  /** Returns the current time. */
   now(): number;
 }
 
-/** Calls `act` when a signal aborts, or now if it already has. Disposing cancels this. */
+/** A clock that is read once for all microtasks that run together. */
+class TurnClock implements Clock {
+  readonly #begun = Promise.resolve();
+  #now: number | undefined;
+  readonly #end = () => this.#now = undefined;
+
+  now(): number {
+    if (this.#now === undefined) {
+      this.#now = performance.now();
+      void this.#begun.then(this.#end);
+    }
+    return this.#now;
+  }
+}
+
+const TURN_CLOCK = new TurnClock();
+
+/**
+ * Returns the time at which the present microtasks began, in `performance.now()`. Reading the clock
+ * takes 85 ns, and a call needs the time 15 times.
+ */
+export function turnTime(): number {
+  return TURN_CLOCK.now();
+}
+
+/**
+ * Calls `act` when a signal aborts, or at once if it already has. Disposal removes the listener.
+ */
 export function onAbort(signal: AbortSignal, act: () => void): Disposable {
   if (signal.aborted) act();
   signal.addEventListener("abort", act, { once: true });
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", act) };
 }
 
-/** Waits for work, or until a signal aborts, even if the work continues. */
+/** Waits for work. If a signal aborts, rejects at once, while the work may continue. */
 export async function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal,
   reasonOf: (signal: AbortSignal) => unknown = ({ reason }) => reason,
 ): Promise<T> {
-  const over = Promise.withResolvers<never>();
-  using _ = onAbort(signal, () => over.reject(reasonOf(signal)));
-  return await Promise.race([work, over.promise]);
+  const aborted = Promise.withResolvers<never>();
+  using _ = onAbort(signal, () => aborted.reject(reasonOf(signal)));
+  return await Promise.race([work, aborted.promise]);
 }
 
 /** Calls `act` after some milliseconds. Disposing cancels this. */
-export function after(ms: number, act: () => void): Disposable {
+export function callAfter(ms: number, act: () => void): Disposable {
   const timer = setTimeout(act, ms);
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
 /** Returns whether a promise settles in time. */
-export async function soon(over: Promise<unknown>, ms: number): Promise<boolean> {
+export async function settlesWithin(outcome: Promise<unknown>, ms: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  using _ = after(ms, () => resolve(false));
-  over.then(() => resolve(true), () => resolve(true));
+  using _ = callAfter(ms, () => resolve(false));
+  outcome.then(() => resolve(true), () => resolve(true));
   return await promise;
 }
 
@@ -51,41 +78,41 @@ export function yieldTurn(): Promise<void> {
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _ = onAbort(signal, resolve);
-  await soon(promise, ms);
+  await settlesWithin(promise, ms);
 }
 
 /** Resolves when a signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
+export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
-/** The options of `repeated` and `repeatedSync`. */
-export interface Repeating {
+/** The options of `retryWhileBusy` and `retryWhileBusySync`. */
+export interface RetryPolicy {
   readonly os?: typeof Deno.build.os;
   /** Waits for some milliseconds. */
   readonly wait?: (ms: number) => unknown;
 }
 
-/** The times between tries, in milliseconds. A scanner of viruses may need a second. */
+/** The pauses between tries, in milliseconds. A virus scanner may need a second. */
 const PAUSES_MS = [10, 20, 40, 80, 160, 320, 640];
-/** The times for a synchronous step, which blocks other work: 310 ms in all. */
+/** The pauses of a synchronous step, which blocks other work: 310 ms in total. */
 const BLOCKING_MS = PAUSES_MS.slice(0, 5);
-/** How Windows refuses to replace, move or remove a file that another program has open. */
+/** The errors of Windows for replacing, moving or removing a file that another program has open. */
 const BUSY = ["EBUSY", "EPERM", "EACCES"];
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Returns whether another program may have a step's file open. This matters on Windows only. */
+/** Returns whether a step may have failed because another program has its file open, on Windows. */
 export function isBusy(error: unknown, os = Deno.build.os): boolean {
   return os === "windows" && BUSY.includes(Object(error).code);
 }
 
 /**
  * Runs a step that replaces, moves or removes files. On Windows the step is repeated for a short
- * time while another program has such a file open. Other systems allow this.
+ * time while another program has such a file open. On other systems, open files do not matter.
  */
-export async function repeated<T>(
+export async function retryWhileBusy<T>(
   step: () => Promise<T>,
-  { os = Deno.build.os, wait = (ms) => new Promise((done) => setTimeout(done, ms)) }: Repeating =
+  { os = Deno.build.os, wait = (ms) => new Promise((done) => setTimeout(done, ms)) }: RetryPolicy =
     {},
 ): Promise<T> {
   for (const ms of os === "windows" ? PAUSES_MS : []) {
@@ -99,10 +126,10 @@ export async function repeated<T>(
   return await step();
 }
 
-/** Does the same as `repeated` in one turn. */
-export function repeatedSync<T>(
+/** Does the same as `retryWhileBusy()` synchronously. */
+export function retryWhileBusySync<T>(
   step: () => T,
-  { os = Deno.build.os, wait = (ms) => Atomics.wait(NEVER, 0, 0, ms) }: Repeating = {},
+  { os = Deno.build.os, wait = (ms) => Atomics.wait(NEVER, 0, 0, ms) }: RetryPolicy = {},
 ): T {
   for (const ms of os === "windows" ? BLOCKING_MS : []) {
     try {

@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { onAbort, pause, repeated, repeatedSync, soon, unlessAborted } from "./waiting.ts";
+import {
+  onAbort,
+  pause,
+  retryWhileBusy,
+  retryWhileBusySync,
+  settlesWithin,
+  turnTime,
+  unlessAborted,
+} from "./waiting.ts";
 
 Deno.test("onAbort() acts once, at once if the signal has aborted, and never after it is disposed", () => {
   const [early, later, never] = [1, 2, 3].map(() => new AbortController());
@@ -25,10 +33,10 @@ Deno.test("unlessAborted() returns the result of the work, or throws the reason 
   reject(new Error("told to nobody"));
 });
 
-Deno.test("soon() and pause() end by their time, or before it", async () => {
+Deno.test("settlesWithin() and pause() end by their time, or before it", async () => {
   const never = new Promise(() => {});
-  assert.equal(await soon(never, 1), false);
-  assert.equal(await soon(Promise.reject(new Error("broken")), 60_000), true);
+  assert.equal(await settlesWithin(never, 1), false);
+  assert.equal(await settlesWithin(Promise.reject(new Error("broken")), 60_000), true);
   await pause(1, new AbortController().signal);
   await pause(60_000, AbortSignal.abort());
 });
@@ -48,8 +56,9 @@ Deno.test("a step on a file that another program keeps busy is repeated on Windo
   const on = (os: "windows" | "linux") => ({ os, wait: (ms: number) => void waited.push(ms) });
   const both = [
     async (step: () => string, os: "windows" | "linux") =>
-      await repeated(() => Promise.try(step), on(os)),
-    (step: () => string, os: "windows" | "linux") => Promise.try(() => repeatedSync(step, on(os))),
+      await retryWhileBusy(() => Promise.try(step), on(os)),
+    (step: () => string, os: "windows" | "linux") =>
+      Promise.try(() => retryWhileBusySync(step, on(os))),
   ];
   for (const run of both) {
     for (const code of ["EBUSY", "EPERM", "EACCES"]) {
@@ -65,4 +74,14 @@ Deno.test("a step on a file that another program keeps busy is repeated on Windo
     await assert.rejects(run(never.step, "windows"), { code: "EBUSY" });
     assert.equal(never.runs.count, waited.splice(0).length + 1);
   }
+});
+
+Deno.test("turnTime() is the same during a turn, and later in the next one", async () => {
+  const first = turnTime();
+  const until = performance.now() + 2;
+  while (performance.now() < until);
+  assert.equal(turnTime(), first);
+  await Promise.resolve();
+  const second = turnTime();
+  assert.ok(second >= until && second <= performance.now());
 });

@@ -1,5 +1,5 @@
 /**
- * The `Authorization` header of the requests to one server that the user signs in at.
+ * Creates the `Authorization` header for requests to a server that the user signs in at.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { Authorization, HttpRefusal } from "../core/authorization.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { challenged, discover } from "./_discovery.ts";
+import { challengeParameter, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import type { OAuthServer, SignInHost } from "./oauth_server.ts";
 import { signInKey, type StoredSignIn, type TokenStore } from "./token_store.ts";
@@ -17,15 +17,17 @@ import { signInKey, type StoredSignIn, type TokenStore } from "./token_store.ts"
  * A token is refreshed this long before it expires, or in the last fifth of its lifetime if that is
  * shorter.
  */
-const AHEAD_MS = 60_000;
+const REFRESH_MS = 60_000;
 /**
  * After a failed refresh, the token is used until it expires; the refresh is retried after this
  * time.
  */
-const AGAIN_MS = 10_000;
+const RETRY_MS = 10_000;
+/** If a server refuses two new tokens within this time, a refused request refreshes no token. */
 const USELESS_MS = 60_000;
 /** Requests within this time after a check of the sign-in file do not check it again. */
-const LOOK_MS = 50;
+const CHECK_MS = 50;
+/** How often a server may ask for more scopes, and in which time in milliseconds. */
 const [STEPS, STEPS_MS] = [2, 600_000];
 
 /** The sign-in of one server. */
@@ -36,16 +38,19 @@ export class SignedInServer implements Authorization {
   readonly #store: TokenStore;
   readonly #host: SignInHost;
   #signIn: Promise<StoredSignIn | undefined> = Promise.resolve(undefined);
-  /** When the sign-in is read again although its file is the same. */
-  #again = Infinity;
+  /** When the sign-in is read again, even if its file did not change. */
+  #rereadAt = Infinity;
   #stamp: string | undefined;
-  #looked = NaN;
+  /** When the file of the sign-in was checked last. */
+  #checkedAt = NaN;
   #refreshing: Promise<void> | undefined;
-  #failed = -Infinity;
+  /** When a refresh failed last. */
+  #failedAt = -Infinity;
   #secrets: readonly string[] = [];
-  #over: readonly string[] = [];
-  /** The last new tokens that the server refused. */
-  #useless: readonly { readonly sent: string; readonly at: number }[] = [];
+  /** The secrets of the previous sign-in, which stay redacted. */
+  #previousSecrets: readonly string[] = [];
+  /** The last two new tokens that the server refused. */
+  #refusedTokens: readonly { readonly sent: string; readonly at: number }[] = [];
   /** The recent requests of the server for more scopes. */
   #steps: readonly { readonly at: number; readonly scopes: readonly string[] }[] = [];
 
@@ -58,34 +63,34 @@ export class SignedInServer implements Authorization {
   }
 
   async header(signal: AbortSignal): Promise<string | undefined> {
-    const isRecent = performance.now() - this.#looked < LOOK_MS;
-    let signIn = await (isRecent ? unlessAborted(this.#signIn, signal) : this.#now(signal));
+    const isRecent = performance.now() - this.#checkedAt < CHECK_MS;
+    let signIn = await (isRecent ? unlessAborted(this.#signIn, signal) : this.#current(signal));
     if (signIn === undefined) return undefined;
     const { accessToken, since, until = Infinity } = signIn;
-    if (accessToken === undefined) throw this.#loginRequired(overText(signIn));
+    if (accessToken === undefined) throw this.#loginRequired(endedText(signIn));
     const remaining = until - Date.now();
-    if (remaining < Math.min(AHEAD_MS, (until - since) / 5)) {
-      const isDue = remaining <= 0 || performance.now() - this.#failed > AGAIN_MS;
-      if (isDue) signIn = await this.#refreshed(signIn, { signal, mayFail: remaining > 0 });
+    if (remaining < Math.min(REFRESH_MS, (until - since) / 5)) {
+      const isDue = remaining <= 0 || performance.now() - this.#failedAt > RETRY_MS;
+      if (isDue) signIn = await this.#refreshAndRead(signIn, { signal, mayFail: remaining > 0 });
     }
     return headerOf(signIn);
   }
 
-  async refused({ response, sent, signal, isAgain }: HttpRefusal): Promise<boolean> {
+  async handleRefusal({ response, sent, signal, isAgain }: HttpRefusal): Promise<boolean> {
     const challenge = response.headers.get("www-authenticate") ?? undefined;
-    const signIn = await this.#now(signal);
+    const signIn = await this.#current(signal);
     const isSame = sent !== undefined && headerOf(signIn) === sent;
     if (!isSame && !isAgain && signIn?.accessToken !== undefined) return true;
     if (sent === undefined || signIn === undefined) {
       if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
-      const scopes = challenged(challenge, "scope")?.split(" ");
+      const scopes = challengeParameter(challenge, "scope")?.split(" ");
       throw this.#loginRequired("it requires a sign-in", scopes);
     }
-    if (challenged(challenge, "error") === "insufficient_scope") {
-      const scopes = challenged(challenge, "scope")?.split(" ") ?? [];
+    if (challengeParameter(challenge, "error") === "insufficient_scope") {
+      const scopes = challengeParameter(challenge, "scope")?.split(" ") ?? [];
       const error = await this.#stepUp(signIn, scopes);
       if (error === undefined && !isAgain) {
-        await this.#now(signal);
+        await this.#current(signal);
         return true;
       }
       throw error ?? this.#loginRequired("it requires more permissions", scopes);
@@ -93,52 +98,52 @@ export class SignedInServer implements Authorization {
     if (response.status !== 401) return false;
     // A refused new token may have expired already. After two refusals in a row, PML stops
     // refreshing for each call.
-    const last = this.#useless.at(-1);
+    const last = this.#refusedTokens.at(-1);
     if (isAgain && last?.sent !== sent) {
-      this.#useless = [...last ? [last] : [], { sent, at: performance.now() }];
+      this.#refusedTokens = [...last ? [last] : [], { sent, at: performance.now() }];
     }
-    const [first, second] = this.#useless;
+    const [first, second] = this.#refusedTokens;
     const isUseless = second !== undefined && performance.now() - (first?.at ?? 0) < USELESS_MS;
     const next = isAgain || isUseless
       ? signIn
-      : await this.#refreshed(signIn, { signal, mayFail: false });
+      : await this.#refreshAndRead(signIn, { signal, mayFail: false });
     if (headerOf(next) === sent) throw this.#loginRequired("it does not accept your sign-in");
     return true;
   }
 
   /** Returns the sign-in. Reads it only if its file has changed. */
-  async #now(signal: AbortSignal): Promise<StoredSignIn | undefined> {
+  async #current(signal: AbortSignal): Promise<StoredSignIn | undefined> {
     const stamp = this.#store.stamp(this.#key);
-    this.#looked = performance.now();
+    this.#checkedAt = performance.now();
     // guard: sign-in-keyring-once
-    if (stamp !== this.#stamp || performance.now() > this.#again) {
+    if (stamp !== this.#stamp || performance.now() > this.#rereadAt) {
       this.#stamp = stamp;
-      this.#again = Infinity;
-      this.#signIn = stamp === undefined ? this.#took(undefined) : this.#read();
+      this.#rereadAt = Infinity;
+      this.#signIn = stamp === undefined ? this.#setSignIn(undefined) : this.#read();
     }
     return await unlessAborted(this.#signIn, signal);
   }
 
   async #read(): Promise<StoredSignIn | undefined> {
     try {
-      return await this.#took(await this.#store.read(this.#key));
+      return await this.#setSignIn(await this.#store.read(this.#key));
     } catch (error) {
-      this.#again = performance.now() + AGAIN_MS;
+      this.#rereadAt = performance.now() + RETRY_MS;
       throw error;
     }
   }
 
-  #took(signIn: StoredSignIn | undefined): Promise<StoredSignIn | undefined> {
+  #setSignIn(signIn: StoredSignIn | undefined): Promise<StoredSignIn | undefined> {
     const secrets = secretsOf(signIn);
     // An answer may still contain the previous secrets.
     // guard: sign-in-redactor
-    this.#host.register(secrets, this.#over.filter((each) => !secrets.includes(each)));
-    this.#over = this.#secrets;
+    this.#host.register(secrets, this.#previousSecrets.filter((each) => !secrets.includes(each)));
+    this.#previousSecrets = this.#secrets;
     this.#secrets = secrets;
     return Promise.resolve(signIn);
   }
 
-  async #refreshed(
+  async #refreshAndRead(
     signIn: StoredSignIn,
     { signal, mayFail }: { readonly signal: AbortSignal; readonly mayFail: boolean },
   ): Promise<StoredSignIn | undefined> {
@@ -148,18 +153,18 @@ export class SignedInServer implements Authorization {
     try {
       await unlessAborted(this.#refreshing, signal);
     } catch (error) {
-      this.#failed = performance.now();
+      this.#failedAt = performance.now();
       if (!mayFail || signal.aborted) throw error;
     }
-    const now = await this.#now(signal);
-    if (now?.accessToken === undefined) throw this.#loginRequired(overText(now));
-    return now;
+    const current = await this.#current(signal);
+    if (current?.accessToken === undefined) throw this.#loginRequired(endedText(current));
+    return current;
   }
 
   async #refresh(spent: string): Promise<void> {
     const [key, store] = [this.#key, this.#store];
     // Only one process at a time starts a refresh; the others find the new token.
-    await store.locked(`${key}.queue`, async () => {
+    await store.withLock(`${key}.queue`, async () => {
       if ((await store.read(key))?.accessToken !== spent) return;
       const { oauth, named, certificates } = this.server;
       const { folder, issuerHosts } = this.#host;
@@ -177,7 +182,7 @@ export class SignedInServer implements Authorization {
     // A killed process may have stored the new tokens in the keyring without changing the file. The
     // file may also be gone, because the user signed out meanwhile.
     // guard: sign-in-keyring-killed
-    this.#again = -Infinity;
+    this.#rereadAt = -Infinity;
   }
 
   /**
@@ -185,7 +190,7 @@ export class SignedInServer implements Authorization {
    * mention OAuth.
    */
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
-    if (challenged(challenge, "resource_metadata") !== undefined) return true;
+    if (challengeParameter(challenge, "resource_metadata") !== undefined) return true;
     try {
       const protocol = await Protocol.open(this.server, this.#host);
       return await discover(protocol, { challenge, signal }) !== undefined;
@@ -195,8 +200,8 @@ export class SignedInServer implements Authorization {
   }
 
   /**
-   * Returns the error for a call that needs more scopes, and stores them for the next sign-in. Returns
-   * undefined if there is another sign-in already.
+   * Returns the error for a call that needs more scopes, and stores them for the next sign-in.
+   * Returns undefined if there is another sign-in already.
    */
   async #stepUp(
     signIn: StoredSignIn,
@@ -204,8 +209,10 @@ export class SignedInServer implements Authorization {
   ): Promise<PmlError | undefined> {
     const [key, store] = [this.#key, this.#store];
     const missing = moreScopes.filter((scope) => !signIn.scopes.includes(scope));
-    const wantedWith = (stored: StoredSignIn) => [...new Set([...stored.wanted ?? [], ...missing])];
-    let scopes = wantedWith(signIn);
+    const withMissing = (stored: StoredSignIn) => [
+      ...new Set([...stored.wanted ?? [], ...missing]),
+    ];
+    let scopes = withMissing(signIn);
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
     const isKnown = recent.some((step) => missing.every((scope) => step.scopes.includes(scope)));
     const isGranted = moreScopes.length > 0 && missing.length === 0;
@@ -220,16 +227,16 @@ export class SignedInServer implements Authorization {
     }
     if (!isKnown) this.#steps = [...recent, { at: performance.now(), scopes }];
     // A sign-in has the lock while the user is in the browser.
-    const isOld = await store.locked(key, async () => {
-      const now = await store.read(key);
-      if (now === undefined) return false;
-      if (now.accessToken !== signIn.accessToken) return true;
+    const isReplaced = await store.withLock(key, async () => {
+      const current = await store.read(key);
+      if (current === undefined) return false;
+      if (current.accessToken !== signIn.accessToken) return true;
       // Another call may have stored other scopes meanwhile.
-      scopes = wantedWith(now);
-      await store.write(key, { ...now, wanted: scopes });
+      scopes = withMissing(current);
+      await store.write(key, { ...current, wanted: scopes });
       return false;
     });
-    return isOld ? undefined : this.#loginRequired("it requires more permissions", scopes);
+    return isReplaced ? undefined : this.#loginRequired("it requires more permissions", scopes);
   }
 
   #loginRequired(why: string, scopes?: readonly string[]): PmlError {
@@ -253,7 +260,8 @@ export function secretsOf(signIn: StoredSignIn | undefined): readonly string[] {
     .flatMap((each = "") => /^(?=.*[\dA-Z]).{8,}$/.exec(each) ?? []);
 }
 
-function overText(signIn: StoredSignIn | undefined): string {
+/** Returns the reason for a sign-in that has ended. */
+function endedText(signIn: StoredSignIn | undefined): string {
   return ["your sign-in has expired or ended", signIn?.refusal].filter(Boolean).join(": ");
 }
 

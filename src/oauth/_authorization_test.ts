@@ -28,7 +28,7 @@ function scene(
       seen.looks++;
       return kept && `${version}`;
     },
-    look: <T>() => kept as T | undefined, // only sign-ins are read here
+    peek: <T>() => kept as T | undefined, // only sign-ins are read here
     read: <T>() => {
       seen.reads++;
       const now = kept as T | undefined; // as above
@@ -45,7 +45,7 @@ function scene(
       return Promise.resolve();
     },
     all: () => [],
-    locked: (_, work) => {
+    withLock: (_, work) => {
       const done = last.then(() => {
         waits();
         return work();
@@ -97,7 +97,7 @@ Deno.test("SignedInServer registers current tokens as secrets, and removes old o
   for (let turn = 0; turn < 20; turn++) {
     const request = await signedIn.header(NEVER) ?? "";
     assert.ok(seen.secrets.has(request.replace("Bearer ", "")), request);
-    assert.ok(await signedIn.refused(refusal(request)));
+    assert.ok(await signedIn.handleRefusal(refusal(request)));
   }
   assert.ok(seen.secrets.has("refresh-20"));
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
@@ -107,7 +107,7 @@ Deno.test("SignedInServer does not refresh after the refusal of an earlier token
   const { signedIn, store, refreshes } = scene();
   const request = await signedIn.header(NEVER) ?? "";
   await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
-  assert.ok(await signedIn.refused(refusal(request)));
+  assert.ok(await signedIn.handleRefusal(refusal(request)));
   assert.equal(refreshes(), 0);
 });
 
@@ -131,7 +131,7 @@ Deno.test("SignedInServer does not restore a sign-in that ended during a request
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
   const response = new Response(null, { status: 403, headers });
   await assert.rejects(
-    signedIn.refused({ ...refusal(request), response }),
+    signedIn.handleRefusal({ ...refusal(request), response }),
     /requires more permissions/,
   );
   assert.equal(await store.read("k"), undefined);
@@ -140,7 +140,7 @@ Deno.test("SignedInServer does not restore a sign-in that ended during a request
 Deno.test("SignedInServer leaves a 403 without scopes to the caller", async () => {
   const { signedIn, refreshes } = scene();
   const request = await signedIn.header(NEVER) ?? "";
-  assert.equal(await signedIn.refused(refusal(request, 403)), false);
+  assert.equal(await signedIn.handleRefusal(refusal(request, 403)), false);
   assert.equal(refreshes(), 0);
 });
 
@@ -157,7 +157,7 @@ Deno.test("SignedInServer keeps the scopes of all calls that need more at the sa
   await Promise.all(["one", "two"].map(async (scope) => {
     const headers = { "www-authenticate": `Bearer error="insufficient_scope", scope="${scope}"` };
     const response = new Response(null, { status: 403, headers });
-    await assert.rejects(signedIn.refused({ ...refusal(request), response }), {
+    await assert.rejects(signedIn.handleRefusal({ ...refusal(request), response }), {
       code: "LOGIN_REQUIRED",
     });
   }));
@@ -170,8 +170,8 @@ Deno.test("SignedInServer repeats a call that needs more scopes if the user sign
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="one"' };
   const response = new Response(null, { status: 403, headers });
   let again: Promise<boolean> | undefined;
-  await store.locked("k", async () => {
-    again = signedIn.refused({ ...refusal(request), response });
+  await store.withLock("k", async () => {
+    again = signedIn.handleRefusal({ ...refusal(request), response });
     await yieldTurn();
     await store.write("k", { ...KEPT, accessToken: "new", scopes: ["one"] });
   });

@@ -1,5 +1,5 @@
 /**
- * Discovers the authorization server of a server.
+ * Discovers the authorization server of an MCP server.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { type Protocol, withoutAbsent } from "./_protocol.ts";
 
 /** The result of discovery. */
 export interface Discovered {
+  /** The metadata of the authorization server. */
   readonly as: AuthorizationServer;
   /** The resource identifier of the server. */
   readonly resource: string;
@@ -24,7 +25,7 @@ interface ResourceMetadata extends Omit<Discovered, "as"> {
 }
 
 /** Options of `discover()`. */
-export interface Looking {
+export interface DiscoveryOptions {
   /** The `WWW-Authenticate` header of the server's refusal. */
   readonly challenge: string | undefined;
   readonly signal: AbortSignal;
@@ -40,12 +41,12 @@ const METADATA_TYPES = [JSON_TYPE, "text/plain"];
  */
 export async function discover(
   protocol: Protocol,
-  looking: Looking,
+  options: DiscoveryOptions,
 ): Promise<Discovered | undefined> {
   const { url } = protocol.server;
-  const resource = await resourceOf(protocol, looking);
+  const resource = await readResourceMetadata(protocol, options);
   const issuer = resource?.issuer ?? new URL(url).origin;
-  const as = await authorizationServer(protocol, issuer, looking.signal);
+  const as = await readAuthorizationServer(protocol, issuer, options.signal);
   if (as === undefined) {
     if (resource?.issuer === undefined) return undefined;
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no OAuth metadata`);
@@ -54,11 +55,11 @@ export async function discover(
   if (!as.code_challenge_methods_supported?.includes("S256")) {
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} does not support PKCE with S256`);
   }
-  return { as, resource: resource?.resource ?? plain(url), scopes: resource?.scopes ?? [] };
+  return { as, resource: resource?.resource ?? withoutHash(url), scopes: resource?.scopes ?? [] };
 }
 
 /** Returns the default endpoints of revision 2025-03-26, for a server without metadata. */
-export function assumed({ server: { url } }: Protocol): Discovered {
+export function defaultEndpoints({ server: { url } }: Protocol): Discovered {
   const { origin } = new URL(url);
   const as = {
     issuer: origin,
@@ -66,37 +67,40 @@ export function assumed({ server: { url } }: Protocol): Discovered {
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
   };
-  return { as, resource: plain(url), scopes: [] };
+  return { as, resource: withoutHash(url), scopes: [] };
 }
 
 /** Returns a parameter of a `WWW-Authenticate` header. */
-export function challenged(header: string | null | undefined, name: string): string | undefined {
+export function challengeParameter(
+  header: string | null | undefined,
+  name: string,
+): string | undefined {
   const match = new RegExp(`[\\s,]${name}\\s*=\\s*(?:"([^"]*)"|([^\\s,"]+))`, "i")
     .exec(header ?? "");
   return match?.[1] ?? match?.[2];
 }
 
 /** Reads the protected resource metadata of a server; undefined if there is none. */
-async function resourceOf(
+async function readResourceMetadata(
   protocol: Protocol,
-  { challenge, signal }: Looking,
+  { challenge, signal }: DiscoveryOptions,
 ): Promise<ResourceMetadata | undefined> {
   const { origin, pathname } = new URL(protocol.server.url);
-  const url = challenged(challenge, "resource_metadata");
-  const at = url === undefined ? undefined : URL.parse(url);
+  const url = challengeParameter(challenge, "resource_metadata");
+  const metadataUrl = url === undefined ? undefined : URL.parse(url);
   // guard: sign-in-metadata-origin
-  if (at !== undefined && at?.origin !== origin) {
+  if (metadataUrl !== undefined && metadataUrl?.origin !== origin) {
     throw protocol.error("PERMISSION_DENIED", `its metadata are at ${quoted(url ?? "")}`);
   }
   const base = `${origin}${KNOWN}oauth-protected-resource`;
-  const places = [at?.href, base + pathname.replace(/\/$/, ""), base];
-  const document = await first(protocol, places, signal);
+  const places = [metadataUrl?.href, base + pathname.replace(/\/$/, ""), base];
+  const document = await readFirst(protocol, places, signal);
   if (document === undefined) return undefined;
   const { resource, authorization_servers: servers, scopes_supported: scopes } = document.json;
-  const own = URL.parse(textOf(resource));
-  const folder = own?.pathname.replace(/\/?$/, "/") ?? "";
+  const resourceUrl = URL.parse(textOf(resource));
+  const folder = resourceUrl?.pathname.replace(/\/?$/, "/") ?? "";
   // guard: sign-in-resource
-  if (own?.origin !== origin || !`${pathname}/`.startsWith(folder)) {
+  if (resourceUrl?.origin !== origin || !`${pathname}/`.startsWith(folder)) {
     const why = `its metadata are those of ${quoted(textOf(resource))}`;
     throw protocol.error("UPSTREAM_PROTOCOL", why);
   }
@@ -104,33 +108,34 @@ async function resourceOf(
   return { resource: textOf(resource), issuer, scopes: textsOf(scopes) };
 }
 
-async function authorizationServer(
+/** Reads the metadata of an authorization server; undefined if there are none. */
+async function readAuthorizationServer(
   protocol: Protocol,
   issuer: string,
   signal: AbortSignal,
 ): Promise<AuthorizationServer | undefined> {
   const { library } = protocol;
   const url = URL.parse(issuer);
-  if (url === null) throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} is no URL`);
+  if (url === null) throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} is not a URL`);
   const { origin } = url;
   const path = url.pathname.replace(/\/$/, "");
   const openId = `${KNOWN}openid-configuration`;
-  const document = await first(protocol, [
+  const document = await readFirst(protocol, [
     `${origin}${KNOWN}oauth-authorization-server${path}`,
     `${origin}${openId}${path}`,
     `${origin}${path}${openId}`,
   ], signal);
   if (document === undefined) return undefined;
-  const named = textOf(document.json.issuer);
-  if (URL.parse(named)?.href !== url.href) {
-    const why = `the metadata of the issuer ${quoted(issuer)} name another one, ${quoted(named)}`;
+  const actual = textOf(document.json.issuer);
+  if (URL.parse(actual)?.href !== url.href) {
+    const why = `the metadata of the issuer ${quoted(issuer)} name another one, ${quoted(actual)}`;
     throw protocol.error("UPSTREAM_PROTOCOL", why);
   }
   return await library.processDiscoveryResponse(url, Response.json(document.json));
 }
 
-/** Reads the first of the documents that exists. */
-async function first(
+/** Reads the first of several addresses that has a JSON object; undefined if none has. */
+async function readFirst(
   protocol: Protocol,
   places: readonly (string | undefined)[],
   signal: AbortSignal,
@@ -147,7 +152,7 @@ async function first(
   return undefined;
 }
 
-function plain(url: string): string {
+function withoutHash(url: string): string {
   const { href } = Object.assign(new URL(url), { hash: "" });
   return href;
 }

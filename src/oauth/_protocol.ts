@@ -28,7 +28,7 @@ const MOST_BYTES = 256 << 10;
 const LIMITS = { lineBytes: MOST_BYTES, resultBytes: MOST_BYTES };
 const MOST_MS = 15_000;
 
-/** Returns an answer without null or empty members, which some servers send for absent ones. */
+/** Returns an answer without null or empty members, which some servers send in place of none. */
 export function withoutAbsent(
   answer: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
@@ -40,26 +40,31 @@ export function withoutAbsent(
 export class Protocol {
   readonly server: ProtectedServer;
   readonly library: OAuthLibrary;
-  readonly #way: OAuthNetwork;
-  readonly #isHere: boolean;
+  readonly #network: OAuthNetwork;
+  /** Whether the server is on this machine. */
+  readonly #isLocal: boolean;
 
-  private constructor(server: ProtectedServer, library: OAuthLibrary, way: OAuthNetwork) {
+  private constructor(server: ProtectedServer, library: OAuthLibrary, network: OAuthNetwork) {
     this.server = server;
     this.library = library;
-    this.#way = way;
-    this.#isHere = isLoopback(new URL(server.url).hostname);
+    this.#network = network;
+    this.#isLocal = isLoopback(new URL(server.url).hostname);
   }
 
   /** Loads the library, and creates the protocol of a server. */
-  static async open(server: ProtectedServer, way: OAuthNetwork): Promise<Protocol> {
-    return new Protocol(server, await import("oauth4webapi"), way);
+  static async open(server: ProtectedServer, network: OAuthNetwork): Promise<Protocol> {
+    return new Protocol(server, await import("oauth4webapi"), network);
   }
 
   /** Sends a request and reads the whole answer. */
   async ask(url: string, options: Omit<FetchOptions, "named">): Promise<Response> {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(MOST_MS)]);
-    const way = { named: this.#namedFor(url), certificates: this.server.certificates };
-    const { body, status, headers } = await this.#way.fetch(url, { ...options, ...way, signal });
+    const access = { named: this.#namedFor(url), certificates: this.server.certificates };
+    const { body, status, headers } = await this.#network.fetch(url, {
+      ...options,
+      ...access,
+      signal,
+    });
     const bytes = new Uint8Array(await readBytes(body, { limits: LIMITS }));
     return new Response(body && bytes, { status, headers });
   }
@@ -69,7 +74,7 @@ export class Protocol {
     const { customFetch, allowInsecureRequests } = this.library;
     return {
       signal,
-      [allowInsecureRequests]: this.#isHere,
+      [allowInsecureRequests]: this.#isLocal,
       [customFetch]: async (url: string, { method, headers, body }: {
         readonly method: M;
         readonly headers: Record<string, string>;
@@ -86,16 +91,16 @@ export class Protocol {
           const why = `${quoted(new URL(url).host)} answered with the status ${status}`;
           throw this.error("UPSTREAM_DOWN", why, "Try again later");
         }
-        // The body describes the error, not a header. PML does not use the identity of the user, so
-        // the ID token is not checked either.
+        // The new response has no headers: the body describes errors. PML does not use the identity
+        // of the user, so the ID token is removed and not checked.
         const json: unknown = await response.json().catch(() => undefined);
         const answer = withoutAbsent(objectOf(json));
         // The library expects exactly 200. Some servers answer 201, or report an error with 200.
         const isError = typeof answer.error === "string";
-        const plain = response.ok ? (isError ? 400 : 200) : status;
-        return Response.json({ ...answer, id_token: undefined }, { status: plain });
+        const expectedStatus = response.ok ? (isError ? 400 : 200) : status;
+        return Response.json({ ...answer, id_token: undefined }, { status: expectedStatus });
       },
-    } as HttpRequestOptions<M, B>; // the library names each method's type
+    } as HttpRequestOptions<M, B>; // the library has a separate type for each method
   }
 
   /**
@@ -103,10 +108,10 @@ export class Protocol {
    */
   async forBrowser(as: AuthorizationServer): Promise<URL> {
     const url = URL.parse(as.authorization_endpoint ?? "");
-    const isOpen = url?.protocol === "https:" ||
-      url?.protocol === "http:" && this.#isHere && isLoopback(url.hostname);
+    const isSafe = url?.protocol === "https:" ||
+      url?.protocol === "http:" && this.#isLocal && isLoopback(url.hostname);
     // guard: login-page
-    if (url === null || !isOpen || url.username + url.password !== "") {
+    if (url === null || !isSafe || url.username + url.password !== "") {
       throw this.error("UPSTREAM_PROTOCOL", "it has no sign-in page that uses https");
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
@@ -124,8 +129,8 @@ export class Protocol {
       return await work();
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      const failure = this.#failure(error);
-      throw this.#way.clean?.(failure) ?? failure;
+      const failure = this.#toPmlError(error);
+      throw this.#network.clean?.(failure) ?? failure;
     }
   }
 
@@ -139,15 +144,15 @@ export class Protocol {
   }
 
   /** Returns the text of an authorization server's error, with its code and description. */
-  answered(error: unknown): string {
-    const { error: code, error_description: more, cause } = Object(error);
-    const text = textOf(more ?? cause?.error_description);
+  errorText(error: unknown): string {
+    const { error: code, error_description: description, cause } = Object(error);
+    const text = textOf(description ?? cause?.error_description);
     return `its authorization server answered ${quoted(textOf(code))}${
       text && `, ${quoted(text, 300)}`
     }`;
   }
 
-  #failure(error: unknown): PmlError {
+  #toPmlError(error: unknown): PmlError {
     const { name, message, error: code } = Object(error);
     if (error instanceof PmlError) {
       if (message.startsWith("Cannot sign in")) return error;
@@ -159,14 +164,17 @@ export class Protocol {
     if (typeof code !== "string") return this.error("UPSTREAM_PROTOCOL", quoted(`${message}`, 300));
     return this.error(
       code === "access_denied" ? "APPROVAL_DECLINED" : "UPSTREAM_PROTOCOL",
-      this.answered(error),
+      this.errorText(error),
     );
   }
 
-  /** A server on this machine may refer to other endpoints on this machine. */
+  /**
+   * Returns the hosts that a request to a URL may reach although they are private. A server on this
+   * machine may refer to any endpoint on this machine.
+   */
   #namedFor(url: string): ReadonlySet<string> {
     const { hostname = "", host = "" } = URL.parse(url) ?? {};
     // guard: sign-in-private
-    return this.#isHere && isLoopback(hostname) ? new Set([host]) : this.server.named;
+    return this.#isLocal && isLoopback(hostname) ? new Set([host]) : this.server.named;
   }
 }

@@ -7,9 +7,10 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { sha256 } from "../core/hash.ts";
-import { after } from "../io/waiting.ts";
+import { callAfter } from "../io/waiting.ts";
 
 const HOST = "127.0.0.1";
+/** How long open connections may continue after the end, in milliseconds. */
 const CLOSE_MS = 500;
 const DONE = "You are signed in. You can close this window.";
 const FAILED = "The sign-in failed. PML shows the reason.";
@@ -34,15 +35,16 @@ export class RedirectPage implements AsyncDisposable {
   private constructor(state: string, server: Server) {
     this.#state = state;
     this.#server = server;
-    const { port } = server.address() as AddressInfo; // it listens on a port
-    // Read now: a request may arrive after the server was closed, when the port is unknown.
+    const { port } = server.address() as AddressInfo; // the server listens on a port
+    // Computed now, because the port is unknown once the server is closed, and a request may
+    // follow.
     this.url = `http://${HOST}:${port}/callback`;
     this.answer = this.#answered.promise;
     server.on("request", async ({ url = "", method, headers }, response) => {
       const address = URL.parse(url, this.url);
-      const isIt = method === "GET" && headers.host === new URL(this.url).host &&
-        address !== null && this.take(address);
-      if (!isIt) return void response.writeHead(404).end();
+      const isExpected = method === "GET" && headers.host === new URL(this.url).host &&
+        address !== null && this.acceptAddress(address);
+      if (!isExpected) return void response.writeHead(404).end();
       const text = await this.#outcome.promise ? DONE : FAILED;
       response.writeHead(200, { ...HEADERS, connection: "close" });
       response.end(`<!doctype html><meta charset="utf-8"><title>PML</title><p>${text}</p>`);
@@ -59,28 +61,28 @@ export class RedirectPage implements AsyncDisposable {
     return new RedirectPage(state, server);
   }
 
-  /** Accepts the URL that the browser requested. Returns whether it is the expected one. */
-  take(address: URL): boolean {
-    const isIt = address.pathname === "/callback" && !this.#isTaken &&
+  /** Accepts the URL that the browser requested. Returns whether it is the expected URL. */
+  acceptAddress(address: URL): boolean {
+    const isExpected = address.pathname === "/callback" && !this.#isTaken &&
       // Comparing hashes prevents a timing attack on the state.
       sha256(address.searchParams.get("state") ?? "") === sha256(this.#state);
-    if (isIt) this.#answered.resolve(address);
-    this.#isTaken ||= isIt;
-    return isIt;
+    if (isExpected) this.#answered.resolve(address);
+    this.#isTaken ||= isExpected;
+    return isExpected;
   }
 
   /** Shows the result of the sign-in in the browser. */
-  tell(isDone: boolean): void {
+  showResult(isDone: boolean): void {
     this.#outcome.resolve(isDone);
   }
 
   /** Stops listening after the browser received the result. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.tell(false);
+    this.showResult(false);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
     this.#server.closeIdleConnections();
-    using _ = after(CLOSE_MS, () => this.#server.closeAllConnections());
+    using _ = callAfter(CLOSE_MS, () => this.#server.closeAllConnections());
     await promise;
   }
 }

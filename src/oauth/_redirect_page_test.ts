@@ -25,7 +25,7 @@ async function ask(
 Deno.test("RedirectPage accepts one answer with the right state, path and host", async () => {
   await using page = await RedirectPage.open(STATE, 0);
   // Requests that are accepted by mistake need an answer, too.
-  page.tell(true);
+  page.showResult(true);
   const { origin, host } = new URL(page.url);
   const good = `${page.url}?code=c&state=${STATE}`;
   const wrong = [

@@ -4,13 +4,12 @@
  * @module
  */
 
-import type { AuthorizationServer } from "oauth4webapi";
 import { isObject } from "../core/json.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
-import { clientAuth, clientFor, isSharedClient, registered } from "./_client.ts";
-import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
+import { clientAuth, OAuthClients } from "./_client.ts";
+import { challengeParameter, defaultEndpoints, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
@@ -19,8 +18,8 @@ import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
 import {
   forgetClient,
   keepUser,
-  type KeptClient,
   signInKey,
+  type StoredClient,
   type StoredSignIn,
   type TokenStore,
 } from "./token_store.ts";
@@ -30,15 +29,15 @@ export interface SigningIn {
   readonly host: SignInHost;
   readonly store: TokenStore;
   readonly server: OAuthServer;
-  /** The scopes that a call needs in addition. */
-  readonly more: readonly string[];
+  /** The scopes that a call needs, in addition to the usual scopes. */
+  readonly neededScopes: readonly string[];
   readonly signal: AbortSignal;
 }
 
 /** The values of a started sign-in, before the browser returns. */
 interface StartedSignIn {
   readonly discovery: Discovered;
-  readonly client: KeptClient;
+  readonly client: StoredClient;
   readonly scopes: readonly string[];
   readonly state: string;
   readonly verifier: string;
@@ -55,29 +54,29 @@ const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 export async function beginSignIn(options: SigningIn): Promise<SignIn> {
   const { host, server, signal } = options;
   const protocol = await Protocol.open(server, host);
-  return await protocol.act(() => opened(protocol, options), signal);
+  return await protocol.act(() => openSignIn(protocol, options), signal);
 }
 
-async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
+async function openSignIn(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const { host, store, server, signal } = options;
   const { library } = protocol;
-  const challenge = await refusalOf(protocol, signal);
-  const discovery = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
+  const challenge = await readChallenge(protocol, signal);
+  const discovery = await discover(protocol, { challenge, signal }) ?? defaultEndpoints(protocol);
   const { as } = discovery;
   const scopes = scopesFor(options, { discovery, challenge });
   const address = await protocol.forBrowser(as);
   await assertSites(protocol, as, host.issuerHosts);
   const state = library.generateRandomState();
   await using stack = new AsyncDisposableStack();
-  const page = stack.use(await listening(protocol, options, { as, state }));
+  const clients = new OAuthClients(protocol, as, options);
+  const page = stack.use(await listenForRedirect(protocol, clients, { server, state }));
   const redirect = page.url;
-  const clients = { protocol, as, store, server, document: host.document };
-  const client = await clientFor(clients, { redirect, scopes, signal });
-  const sharedClient = isSharedClient(clients, client) ? client.client_id : undefined;
+  const client = await clients.findOrRegister({ redirect, scopes, signal });
+  const sharedClient = clients.isShared(client) ? client.client_id : undefined;
   if (server.oauth?.client_id !== undefined) {
     await keepUser(store, { issuer: as.issuer, client, url: server.url });
   }
-  // Without the consent page, a consent for another server would also count for this one.
+  // Without the consent page, a consent for another server would also count for this server.
   const wantsConsent = sharedClient !== undefined || scopes.includes("offline_access");
   const verifier = library.generateRandomCodeVerifier();
   const query = {
@@ -91,38 +90,38 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     ...(wantsConsent && { prompt: "consent" }),
   };
-  const url = pageOf(address, { protocol, query });
-  const over = new AbortController();
-  const until = AbortSignal.any([signal, over.signal]);
-  const pending = { discovery, client, scopes, state, verifier };
+  const url = browserUrl(address, { protocol, query });
+  const disposal = new AbortController();
+  const endSignal = AbortSignal.any([signal, disposal.signal]);
+  const attempt = { discovery, client, scopes, state, verifier };
   const done = protocol.act(
-    () => finished(protocol, page, { ...options, attempt: pending, signal: until }),
-    until,
+    () => exchangeCode(protocol, page, { ...options, attempt, signal: endSignal }),
+    endSignal,
   );
   done.catch(() => {}); // callers that await `done` get the error
-  const open = stack.move();
+  const resources = stack.move();
   return {
     url,
     issuer: new URL(as.issuer).href.replace(/\/$/, ""),
     codeHost: new URL(as.token_endpoint ?? as.issuer).host,
     sharedClient,
     done,
-    paste: (pasted) => takePasted(pasted, { protocol, page }),
+    paste: (pasted) => acceptPasted(pasted, { protocol, page }),
     [Symbol.asyncDispose]: async () => {
-      over.abort(protocol.error("CANCELLED", "it was cancelled", "Start the sign-in again"));
+      disposal.abort(protocol.error("CANCELLED", "it was cancelled", "Start the sign-in again"));
       await done.catch(() => {});
-      await open[Symbol.asyncDispose]();
+      await resources[Symbol.asyncDispose]();
     },
   };
 }
 
 /** Accepts a pasted URL. Throws if it is not the redirect URL of this sign-in. */
-function takePasted(
+function acceptPasted(
   pasted: string,
   { protocol, page }: { readonly protocol: Protocol; readonly page: RedirectPage },
 ): void {
   const url = URL.parse(pasted.trim());
-  if (url !== null && page.take(url)) return;
+  if (url !== null && page.acceptAddress(url)) return;
   throw protocol.error(
     "BAD_ARGUMENTS",
     "that is not the address that the browser was sent to",
@@ -131,7 +130,7 @@ function takePasted(
 }
 
 /** Returns the URL that the browser opens. Throws if it is too long. */
-function pageOf(
+function browserUrl(
   address: URL,
   { protocol, query }: {
     readonly protocol: Protocol;
@@ -144,7 +143,7 @@ function pageOf(
 }
 
 /** Waits for the browser, and exchanges the returned code for tokens. */
-async function finished(
+async function exchangeCode(
   protocol: Protocol,
   page: RedirectPage,
   { attempt, host, server, store, signal }: SigningIn & { readonly attempt: StartedSignIn },
@@ -172,19 +171,22 @@ async function finished(
     };
     host.register(secretsOf(signIn), []);
     const key = signInKey(server);
-    await store.locked(key, () => store.write(key, signIn, { isAttended: true }));
-    page.tell(true);
+    await store.withLock(key, () => store.write(key, signIn, { isAttended: true }));
+    page.showResult(true);
   } catch (error) {
     // The authorization server may have deleted the client.
     await forgetClient(store, { issuer: as.issuer, client }, server);
     throw error;
   } finally {
-    page.tell(false);
+    page.showResult(false);
   }
 }
 
-/** Returns the `WWW-Authenticate` header of the server; undefined if it sends none. */
-async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
+/**
+ * Sends a request without a token, and returns the `WWW-Authenticate` header of the answer;
+ * undefined if there is none.
+ */
+async function readChallenge(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
   const accept = `${JSON_TYPE}, ${EVENTS_TYPE}`;
   const headers = { accept, "content-type": JSON_TYPE };
   const { url, requestUrl = url } = protocol.server;
@@ -192,51 +194,53 @@ async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<strin
   const challenge = response.headers.get("www-authenticate") ?? undefined;
   if (challenge !== undefined || response.ok) return challenge;
   // An HTTP+SSE endpoint does not accept POST. If it opens a stream, that stream never ends.
-  const until = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
-  const stream = { headers: { accept: EVENTS_TYPE }, signal: until };
-  const again = await protocol.ask(requestUrl, stream).catch(() => undefined);
-  return again?.headers.get("www-authenticate") ?? undefined;
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
+  const streamRequest = { headers: { accept: EVENTS_TYPE }, signal: limited };
+  const second = await protocol.ask(requestUrl, streamRequest).catch(() => undefined);
+  return second?.headers.get("www-authenticate") ?? undefined;
 }
 
 function scopesFor(
-  { server, store, more }: SigningIn,
+  { server, store, neededScopes }: SigningIn,
   { discovery, challenge }: {
     readonly discovery: Discovered;
     readonly challenge: string | undefined;
   },
 ): readonly string[] {
   const { as: { scopes_supported: serverScopes }, scopes: supported } = discovery;
-  const signIn = store.look(signInKey(server));
-  // Granted scopes are requested again only together with missing ones.
-  const wantedScopes = [...more, ...signIn?.wanted ?? []];
+  const signIn = store.peek(signInKey(server));
+  // Granted scopes are requested again only together with missing scopes.
+  const wantedScopes = [...neededScopes, ...signIn?.wanted ?? []];
   const granted = wantedScopes.length > 0 ? signIn?.scopes ?? [] : [];
-  const challengeScopes = challenged(challenge, "scope")?.split(" ");
-  const own = server.oauth?.scopes ?? challengeScopes ?? supported;
-  const scopes = new Set([...own, ...granted, ...wantedScopes].filter(Boolean));
-  const isOffline = server.oauth?.scopes === undefined && serverScopes?.includes("offline_access");
-  if (isOffline && scopes.size > 0) scopes.add("offline_access");
+  const challengeScopes = challengeParameter(challenge, "scope")?.split(" ");
+  const usualScopes = server.oauth?.scopes ?? challengeScopes ?? supported;
+  const scopes = new Set([...usualScopes, ...granted, ...wantedScopes].filter(Boolean));
+  // Some servers issue a refresh token only with this scope.
+  const wantsOffline = server.oauth?.scopes === undefined &&
+    serverScopes?.includes("offline_access");
+  if (wantsOffline && scopes.size > 0) scopes.add("offline_access");
   return [...scopes];
 }
 
 /**
- * Listens on the configured port, or else on the port of the registered client. If the latter is in
- * use, listens on a free port.
+ * Listens on the configured port, or else on the port of the registered client. If the port of the
+ * registered client is in use, listens on a free port.
  */
-async function listening(
+async function listenForRedirect(
   protocol: Protocol,
-  { server, store }: SigningIn,
-  { as, state }: { readonly as: AuthorizationServer; readonly state: string },
+  clients: OAuthClients,
+  { server, state }: { readonly server: OAuthServer; readonly state: string },
 ): Promise<RedirectPage> {
-  const own = server.oauth?.redirect_port;
-  const port = own ?? Number(URL.parse(registered({ store, as, server }) ?? "")?.port ?? 0);
+  const configuredPort = server.oauth?.redirect_port;
+  const port = configuredPort ?? Number(URL.parse(clients.redirect ?? "")?.port ?? 0);
   try {
     return await RedirectPage.open(state, port);
   } catch (error) {
-    if (own === undefined) return await RedirectPage.open(state, 0);
+    if (configuredPort === undefined) return await RedirectPage.open(state, 0);
     const why = isObject(error) ? `${error.code}` : `${error}`;
     throw protocol.error(
       "CONFIG_INVALID",
-      `port ${own} of this machine cannot be used: ${why}`,
+      `port ${configuredPort} of this machine cannot be used: ${why}`,
       "Close the program that uses it, or change oauth.redirect_port",
     );
   }

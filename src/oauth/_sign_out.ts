@@ -10,26 +10,29 @@ import { assertSites } from "./_sites.ts";
 import type { SigningIn } from "./_sign_in.ts";
 import { forgetClient, keepUser, signInKey, type StoredSignIn } from "./token_store.ts";
 
-/** Revokes the tokens if the authorization server supports that, and removes them. */
+/**
+ * Revokes the tokens if the authorization server supports that, and removes them. `filed` is the
+ * content of the sign-in's file, which may lack the secrets.
+ */
 export async function endSignIn(
   filed: StoredSignIn,
-  { host, store, server, signal }: Omit<SigningIn, "more">,
+  { host, store, server, signal }: Omit<SigningIn, "neededScopes">,
 ): Promise<"removed" | "revoked"> {
   const key = signInKey(server);
-  return await store.locked(key, async () => {
-    const now = await store.read(key).catch(() => undefined);
-    const { refreshToken, accessToken } = now ?? {};
+  return await store.withLock(key, async () => {
+    const current = await store.read(key).catch(() => undefined);
+    const { refreshToken, accessToken } = current ?? {};
     let ended = filed;
     // The user may have signed in again meanwhile, at another authorization server.
     // guard: sign-out-issuer
-    if (now !== undefined) ended = now;
+    if (current !== undefined) ended = current;
     const { issuer, url, client, revocationEndpoint } = ended;
     await store.remove(key);
     await forgetClient(store, { issuer, client }, server);
     if (server.oauth?.client_id !== undefined) await keepUser(store, { issuer, client, url });
-    const tokens = [refreshToken, accessToken].filter((one) => one !== undefined);
+    const tokens = [refreshToken, accessToken].filter((token) => token !== undefined);
     if (revocationEndpoint === undefined || tokens.length === 0) return "removed";
-    let done: "removed" | "revoked" = "removed";
+    let result: "removed" | "revoked" = "removed";
     try {
       const protocol = await Protocol.open(server, host);
       const { library } = protocol;
@@ -40,11 +43,11 @@ export async function endSignIn(
         const options = protocol.options<"POST">(signal);
         const response = await library.revocationRequest(as, client, auth, token, options);
         await library.processRevocationResponse(response);
-        done = "revoked"; // some servers revoke only refresh tokens
+        result = "revoked"; // also if the next fails: some servers revoke only refresh tokens
       }
     } catch {
       // The server is unreachable. This machine has deleted the tokens already.
     }
-    return done;
+    return result;
   });
 }

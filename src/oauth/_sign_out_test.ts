@@ -16,9 +16,9 @@ function signInAt(issuer: string): StoredSignIn {
 
 /** A store in which the user signs in again before the lock is free. */
 class BusyStore extends FileTokenStore {
-  override async locked<T>(key: string, work: () => Promise<T>): Promise<T> {
+  override async withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
     await this.write(key, signInAt("https://second.example"));
-    return await super.locked(key, work);
+    return await super.withLock(key, work);
   }
 }
 

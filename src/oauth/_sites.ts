@@ -12,7 +12,7 @@ import type { Protocol } from "./_protocol.ts";
 
 /**
  * Hosts that an issuer may use in addition to its own site, by the URL of the issuer. Hosts include
- * the port unless it is the default one. `{name}` matches one label of a host or one segment of a
+ * the port unless it is the default port. `{name}` matches one label of a host or one segment of a
  * path; in a host it has the value that it has in the issuer.
  */
 export type IssuerHosts = Readonly<Record<string, readonly string[]>>;
@@ -80,10 +80,10 @@ function isListed(
   url: URL,
   { issuer, hosts }: { readonly issuer: URL; readonly hosts: IssuerHosts },
 ): boolean {
-  return Object.entries(hosts).some(([pattern, listed]) => {
-    const values = matched(withoutSlash(issuer.href), withoutSlash(pattern), {});
+  return Object.entries(hosts).some(([pattern, allowedHosts]) => {
+    const values = matchPattern(withoutSlash(issuer.href), withoutSlash(pattern), {});
     return values !== undefined &&
-      listed.some((host) => matched(url.host, host.toLowerCase(), values) !== undefined);
+      allowedHosts.some((host) => matchPattern(url.host, host.toLowerCase(), values) !== undefined);
   });
 }
 
@@ -91,7 +91,7 @@ function isListed(
  * Returns the values of the `{name}` placeholders in a pattern; undefined if the text does not
  * match.
  */
-function matched(
+function matchPattern(
   text: string,
   pattern: string,
   values: Readonly<Record<string, string>>,

@@ -13,7 +13,9 @@ type Tokens = Pick<StoredSignIn, "accessToken" | "refreshToken" | "scopes" | "si
 
 /** The characters that a `Bearer` header may contain. */
 const SENDABLE = /^[\x21-\x7e]{1,8192}$/;
-/** The longest lifetime of a token in seconds. Longer ones could exceed the range of dates. */
+/**
+ * The longest lifetime of a token in seconds. A longer lifetime could exceed the range of dates.
+ */
 const LONGEST_S = 1e9;
 
 /** Returns the tokens of an answer. Omitted fields keep their previous values. */
@@ -25,7 +27,7 @@ export function tokensFrom(
   const { access_token, refresh_token, scope, expires_in, token_type } = answer;
   // guard: sign-in-token
   if (token_type !== "bearer" || !SENDABLE.test(access_token)) {
-    throw protocol.error("UPSTREAM_PROTOCOL", "its token is no bearer token");
+    throw protocol.error("UPSTREAM_PROTOCOL", "its token is not a bearer token");
   }
   const since = Date.now();
   // guard: sign-in-life

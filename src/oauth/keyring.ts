@@ -13,7 +13,7 @@ import type { Keyring } from "./token_store.ts";
 import { type ProgramResult, runProgram } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 
-/** Timeout of the keyring or a program in milliseconds. The user may have to unlock it. */
+/** The time limit of a program in milliseconds. The user may have to unlock the keyring. */
 const LOOK_MS = 30_000;
 const MOST_BYTES = 65_536;
 
@@ -23,7 +23,7 @@ interface KeyringCommands {
   get(name: string): readonly string[];
   remove(name: string): readonly string[];
   set(name: string): readonly string[];
-  /** Returns the text for stdin. The default is the value itself. */
+  /** Returns the text for stdin; by default the value itself. */
   input?(name: string, value: string): string;
 }
 
@@ -121,7 +121,7 @@ export async function runOutside(
     readonly closing: AbortSignal;
   },
 ): Promise<ProgramResult> {
-  return await runProgram({ file, args, cwd: dirname(file), env, kept: true }, {
+  return await runProgram({ file, args, cwd: dirname(file), env, hasKeeper: true }, {
     signal: closing,
     ms: LOOK_MS,
     input,

@@ -8,11 +8,11 @@
 import { join } from "node:path";
 import type { Call } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, objectOf, quoted } from "../core/json.ts";
+import { objectOf, quoted, withoutUndefined } from "../core/json.ts";
 import { ownProgress } from "../protocol/progress.ts";
-import { PathWatcher } from "../io/following.ts";
-import { readCache } from "../io/kept.ts";
-import { locked, writePrivate } from "../io/private_files.ts";
+import { PathWatcher } from "../io/path_watcher.ts";
+import { readCache } from "../io/cache_files.ts";
+import { withLock, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { SignIns } from "./sign_ins.ts";
 import type { OAuthServer, SignIn } from "./oauth_server.ts";
@@ -23,11 +23,11 @@ export interface LoginHost {
   readonly signInMs: number;
   /** Returns the sign-ins. */
   signIns(): Promise<SignIns>;
-  /** Returns a server to sign in at. Throws if the server does not support signing in. */
-  signInAt(name: string): Promise<OAuthServer>;
+  /** Returns a server for a sign-in. Throws if the server does not support signing in. */
+  serverForSignIn(name: string): Promise<OAuthServer>;
   /**
-   * Called when the user signed in or out at a server, in any process. The mark is different each
-   * time.
+   * Is called when the user signed in or out at a server, in any process. `mark` is a new value
+   * each time.
    */
   signInChanged(server: string, mark: unknown): void;
 }
@@ -46,18 +46,18 @@ interface OpenLogin {
   prompt: Promise<boolean | undefined> | undefined;
 }
 
-/** The result of signing out. */
-type Ended = Awaited<ReturnType<SignIns["end"]>>;
+/** The result of a sign-out. */
+type SignOutResult = Awaited<ReturnType<SignIns["end"]>>;
 
 /**
  * If a server refuses a token that is younger than this, PML does not ask the user to sign in
  * again.
  */
 const FRESH_MS = 60_000;
-/** How often a waiting call reports progress: some clients cancel silent calls. */
-const TELL_MS = 5_000;
+/** The time between two progress reports of a waiting call: some clients cancel silent calls. */
+const REPORT_MS = 5_000;
 
-/** Returns the server that an error requires a sign-in at; undefined for all other errors. */
+/** Returns the server of an error that requires a sign-in; undefined for other errors. */
 export function serverToSignInAt({ code, detail }: PmlError): string | undefined {
   const server = detail?.server;
   return code === "LOGIN_REQUIRED" && typeof server === "string" ? server : undefined;
@@ -70,7 +70,7 @@ export class Logins {
   readonly #file: string;
   readonly #open = new Map<string, Promise<OpenLogin>>();
   /** The time of the last sign-in at each server while a call of this process waited. */
-  readonly #since = new Map<string, number>();
+  readonly #signedInAt = new Map<string, number>();
   #following: Promise<void> | undefined;
 
   /** Uses the PML home. `closing` aborts when PML ends. */
@@ -89,16 +89,17 @@ export class Logins {
     },
   ): Promise<Login> {
     const host = this.#host;
-    const server = await host.signInAt(name);
-    const late = AbortSignal.timeout(host.signInMs);
-    const until = AbortSignal.any([this.#closing, signal, late]);
+    const server = await host.serverForSignIn(name);
+    const timeout = AbortSignal.timeout(host.signInMs);
+    const endSignal = AbortSignal.any([this.#closing, signal, timeout]);
     const signIn = await (await host.signIns()).begin(server, {
-      signal: until,
-      ...defined({ scopes }),
+      signal: endSignal,
+      ...withoutUndefined({ scopes }),
     });
-    const tooLong = () =>
+    const timeoutError = () =>
       new PmlError("TIMED_OUT", `Cannot sign in at ${quoted(name)}: it took too long`);
-    const done = unlessAborted(signIn.done, until, tooLong).then(() => this.#changed(name))
+    const done = unlessAborted(signIn.done, endSignal, timeoutError)
+      .then(() => this.#recordChange(name))
       .finally(() => signIn[Symbol.asyncDispose]());
     done.catch(() => {}); // a login may be cancelled before a caller awaits it
     return { ...signIn, server, done, host: new URL(signIn.url).host };
@@ -108,43 +109,46 @@ export class Logins {
   async end(
     name: string | undefined,
     signal: AbortSignal,
-  ): Promise<Readonly<Record<string, Ended>>> {
+  ): Promise<Readonly<Record<string, SignOutResult>>> {
     const host = this.#host;
-    const all = await host.signIns();
-    const signIns = (await all.all()).filter(({ server }) => (name ?? server) === server);
-    const done: Record<string, Ended> = {};
-    if (name !== undefined && signIns.length === 0) done[(await host.signInAt(name)).name] = "none";
-    for (const { server: one, url, client } of signIns) {
-      // The definition may have changed since the sign-in, or be gone.
-      const gone: OAuthServer = { name: one, url, named: new Set([new URL(url).host]) };
-      const signIn = await host.signInAt(one).catch(() => gone);
-      for (const server of [signIn, gone, { ...gone, oauth: { client_id: client } }]) {
-        const how = await all.end(server, signal);
-        if (how !== "none") done[one] = how;
-      }
-      await this.#changed(one);
+    const signIns = await host.signIns();
+    const stored = (await signIns.all()).filter(({ server }) => (name ?? server) === server);
+    const results: Record<string, SignOutResult> = {};
+    if (name !== undefined && stored.length === 0) {
+      results[(await host.serverForSignIn(name)).name] = "none";
     }
-    return done;
+    for (const { server: serverName, url, client } of stored) {
+      // The definition may have changed since the sign-in, or be gone.
+      const earlier: OAuthServer = { name: serverName, url, named: new Set([new URL(url).host]) };
+      const current = await host.serverForSignIn(serverName).catch(() => earlier);
+      for (const server of [current, earlier, { ...earlier, oauth: { client_id: client } }]) {
+        const result = await signIns.end(server, signal);
+        if (result !== "none") results[serverName] = result;
+      }
+      await this.#recordChange(serverName);
+    }
+    return results;
   }
 
-  /** Runs `work`, and repeats it after each sign-in that its server requires. */
+  /** Runs `work`, and repeats it after each sign-in that the server of the call requires. */
   async during<T>(call: Call, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const since = performance.now();
       try {
         return await work();
       } catch (error) {
-        if (!await this.signedIn(call, { error, since })) throw error;
+        if (!await this.signInAfterError(call, { error, since })) throw error;
       }
     }
   }
 
   /**
-   * Signs the user in after an error of a call that requires it, if the client can open a page.
-   * Returns whether the call can be repeated. `since` is the time when the call was sent. A server
-   * may ask for more scopes only a few times, and for the same scopes not soon after a sign-in.
+   * Signs the user in after an error of a call that requires a sign-in, if the client can open a
+   * page. Returns whether the call can be repeated. `since` is the time when the call was sent. A
+   * server may ask for more scopes only a few times, and for the same scopes not soon after a
+   * sign-in.
    */
-  async signedIn(
+  async signInAfterError(
     call: Call,
     { error: cause, since }: { readonly error: unknown; readonly since: number },
   ): Promise<boolean> {
@@ -164,12 +168,12 @@ export class Logins {
     const closing = this.#closing;
     for (let marks = this.#marks(); !closing.aborted;) {
       using file = new PathWatcher([this.#file], closing);
-      // Reading after the watcher has started prevents a missed change.
-      const now = this.#marks();
-      for (const [name, mark] of Object.entries(now)) {
+      // The file is read after the watcher has started, so that no change is missed.
+      const newMarks = this.#marks();
+      for (const [name, mark] of Object.entries(newMarks)) {
         if (mark !== marks[name]) this.#host.signInChanged(name, mark);
       }
-      marks = now;
+      marks = newMarks;
       await file.change();
     }
   }
@@ -183,36 +187,36 @@ export class Logins {
     },
   ): Promise<void> {
     const { signal } = call.cancellation;
-    const failed = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
-    const last = this.#since.get(server) ?? -Infinity;
+    const errorFor = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
+    const last = this.#signedInAt.get(server) ?? -Infinity;
     // The user signed in for another call in the meantime.
     if (last > since) return;
     const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
     // guard: login-again
     if (scopes === undefined && since - last < FRESH_MS) {
-      throw failed("it does not accept the new sign-in");
+      throw errorFor("it does not accept the new sign-in");
     }
-    const open = await unlessAborted(this.#opened(server, scopes), signal);
-    const why = await this.#refusal(open, call);
-    if (why !== undefined) throw failed(why);
-    using _ = telling(call, open.login);
+    const open = await unlessAborted(this.#openLogin(server, scopes), signal);
+    const why = await this.#askUser(open, call);
+    if (why !== undefined) throw errorFor(why);
+    using _ = reportWaiting(call, open.login);
     await unlessAborted(open.login.done, signal).catch((cause) => {
       signal.throwIfAborted();
-      throw failed(asPmlError(cause).message);
+      throw errorFor(asPmlError(cause).message);
     });
   }
 
   /** Asks the user once for all waiting calls. Returns the reason if the user did not agree. */
-  async #refusal(
+  async #askUser(
     open: OpenLogin,
     { id, client: { onOpen }, cancellation: { signal } }: Call,
   ): Promise<string | undefined> {
-    const { server: { name, url: at }, host, ...page } = open.login;
+    const { server: { name, url }, host, ...page } = open.login;
     const text = `PML asks: sign in at ${host} for the server ${quoted(name)} (${
-      new URL(at).host
+      new URL(url).host
     })? ${receiversText(open.login)}. The call of ${id} needs it`;
-    for (let isOwn = false; !isOwn;) {
-      isOwn = open.prompt === undefined;
+    for (let hasAsked = false; !hasAsked;) {
+      hasAsked = open.prompt === undefined;
       const prompt = open.prompt ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
       const isAgreed = await unlessAborted(Promise.resolve(prompt), signal);
       if (isAgreed) return undefined;
@@ -228,26 +232,28 @@ export class Logins {
     return "there was no answer";
   }
 
-  #opened(server: string, scopes: readonly string[] | undefined): Promise<OpenLogin> {
+  /** Returns the login at a server that calls wait for. Begins one if there is none. */
+  #openLogin(server: string, scopes: readonly string[] | undefined): Promise<OpenLogin> {
     const openLogin = this.#open.get(server);
     // guard: login-once
     if (openLogin !== undefined) return openLogin;
     const signal = this.#closing;
     const opening = this.begin(server, { scopes, signal }).then((login): OpenLogin => {
-      login.done.then(() => this.#since.set(server, performance.now()), () => {}).then(over);
+      login.done.then(() => this.#signedInAt.set(server, performance.now()), () => {})
+        .then(removeLogin);
       return { login, prompt: undefined };
     });
-    // After a declined sign-in, another one may start.
-    const over = () => this.#open.get(server) === opening && this.#open.delete(server);
-    opening.catch(over);
+    // After a declined sign-in, the map may already contain another login.
+    const removeLogin = () => this.#open.get(server) === opening && this.#open.delete(server);
+    opening.catch(removeLogin);
     this.#open.set(server, opening);
     return opening;
   }
 
-  /** Records that the user signed in or out, for this process and others. */
-  async #changed(server: string): Promise<void> {
+  /** Records that the user signed in or out, for this process and all others. */
+  async #recordChange(server: string): Promise<void> {
     const mark = crypto.randomUUID();
-    await locked(
+    await withLock(
       `${this.#file}.lock`,
       () => writePrivate(this.#file, { ...this.#marks(), [server]: mark }),
     );
@@ -270,10 +276,10 @@ export function receiversText({ issuer, codeHost, sharedClient, server: { url } 
 }
 
 /** Reports progress to a waiting call periodically, which also extends its deadline. */
-function telling({ client: { onProgress } }: Call, { host }: Login): Disposable {
+function reportWaiting({ client: { onProgress } }: Call, { host }: Login): Disposable {
   const message = `waiting for the sign-in at ${host}`;
-  const tell = () => onProgress?.(ownProgress("working", message));
-  tell();
-  const timer = setInterval(tell, TELL_MS);
+  const report = () => onProgress?.(ownProgress("working", message));
+  report();
+  const timer = setInterval(report, REPORT_MS);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -28,7 +28,7 @@ class Stage implements LoginHost, AsyncDisposable {
     this.changed.push(server);
   }
 
-  signInAt(name: string): Promise<OAuthServer> {
+  serverForSignIn(name: string): Promise<OAuthServer> {
     return Promise.resolve({ name, url: "https://mcp.example/mcp", named: new Set() });
   }
 

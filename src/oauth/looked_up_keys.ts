@@ -10,7 +10,7 @@ import { messageOf } from "../core/errors.ts";
 import { type KeyContext, keyFrom, keySources } from "./outside_keys.ts";
 
 /**
- * Looks up all keys that are stored outside PML. Logs a warning for each key that it cannot get.
+ * Returns all keys that are stored outside PML. Logs a warning for each key that cannot be read.
  */
 export async function lookUpKeys(
   app: KeyContext & { readonly log: Log; readonly keys: Pick<Keys, "home"> },

@@ -1,5 +1,5 @@
 /**
- * A server that the user signs in at, and the host of sign-ins.
+ * Types for servers that the user signs in at, and for the services of PML that sign-ins use.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { OAuthNetwork } from "./_protocol.ts";
 import type { Keyring } from "./token_store.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import type { IssuerHosts } from "./_sites.ts";
-import type { RefreshRequest } from "./refreshing.ts";
+import type { RefreshRequest } from "./refresh_sign_in.ts";
 
 /** A server that the user signs in at. */
 export interface OAuthServer {
@@ -42,7 +42,7 @@ export interface SignIn extends AsyncDisposable {
   paste(address: string): void;
 }
 
-/** The PML process that owns the sign-ins. */
+/** The services of PML that sign-ins use. */
 export interface SignInHost extends OAuthNetwork {
   /** The folder of the sign-in files. */
   readonly folder: string;
@@ -53,8 +53,8 @@ export interface SignInHost extends OAuthNetwork {
   readonly document?: string | undefined;
   /** The user's current list of hosts that issuers may use, if there is one. */
   readonly issuerHosts?: IssuerHosts | undefined;
-  /** Registers secrets, which are redacted from all texts from now on, and removes old ones. */
-  register(secrets: readonly string[], over: readonly string[]): void;
+  /** Registers secrets, which are redacted from all texts from now on, and removes old secrets. */
+  register(secrets: readonly string[], oldSecrets: readonly string[]): void;
   /** Refreshes a sign-in in another process. */
   refresh(request: RefreshRequest): Promise<void>;
 }

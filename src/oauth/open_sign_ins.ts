@@ -1,5 +1,5 @@
 /**
- * Opens the sign-ins of the user. The first server over HTTP loads this module.
+ * Opens the sign-ins of the user. The first server over HTTP loads this file.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Environment } from "../config/env.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import type { IssuerHosts } from "./_sites.ts";
-import { refreshBeside, type RefreshRequest } from "./refreshing.ts";
+import { refreshInProcess, type RefreshRequest } from "./refresh_sign_in.ts";
 import { SignIns } from "./sign_ins.ts";
 import type { SignInHost } from "./oauth_server.ts";
 import type { Keyring } from "./token_store.ts";
@@ -60,19 +60,19 @@ class OwnSignInHost implements SignInHost {
   }
 
   clean(error: PmlError): unknown {
-    return this.#parts.redactor.cleaned(error);
+    return this.#parts.redactor.cleanError(error);
   }
 
-  register(secrets: readonly string[], over: readonly string[]): void {
+  register(secrets: readonly string[], oldSecrets: readonly string[]): void {
     const { redactor } = this.#parts;
     for (const secret of secrets) redactor.register(secret);
-    for (const secret of over) redactor.forget(secret);
+    for (const secret of oldSecrets) redactor.forget(secret);
   }
 
   async refresh(request: RefreshRequest): Promise<void> {
     const { REFRESH_CODE } = await import("./refresh_child.ts");
     const proxy = proxyOf(this.#parts);
-    await refreshBeside(request, {
+    await refreshInProcess(request, {
       code: REFRESH_CODE,
       env: ownEnvironment(this.#environment),
       keyring: this.#keyringProgram,

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readPrivate, type WarningLog } from "../io/private_files.ts";
 import { FileTokenStore, type Keyring } from "./token_store.ts";
-import { unfoundProgram } from "../sandbox/search_path.ts";
+import { programNotFound } from "../sandbox/search_path.ts";
 import type { LoadedConfig } from "../config/config.ts";
 import {
   findOutside,
@@ -35,7 +35,7 @@ export interface KeyContext {
 
 /** Reads the sources of keys. If the file cannot be read, logs a warning and returns none. */
 export function keySources(home: string, log: WarningLog): KeySources {
-  return readPrivate(join(home, SOURCES_FILE), parsed, log) ?? {};
+  return readPrivate(join(home, SOURCES_FILE), parseSources, log) ?? {};
 }
 
 /** Returns the value of a key. Throws `PmlError` `KEY_MISSING` with the reason. */
@@ -46,12 +46,12 @@ export async function keyFrom(app: KeyContext, name: string, source: KeySource):
       if (keyring !== undefined) return await keyring.get(name);
       throw new Error("its program is not on PATH (on Linux `secret-tool`)");
     } catch (error) {
-      throw unfound(name, "the keyring", Object(error).message);
+      throw keyMissingError(name, "the keyring", Object(error).message);
     }
   }
   const [commandName = "", ...args] = source.command;
   const file = findOutside(app.loaded(), commandName);
-  let why = "it is no program outside the workspace";
+  let why = "it is not a program outside the workspace";
   if (file !== undefined) {
     const program = { file, env: outsideEnvironment(app.loaded()) };
     const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
@@ -59,7 +59,7 @@ export async function keyFrom(app: KeyContext, name: string, source: KeySource):
     if (code === 0 && value !== "") return value;
     why = stderr.trim() || (code === 0 ? "it printed nothing" : `it ended with code ${code}`);
   }
-  throw unfound(name, quoted(commandName, 200), why);
+  throw keyMissingError(name, quoted(commandName, 200), why);
 }
 
 /** Returns the keyring of the system; undefined if there is none. */
@@ -79,7 +79,7 @@ export function namesInKeyring(home: string, log: WarningLog): readonly string[]
   const keys = Object.entries(keySources(home, log)).filter(([, source]) => "keyring" in source);
   return [
     ...keys.map(([name]) => name),
-    ...new FileTokenStore(join(home, "sign_ins"), log).inKeyring(),
+    ...new FileTokenStore(join(home, "sign_ins"), log).namesInKeyring(),
   ];
 }
 
@@ -87,17 +87,17 @@ export function namesInKeyring(home: string, log: WarningLog): readonly string[]
 export function findProgram(app: KeyContext, name: string): string {
   const file = findOutside(app.loaded(), name);
   if (file !== undefined) return file;
-  throw unfoundProgram("USAGE", name);
+  throw programNotFound("USAGE", name);
 }
 
-function unfound(name: string, where: string, why: string): PmlError {
+function keyMissingError(name: string, where: string, why: string): PmlError {
   const reason = visible(why.trim(), 300);
   return new PmlError("KEY_MISSING", `Cannot get ${quoted(name)} from ${where}: ${reason}`, {
     hint: "`pml key list` shows where each key is",
   });
 }
 
-function parsed(json: unknown): KeySources {
+function parseSources(json: unknown): KeySources {
   const isSource = (source: unknown) =>
     isObject(source) && (source.keyring === true ||
       Array.isArray(source.command) && source.command.every((word) => typeof word === "string"));

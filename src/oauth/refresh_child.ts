@@ -6,14 +6,14 @@
  */
 
 import { asPmlError } from "../core/errors.ts";
-import { type RefreshRequest, refreshSignIn } from "./refreshing.ts";
+import { type RefreshRequest, refreshSignIn } from "./refresh_sign_in.ts";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { FileTokenStore } from "./token_store.ts";
 import { GuardedFetch, type NetworkPolicy } from "../transport/http/client/guarded_fetch.ts";
 import type { Proxy } from "../transport/http/client/proxy.ts";
 import { keyringOf } from "./keyring.ts";
 
-/** The URL of this module. Importing it ensures that all its dependencies are installed. */
+/** The URL of this file. To import the file ensures that all its dependencies are installed. */
 export const REFRESH_CODE: string = import.meta.url;
 
 const MOST_MS = 30_000;
@@ -37,8 +37,8 @@ async function main(): Promise<object> {
     Deno.stdin.readable,
   )
     .json();
-  const way = proxy && { ...proxy, url: new URL(proxy.url) };
-  using network = new GuardedFetch(new FixedNetwork(way));
+  const parsedProxy = proxy && { ...proxy, url: new URL(proxy.url) };
+  using network = new GuardedFetch(new FixedNetwork(parsedProxy));
   try {
     const signal = AbortSignal.timeout(MOST_MS);
     // New tokens are stored even if they arrive late.

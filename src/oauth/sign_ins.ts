@@ -21,9 +21,9 @@ export interface SignedIn {
   readonly client: string;
   /** When the access token expires or expired, in milliseconds since 1970, if known. */
   readonly until: number | undefined;
-  /** Whether it is renewed without the user. */
+  /** Whether PML renews the sign-in without the user. */
   readonly isRenewed: boolean;
-  /** Whether its tokens are in the keyring of the system. */
+  /** Whether the tokens are in the keyring of the system. */
   readonly isInKeyring: boolean;
 }
 
@@ -57,7 +57,7 @@ export class SignIns {
       host: this.#host,
       store: this.#store,
       server,
-      more: scopes,
+      neededScopes: scopes,
       signal,
     });
   }
@@ -65,7 +65,7 @@ export class SignIns {
   /** Revokes the tokens if the server supports that, and removes them. Returns the result. */
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
     const store = this.#store;
-    const signIn = store.look(signInKey(server));
+    const signIn = store.peek(signInKey(server));
     if (signIn === undefined) return "none";
     return await endSignIn(signIn, { host: this.#host, store, server, signal });
   }

@@ -8,21 +8,21 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, objectOf, visible } from "../core/json.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import {
-  locked,
   privateFolder,
   readPrivate,
   syncName,
   unlessGone,
   type WarningLog,
+  withLock,
   writePrivate,
 } from "../io/private_files.ts";
-import { repeated } from "../io/waiting.ts";
+import { retryWhileBusy } from "../io/waiting.ts";
 import type { OAuthServer } from "./oauth_server.ts";
 
 /** The OAuth client of PML at an authorization server. */
-export type KeptClient = {
+export type StoredClient = {
   readonly client_id: string;
   /** The secret of a registration. A configured secret is never stored. */
   readonly client_secret?: string | undefined;
@@ -32,7 +32,7 @@ export type KeptClient = {
 
 /** A registered client. */
 export interface Registration {
-  readonly client: KeptClient;
+  readonly client: StoredClient;
   /** The redirect URL. */
   readonly redirect: string;
   /** When its secret expires, in milliseconds since 1970. */
@@ -49,7 +49,7 @@ export interface StoredSignIn {
   readonly tokenEndpoint: string;
   readonly revocationEndpoint?: string | undefined;
   readonly resource: string;
-  readonly client: KeptClient;
+  readonly client: StoredClient;
   /** The granted scopes. */
   readonly scopes: readonly string[];
   /** The scopes that a call needed and that were not granted. */
@@ -57,16 +57,15 @@ export interface StoredSignIn {
   /** The access token; undefined when the user must sign in again. */
   readonly accessToken?: string | undefined;
   readonly refreshToken?: string | undefined;
-  /**
-   * When the access token was received, and when it expires or expired, in milliseconds since 1970.
-   */
+  /** When the access token was received, in milliseconds since 1970. */
   readonly since: number;
+  /** When the access token expires or expired, in milliseconds since 1970. */
   readonly until?: number | undefined;
   /** Why the authorization server refused to renew a sign-in that has ended. */
   readonly refusal?: string | undefined;
 }
 
-/** The content of a file: the whole sign-in, or all but its secrets if they are in the keyring. */
+/** The content of a file: a sign-in, without its secrets if the keyring contains these. */
 type Filed<T> = T & {
   /**
    * Whether the secrets in the keyring include a refresh token; undefined if the keyring has none.
@@ -89,10 +88,10 @@ export interface Keyring {
 
 /** Stores sign-ins by key. */
 export interface TokenStore {
-  /** Returns a text that changes when a sign-in does; undefined if there is none. */
+  /** Returns a text that changes when a sign-in changes; undefined if there is none. */
   stamp(key: string): string | undefined;
   /** Returns the content of the file of a sign-in or a registered client. Starts no program. */
-  look<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined;
+  peek<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined;
   /** Returns a sign-in, or a registered client; undefined if there is none. */
   read<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Promise<T | undefined>;
   /**
@@ -109,7 +108,7 @@ export interface TokenStore {
   /** Returns all sign-ins. */
   all(): readonly Filed<StoredSignIn>[];
   /** Runs `work` with the exclusive lock of a sign-in, across all processes. */
-  locked<T>(key: string, work: () => Promise<T>): Promise<T>;
+  withLock<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
 /** Returns the key of a sign-in. Two definitions of one service have separate sign-ins. */
@@ -118,8 +117,8 @@ export function signInKey({ name, url, oauth }: OAuthServer): string {
 }
 
 /**
- * Returns the key of the client that is registered at an issuer for a server. With a client that
- * several servers share, a server could get a token without a consent page.
+ * Returns the key of the client that is registered at an issuer for a server. Each server has its
+ * own client: with a shared client, a server could get a token without a consent page.
  */
 export function clientKey(
   issuer: string,
@@ -141,22 +140,22 @@ export function usersOf(
   store: TokenStore,
   { issuer, client }: Pick<StoredSignIn, "issuer" | "client">,
 ): readonly string[] {
-  return store.look<Registration>(usersKey(issuer, client))?.users ?? [];
+  return store.peek<Registration>(usersKey(issuer, client))?.users ?? [];
 }
 
 /**
- * Stores the URL of a server for which the user signs in with a configured client. It stays after
- * the sign-in ends, because the authorization server remembers the consent for the client.
+ * Stores the URL of a server for which the user signs in with a configured client. The URL stays
+ * after the sign-in ends, because the authorization server remembers the consent for the client.
  */
 export async function keepUser(
   store: TokenStore,
   { issuer, client: { client_id }, url }: Pick<StoredSignIn, "issuer" | "client" | "url">,
 ): Promise<void> {
-  const client: KeptClient = { client_id, method: "none" };
+  const client: StoredClient = { client_id, method: "none" };
   const key = usersKey(issuer, client);
   // Another sign-in with the client may begin at the same time.
   // guard: sign-in-users
-  await store.locked(key, async () => {
+  await store.withLock(key, async () => {
     const users = usersOf(store, { issuer, client });
     if (users.includes(url)) return;
     const all = [...users, url].slice(-USERS_MAX);
@@ -164,7 +163,7 @@ export async function keepUser(
   });
 }
 
-function usersKey(issuer: string, { client_id }: KeptClient): string {
+function usersKey(issuer: string, { client_id }: StoredClient): string {
   return `client-${sha256(JSON.stringify(["users", issuer, client_id])).slice(0, 32)}`;
 }
 
@@ -175,7 +174,7 @@ export async function forgetClient(
   server: Pick<OAuthServer, "name" | "url">,
 ): Promise<void> {
   for (const key of [clientKey(issuer, server), sharedClientKey(issuer)]) {
-    const clientId = store.look<Registration>(key)?.client.client_id;
+    const clientId = store.peek<Registration>(key)?.client.client_id;
     if (clientId === client.client_id) await store.remove(key);
   }
 }
@@ -197,21 +196,21 @@ export class FileTokenStore implements TokenStore {
   }
 
   stamp(key: string): string | undefined {
-    return stampAt(this.#at(key));
+    return stampAt(this.#pathOf(key));
   }
 
-  look<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined {
-    return readPrivate(this.#at(key), parsed<Filed<T>>, this.#log);
+  peek<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined {
+    return readPrivate(this.#pathOf(key), parseEntry<Filed<T>>, this.#log);
   }
 
   async read<T extends StoredSignIn | Registration = StoredSignIn>(
     key: string,
   ): Promise<T | undefined> {
-    const filed = this.look<T>(key);
+    const filed = this.peek<T>(key);
     if (filed?.isRenewed === undefined) return filed;
     try {
       if (this.#keyring === undefined) throw new Error("this system has no keyring");
-      return parsed<T>(JSON.parse(await this.#keyring.get(this.#nameOf(key))));
+      return parseEntry<T>(JSON.parse(await this.#keyring.get(this.#nameOf(key))));
     } catch (error) {
       const why = visible(`${Object(error).message}`.trim(), 300);
       throw new PmlError("KEY_MISSING", `Cannot get your sign-in from the keyring: ${why}`, {
@@ -220,45 +219,47 @@ export class FileTokenStore implements TokenStore {
     }
   }
 
-  // The keyring gets new secrets before the file refers to them, and loses them after the file no
-  // longer does. If the process is killed in between, `read` returns the new secrets with the older
-  // file.
+  // New secrets are stored in the keyring before the file refers to them, and old secrets are
+  // removed after the file no longer refers to them. If the process is killed in between, `read`
+  // returns the new secrets with the older file.
   async write(
     key: string,
     entry: StoredSignIn | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
-    const isThere = this.look(key)?.isRenewed !== undefined;
+    const wasInKeyring = this.peek(key)?.isRenewed !== undefined;
     // Registrations are included. They have a client secret but no token.
-    const { accessToken, refreshToken, client, ...open }: Secrets = entry;
+    const { accessToken, refreshToken, client, ...publicFields }: Secrets = entry;
     const { client_secret, ...publicClient } = client;
-    const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
-    const isIn = (isThere || isAttended) && isSecret &&
+    const hasSecret = [accessToken, refreshToken, client_secret].some((secret) =>
+      secret !== undefined
+    );
+    const isInKeyring = (wasInKeyring || isAttended) && hasSecret &&
       await this.#keyring?.set(this.#nameOf(key), JSON.stringify(entry));
     const isRenewed = refreshToken !== undefined;
     // guard: sign-in-keyring
     await writePrivate(
-      this.#at(key),
-      isIn ? { ...open, client: publicClient, isRenewed } : entry,
+      this.#pathOf(key),
+      isInKeyring ? { ...publicFields, client: publicClient, isRenewed } : entry,
     );
-    if (isThere && !isIn) await this.#forget(key);
+    if (wasInKeyring && !isInKeyring) await this.#removeFromKeyring(key);
   }
 
   async remove(key: string): Promise<void> {
-    const at = this.#at(key);
+    const path = this.#pathOf(key);
     // A locked keyring may still contain the secret although the file does not refer to it.
     // guard: sign-in-keyring-out
-    await this.#forget(key, this.look(key)?.isRenewed === undefined);
-    await repeated(() => Deno.remove(at)).then(() => syncName(at)).catch(unlessGone);
+    await this.#removeFromKeyring(key, this.peek(key)?.isRenewed === undefined);
+    await retryWhileBusy(() => Deno.remove(path)).then(() => syncName(path)).catch(unlessGone);
   }
 
   all(): readonly Filed<StoredSignIn>[] {
-    return this.#keys().flatMap((key) => /^\w{32}$/.test(key) ? this.look(key) ?? [] : []);
+    return this.#keys().flatMap((key) => /^\w{32}$/.test(key) ? this.peek(key) ?? [] : []);
   }
 
   /** Returns the names of all secrets in the keyring. */
-  inKeyring(): readonly string[] {
-    return this.#keys().filter((key) => this.look(key)?.isRenewed !== undefined)
+  namesInKeyring(): readonly string[] {
+    return this.#keys().filter((key) => this.peek(key)?.isRenewed !== undefined)
       .map((key) => this.#nameOf(key));
   }
 
@@ -271,7 +272,7 @@ export class FileTokenStore implements TokenStore {
     }
   }
 
-  async #forget(key: string, isSilent = false): Promise<void> {
+  async #removeFromKeyring(key: string, isSilent = false): Promise<void> {
     await this.#keyring?.remove(this.#nameOf(key)).catch(({ message }) => {
       if (!isSilent) this.#log.warn(message);
     });
@@ -283,16 +284,16 @@ export class FileTokenStore implements TokenStore {
     return `sign-in-${sha256(`${Deno.realPathSync(this.#folder)} ${key}`).slice(0, 32)}`;
   }
 
-  async locked<T>(key: string, work: () => Promise<T>): Promise<T> {
-    return await locked(join(this.#folder, `${key}.lock`), work);
+  async withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
+    return await withLock(join(this.#folder, `${key}.lock`), work);
   }
 
-  #at(key: string): string {
+  #pathOf(key: string): string {
     return join(this.#folder, `${key}.json`);
   }
 }
 
-function parsed<T>(json: unknown): T {
-  if (!isObject(objectOf(json).client)) throw new Error("it is no sign-in");
-  return json as T; // `FileTokenStore` alone writes these
+function parseEntry<T>(json: unknown): T {
+  if (!isObject(objectOf(json).client)) throw new Error("it is not a sign-in");
+  return json as T; // only `FileTokenStore` writes these files
 }

@@ -39,9 +39,10 @@ export async function fixture() {
     take: async (id: string) => await approvals.meaningOf(undefined, id) === "terminal",
     /** Opens a question, advances the clock by a second, and answers. */
     answered: (asked: Subject, reply: string, about: Subject = asked) => {
-      const { handle } = approvals.open([asked], { always: "fs:write" });
+      const offer = { always: "fs:write" };
+      const { handle } = approvals.open([asked], offer);
       clock.now += 1_000;
-      return approvals.settle({ handle, reply: reply as ApprovalReply }, digestOf([about]));
+      return approvals.settle({ handle, reply: reply as ApprovalReply }, digestOf([about]), offer);
     },
     [Symbol.asyncDispose]: () => Deno.remove(home, { recursive: true }),
   };

@@ -12,7 +12,7 @@ import {
   withRoundedNumbers,
 } from "../core/exact_number.ts";
 import { foldCase, type GlobSet } from "../core/glob.ts";
-import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
+import { canonicalJson, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 import { isPathName } from "../core/pattern.ts";
 import { isSteering } from "../core/steering.ts";
@@ -29,7 +29,7 @@ interface ArgumentForms {
   /** Whether the server may read a form as a pattern for names of files. */
   readonly isPattern?: boolean;
   /** Whether the argument may have a meaning that is in none of the forms. */
-  readonly isOpen?: boolean;
+  readonly isUndecidable?: boolean;
   /** Whether the forms are names of variables. */
   readonly isEnvironment?: boolean;
 }
@@ -54,12 +54,12 @@ const OWN_SYSTEM: PathSystem = {
 export type Covering = ReadonlySet<string> | "every";
 
 const UNCLEAR: ArgumentForms = {};
-/** A longer text is neither a path nor a command that a user covers with a glob. */
+/** The maximum length of a text that is compared. A longer text is hardly a path or a command. */
 const TEXT_MAX = 4_096;
 const ASCII = /^[\0-\x7f]*$/;
 const CONTROL = /[\p{Cc}\p{Cs}]/u;
 const SHELL = /[;&|<>$`(){}[\]*?!#~"'\\%^]/;
-/** Paths that a tool may read as another place: a home folder or a URL. */
+/** Texts that a tool may not read as a path in the workspace: in a home folder, or a URL. */
 const ELSEWHERE = /^~|^[a-z][a-z\d+.-]+:/i;
 
 /**
@@ -67,37 +67,43 @@ const ELSEWHERE = /^~|^[a-z][a-z\d+.-]+:/i;
  * position. A call that needs more counts as undecided, so that it cannot block other calls.
  */
 const STEPS = 600_000;
-/** How many of these steps one path lookup counts as. */
-const LOOK_STEPS = 20_000;
+/** The number of steps that the lookup of one path counts as. */
+const LOOKUP_STEPS = 20_000;
 /** The names under which tools that run programs take environment variables. */
 const ENVIRONMENT = /^(?:extra_?)?env(?:ironment)?(?:_?var(?:iable)?s)?$/i;
 /** Variables that PML sets itself. It ignores values for them. */
-const SET = ["PATH", "HOME"];
+const SET_BY_PML = ["PATH", "HOME"];
 
 /** The arguments of one call. Each is examined once, and only if a rule needs it. */
-export class SeenArguments {
+export class MatchableArguments {
   readonly #args: JsonObject;
   readonly #workspace: string | undefined;
   readonly #variables: PathVariables | undefined;
   readonly #system: PathSystem;
-  readonly #steps = { left: STEPS };
+  readonly #base: string | undefined;
+  readonly #steps = { remaining: STEPS };
   readonly #seen = new Map<string, ArgumentForms>();
   #names: ReadonlyMap<string, readonly string[]> | undefined;
   #canonical: string | undefined | null = null;
   #rounded: string | undefined | null = null;
 
   /** Takes the arguments as the client sent them. */
-  constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: {
+  constructor(args: JsonObject, { workspace, variables, base, system = OWN_SYSTEM }: {
     /** The folder that paths are relative to. Without it, the meaning of no path is certain. */
     readonly workspace?: string | undefined;
     /** The variables of a server that may expand paths; without them, paths are literal. */
     readonly variables?: PathVariables | undefined;
+    /**
+     * The name of the argument with the folder where the other paths start, if the tool has one.
+     */
+    readonly base?: string | undefined;
     readonly system?: PathSystem | undefined;
   }) {
     this.#args = args;
     this.#workspace = workspace;
     this.#variables = variables;
     this.#system = system;
+    this.#base = base;
   }
 
   /** The text that is the same for equal arguments; undefined if they are not valid JSON. */
@@ -106,7 +112,7 @@ export class SeenArguments {
     return this.#canonical;
   }
 
-  /** The same text with rounded numbers; undefined if a server may round one to infinity. */
+  /** The same text with rounded numbers; undefined if a server may round a number to infinity. */
   get rounded(): string | undefined {
     if (this.#rounded === null) {
       const near = withRoundedNumbers(this.#args);
@@ -128,7 +134,7 @@ export class SeenArguments {
   get steering(): readonly string[] {
     const { env } = this.#args;
     const names = isObject(env) ? Object.keys(env) : [];
-    return names.filter((name) => isSteering(name) && !SET.includes(name));
+    return names.filter((name) => isSteering(name) && !SET_BY_PML.includes(name));
   }
 
   /**
@@ -136,40 +142,42 @@ export class SeenArguments {
    * glob must match every form of the argument. If the argument sets environment variables, each
    * name must match one glob; a variable that changes how programs run must be named exactly.
    */
-  surely(name: string, globs: GlobSet): (wanted: readonly string[]) => boolean {
-    const { clear, isEnvironment = false, isPath = false } = this.#look(name);
+  certainMatcher(name: string, globs: GlobSet): (wanted: readonly string[]) => boolean {
+    const { clear, isEnvironment = false, isPath = false } = this.#formsOf(name);
     const { rules } = this.#system;
-    const [own, spelled] = isPath && rules !== POSIX
+    const [ownGlobs, fold] = isPath && rules !== POSIX
       ? [globs.foldedBy(rules.fold), rules.fold]
       : [globs, POSIX.fold];
     const forms = clear?.map((form) =>
       isEnvironment && isSteering(form)
         ? new Set([form])
-        : own.covering(spelled(form), { steps: this.#steps })
+        : ownGlobs.findMatches(fold(form), { steps: this.#steps })
     );
-    return (wanted) =>
+    return (ruleGlobs) =>
       forms?.every((found) =>
         isEnvironment
-          ? wanted.some((glob) => found?.has(glob))
-          : wanted.every((glob) => found?.has(glob))
+          ? ruleGlobs.some((glob) => found?.has(glob))
+          : ruleGlobs.every((glob) => found?.has(glob))
       ) ?? false;
   }
 
   /** Returns the globs that match a form of an argument, or may match it. */
-  perhaps(name: string, globs: GlobSet): Covering {
-    const { any, isPath: within = false, isPattern = false } = this.#look(name);
+  possibleGlobs(name: string, globs: GlobSet): Covering {
+    const { any, isPath: within = false, isPattern = false } = this.#formsOf(name);
     if (any === undefined) return "every";
     const steps = this.#steps;
     const values = new Set<string>();
     for (const form of any) {
-      // For ASCII letters only, the folded globs match everything that the globs themselves match.
-      const plain = within && ASCII.test(form) ? values : globs.covering(form, { steps, within });
+      // If the path is ASCII, the folded globs below match everything that these globs match.
+      const plain = within && ASCII.test(form)
+        ? values
+        : globs.findMatches(form, { steps, within });
       const folded = within
-        ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within })
+        ? globs.foldedBy(foldCase).findMatches(foldCase(form), { steps, within })
         : values;
       if (plain === undefined || folded === undefined) return "every";
       const matched = isPattern && /[*?[]/.test(form)
-        ? globs.foldedBy(foldCase).covering(foldCase(form), { steps, within, isPattern })
+        ? globs.foldedBy(foldCase).findMatches(foldCase(form), { steps, within, isPattern })
         : values;
       if (matched === undefined) return "every";
       for (const glob of [...plain, ...folded, ...matched]) values.add(glob);
@@ -178,44 +186,72 @@ export class SeenArguments {
   }
 
   /** Returns whether a path may mean something that cannot be decided. */
-  isOpen(name: string): boolean {
-    return this.#look(name).isOpen === true;
+  isUndecidable(name: string): boolean {
+    return this.#formsOf(name).isUndecidable === true;
   }
 
-  #look(name: string): ArgumentForms {
+  #formsOf(name: string): ArgumentForms {
     let seen = this.#seen.get(name);
     if (seen === undefined) {
       // Inherited properties are functions or objects, which count as missing.
       const value = this.#args[name];
-      seen = this.#isTwice(name)
+      seen = this.#isAmbiguous(name)
         ? UNCLEAR
         : ENVIRONMENT.test(name) && isObject(value)
-        ? lookAtNames(Object.keys(value))
+        ? formsOfNames(Object.keys(value))
+        : Array.isArray(value)
+        ? this.#formsOfList(name, value)
         : isExactNumber(value)
-        ? lookAtNumber(value.rawJSON)
-        : this.#lookAtText(name, textOf(value));
+        ? formsOfNumber(value.rawJSON)
+        : this.#formsOfText(name, textOf(value));
       this.#seen.set(name, seen);
     }
     return seen;
   }
 
   /** Returns whether a server may read another argument as this one. */
-  #isTwice(name: string): boolean {
-    this.#names ??= Map.groupBy(Object.keys(this.#args), sameName);
-    return this.#names.get(sameName(name))?.some((other) => other !== name) === true;
+  #isAmbiguous(name: string): boolean {
+    this.#names ??= Map.groupBy(Object.keys(this.#args), comparableName);
+    return this.#names.get(comparableName(name))?.some((other) => other !== name) === true;
   }
 
-  #lookAtText(name: string, text: string | undefined): ArgumentForms {
+  /**
+   * Returns the forms of a list of paths. An allow rule must match each path; a deny or ask rule
+   * matches every list. No allow rule matches any other list, or a list for a server that may
+   * expand paths.
+   */
+  #formsOfList(name: string, list: readonly Json[]): ArgumentForms {
+    // guard: listed-paths
+    if (list.length === 0 || !isPathName(name) || this.#variables !== undefined) return UNCLEAR;
+    const clear: string[] = [];
+    for (const text of list) {
+      const place = typeof text === "string" ? this.#formsOfText(name, text) : UNCLEAR;
+      if (place.clear === undefined) return UNCLEAR;
+      clear.push(...place.clear);
+    }
+    return { clear: [...new Set(clear)], isPath: true };
+  }
+
+  /** Returns whether a path may start at another folder than the workspace. */
+  #isMoved(name: string): boolean {
+    if (this.#base === undefined || !/paths?$/i.test(name)) return false;
+    const folder = this.#args[this.#base];
+    return folder !== undefined && folder !== ".";
+  }
+
+  #formsOfText(name: string, text: string | undefined): ArgumentForms {
     if (text === undefined || text.length > TEXT_MAX || CONTROL.test(text)) return UNCLEAR;
     if (name === "command" && SHELL.test(text)) return UNCLEAR;
     // If one text has several variables and values, a glob for one would also match the others.
     if (ENVIRONMENT.test(name) && text.includes("=")) return UNCLEAR;
     if (!isPathName(name)) return { clear: [text], any: [text] };
-    return this.#workspace === undefined ? UNCLEAR : this.#lookAtPaths(text, this.#workspace);
+    // guard: moved-paths
+    if (this.#workspace === undefined || this.#isMoved(name)) return UNCLEAR;
+    return this.#formsOfPaths(text, this.#workspace);
   }
 
   /** Returns the forms of every path that the server may expand a text to. */
-  #lookAtPaths(text: string, workspace: string): ArgumentForms {
+  #formsOfPaths(text: string, workspace: string): ArgumentForms {
     const { rules } = this.#system;
     const { texts, isCertain } = this.#variables === undefined
       ? { texts: [text], isCertain: true }
@@ -223,8 +259,10 @@ export class SeenArguments {
     const places: ArgumentForms[] = [];
     for (const each of texts) {
       if (CONTROL.test(each) || ELSEWHERE.test(each)) return UNCLEAR;
-      this.#steps.left -= LOOK_STEPS;
-      const place = this.#steps.left < 0 ? UNCLEAR : lookAtPath(each, workspace, this.#system);
+      this.#steps.remaining -= LOOKUP_STEPS;
+      const place = this.#steps.remaining < 0
+        ? UNCLEAR
+        : formsOfPath(each, workspace, this.#system);
       if (place.any === undefined) return UNCLEAR;
       places.push(place);
     }
@@ -234,7 +272,7 @@ export class SeenArguments {
       any: [...new Set(places.flatMap(({ any = [] }) => any))],
       isPath: true,
       isPattern: this.#variables !== undefined,
-      isOpen: !isCertain,
+      isUndecidable: !isCertain,
     };
   }
 }
@@ -243,13 +281,13 @@ export class SeenArguments {
  * Returns the name of an argument as servers compare it: Go's `encoding/json` ignores the case of
  * letters, and other libraries take `filePath` for `file_path`.
  */
-function sameName(name: string): string {
+function comparableName(name: string): string {
   return foldCase(name.normalize("NFKC")).replace(/[\s_-]/g, "");
 }
 
 function canonicalOf(args: JsonObject): string | undefined {
   try {
-    return canonical(args);
+    return canonicalJson(args);
   } catch {
     return undefined; // the rules treat it as uncertain
   }
@@ -264,7 +302,7 @@ function textOf(value: Json | undefined): string | undefined {
  * Returns the forms of a number that keeps its text. Many servers round it, so that a deny rule for
  * the rounded number matches, too.
  */
-function lookAtNumber(text: string): ArgumentForms {
+function formsOfNumber(text: string): ArgumentForms {
   if (text.length > TEXT_MAX) return UNCLEAR;
   const decimal = decimalText(text);
   const near = Number(text);
@@ -272,50 +310,51 @@ function lookAtNumber(text: string): ArgumentForms {
   return { clear: [decimal], any: [...new Set([decimal, text, String(near), digits])] };
 }
 
-function lookAtNames(names: readonly string[]): ArgumentForms {
+function formsOfNames(names: readonly string[]): ArgumentForms {
   const isClear = names.length > 0 && names.every((name) => /^[A-Za-z_]\w{0,127}$/.test(name));
   return isClear ? { clear: names, isEnvironment: true } : UNCLEAR;
 }
 
 /** Returns whether Windows may open another path than the text of a path shows. */
 function isUnclear(text: string, rules: PathRules): boolean {
-  const plain = rules.whyOdd(text) === undefined ? rules.plain(text) : undefined;
+  const plain = rules.whyNotLocal(text) === undefined ? rules.plain(text) : undefined;
   if (plain === undefined) return true;
   const names = rules.namesOf(plain).filter((name, at) =>
     name !== "." && name !== ".." && (at > 0 || !/^[A-Z]:$/.test(name))
   );
-  return names.some((name) => rules.whyTrick(name) !== undefined);
+  return names.some((name) => rules.whyUnsafeName(name) !== undefined);
 }
 
 /**
  * Returns a path in three forms: as written, its real path, and the real path of the text before
  * `..` is resolved.
  */
-function lookAtPath(text: string, workspace: string, system: PathSystem): ArgumentForms {
+function formsOfPath(text: string, workspace: string, system: PathSystem): ArgumentForms {
   const { rules } = system;
   const { isAbsolute, relative, resolve, sep } = rules.node();
   if (rules !== POSIX && isUnclear(text, rules)) return UNCLEAR;
   const whole = isAbsolute(text) ? text : `${workspace}${sep}${text}`;
-  // Windows takes the drive of the folder for a path without one, and resolves `..` by the text.
+  // Windows uses the workspace's drive for a path without a drive, and resolves `..` before links.
   const raw = rules === POSIX ? whole : resolve(workspace, text);
   const places = [resolve(raw), realPathOf(resolve(raw), system), realPathOf(raw, system)];
   if (places.includes(undefined)) return UNCLEAR;
   const absolute = places.filter((place) => place !== undefined);
-  const ways = absolute.map((place) => relative(workspace, place) || ".");
-  const inside = ways.every((way) => way.split(sep)[0] !== ".." && !isAbsolute(way));
-  const forms = [text, ...ways, ...absolute].map((form) => form.replaceAll(sep, "/"));
-  const clear = [...new Set(ways.map((way) => way.replaceAll(sep, "/")))];
-  // A rule for the files in a folder also covers the folder: a client that may not change `x/**`
-  // may not move `x` away.
-  return { ...(inside ? { clear } : {}), any: [...new Set(forms)], isPath: true };
+  const relativePaths = absolute.map((place) => relative(workspace, place) || ".");
+  // On Windows, a path on another drive has no relative form and stays absolute.
+  const isInside = relativePaths.every((path) => path.split(sep)[0] !== ".." && !isAbsolute(path));
+  const forms = [text, ...relativePaths, ...absolute].map((form) => form.replaceAll(sep, "/"));
+  const clear = [...new Set(relativePaths.map((path) => path.replaceAll(sep, "/")))];
+  // `isPath` makes `possibleGlobs` match with `within`: a rule for the files in a folder covers the
+  // folder, too, so that a client that may not change `x/**` may not move `x` away.
+  return { ...(isInside ? { clear } : {}), any: [...new Set(forms)], isPath: true };
 }
 
 /**
- * Returns the real path of the existing part of a path, with the rest unchanged; undefined if it is
+ * Returns a path whose existing part is replaced by its real path; undefined if the real path is
  * unknown.
  */
 function realPathOf(path: string, system: PathSystem): string | undefined {
-  const lookUp = (path: string) => lookedUp(path, system);
+  const lookUp = (path: string) => findRealPath(path, system);
   const whole = lookUp(path);
   if (whole !== null) return whole;
   const { join, sep } = system.rules.node();
@@ -337,7 +376,7 @@ function realPathOf(path: string, system: PathSystem): string | undefined {
  * Returns the real path of an existing path; null if it does not exist, undefined if this is
  * unknown.
  */
-function lookedUp(path: string, system: PathSystem): string | null | undefined {
+function findRealPath(path: string, system: PathSystem): string | null | undefined {
   try {
     return system.realPath(path);
   } catch (error) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Json, JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { WINDOWS } from "../core/paths.ts";
 import { parsePattern } from "../core/pattern.ts";
@@ -111,6 +112,55 @@ Deno.test("an allow rule matches a path only if both its text and its real path 
   for (const glob of ["**", "../**", "/**"]) {
     for (const path of anywhere) assert.ok(!at.holds(glob, path).allows, `${glob}: ${path}`);
   }
+});
+
+Deno.test("an allow rule matches a list of paths only if it matches each, and other rules match every list", async () => {
+  await using at = await place();
+  const rule = [{ pattern: parsePattern("git:add(paths=src/**)"), source: "x" }];
+  const judged = (paths: Json, lists: object, more: object = {}) => {
+    const options = { known: () => true, workspace: at.workspace, ...more };
+    return makeJudge({ allow: [], ask: [], deny: [], ...lists }, options)(toolId("git", "add"), {
+      paths,
+    }).kind;
+  };
+  for (const paths of [["src/a.ts"], ["src/a.ts", "./src/new.ts"]]) {
+    assert.equal(judged(paths, { allow: rule }), "allow", JSON.stringify(paths));
+  }
+  const others = [
+    [],
+    [["src/a.ts"]],
+    [1],
+    ["src/a.ts", "secrets/key"],
+    ["src/../secrets/key"],
+    ["src/in/key"],
+    ["src/out/x"],
+    Array.from({ length: 100 }, (_, index) => `src/${index}`),
+  ];
+  for (const paths of others) assert.equal(judged(paths, { allow: rule }), "ask", `${paths}`);
+  const expanding = { variablesOf: () => () => undefined };
+  assert.equal(judged(["src/a.ts"], { allow: rule }, expanding), "ask");
+  const any = [{ pattern: parsePattern("git:add"), source: "x" }];
+  for (const paths of [["src/a.ts"], ["other/b"]]) {
+    assert.equal(judged(paths, { allow: any, deny: rule }), "deny");
+  }
+});
+
+Deno.test("a rule for paths of git is certain only where they start at the workspace", async () => {
+  await using at = await place();
+  const judged = (args: JsonObject, list: "allow" | "deny") => {
+    const rule = [{ pattern: parsePattern("git:blame(path=src/**)"), source: "x" }];
+    const any = [{ pattern: parsePattern("git:blame"), source: "x" }];
+    const lists = { allow: any, ask: [], deny: [], [list]: rule };
+    const options = { known: () => true, workspace: at.workspace };
+    return makeJudge({ ...lists, ...list === "allow" && { allow: rule } }, options)(
+      toolId("git", "blame"),
+      args,
+    ).kind;
+  };
+  assert.equal(judged({ path: "src/a.ts", repo: "." }, "allow"), "allow");
+  assert.equal(judged({ path: "src/a.ts", repo: "other" }, "allow"), "ask");
+  assert.equal(judged({ path: "b", repo: "." }, "deny"), "allow");
+  assert.equal(judged({ path: "a.ts", repo: "src" }, "deny"), "deny");
 });
 
 Deno.test("a deny or ask rule matches a path if its text or its real path may match", async () => {

@@ -12,21 +12,24 @@ import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 import { isSkillPin } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import {
-  locked,
   readPrivateText,
   unlessGone,
   type WarningLog,
+  withLock,
   writePrivate,
 } from "../io/private_files.ts";
 
 type Definitions = Readonly<Record<string, ToolDefinition>>;
 
-interface StoredDefinitions {
-  readonly stamp: string | undefined;
+interface SourceDefinitions {
   readonly source: unknown;
   readonly tools: Definitions;
+}
+
+interface StoredDefinitions extends SourceDefinitions {
+  readonly stamp: string | undefined;
 }
 
 /** The first definitions of the servers of one workspace, one file for each server. */
@@ -34,7 +37,11 @@ export class ListedDefinitions {
   readonly #home: string;
   readonly #folder: string;
   readonly #log: WarningLog;
-  readonly #read = new Map<string, StoredDefinitions>();
+  readonly #cache = new Map<string, StoredDefinitions>();
+  /**
+   * The definitions that are being written, by server. `first()` and `names()` return them, too.
+   */
+  readonly #adding = new Map<string, SourceDefinitions>();
 
   /** Takes the PML home and the folder of the workspace; reads nothing. */
   constructor(home: string, folder: string, log: WarningLog) {
@@ -45,35 +52,50 @@ export class ListedDefinitions {
 
   /** Returns the definition that a server listed first under a name. */
   first({ name, pinned }: ServerIdentity, tool: string): ToolDefinition | undefined {
-    const { source, tools } = this.#of(name);
+    const { source, tools } = this.#knownOf(name);
     return source === pinned.source ? memberOf(tools, tool) : undefined;
   }
 
   /** Returns the names of all tools that a server ever listed. Skills are not tools. */
   names(server: string): readonly string[] {
-    return Object.keys(this.#of(server).tools).filter((name) => !isSkillPin(name));
+    return Object.keys(this.#knownOf(server).tools).filter((name) => !isSkillPin(name));
   }
 
-  /** Adds tools that were never listed before. The earlier definition of a name stays. */
+  /**
+   * Adds tools that were never listed before, and keeps the earlier definition of a name. `first()`
+   * and `names()` return the tools at once; the promise resolves when they are written.
+   */
   async add(
-    { name, pinned }: ServerIdentity,
+    { name, pinned: { source } }: ServerIdentity,
     tools: readonly ToolDefinition[],
   ): Promise<void> {
-    const file = this.#fileOf(name);
-    await locked(`${file}.lock`, async () => {
-      const before = this.#of(name);
-      const known = before.source === pinned.source ? before.tools : {};
-      // If two tools have the same name, the first one is used.
-      const more = Object.fromEntries(tools.toReversed().map((tool) => [tool.name, tool]));
-      const all = { ...more, ...known };
-      if (Object.keys(all).length === Object.keys(known).length) return;
-      await writePrivate(file, {
-        path: this.#folder,
-        server: name,
-        source: pinned.source,
-        tools: all,
-      });
+    // If two tools have the same name, the first one is used.
+    const more = Object.fromEntries(tools.toReversed().map((tool) => [tool.name, tool]));
+    const adding = withKnown({ source, tools: more }, this.#adding.get(name));
+    this.#adding.set(name, adding);
+    try {
+      await this.#write(name, adding);
+    } finally {
+      if (this.#adding.get(name) === adding) this.#adding.delete(name);
+    }
+  }
+
+  async #write(server: string, adding: SourceDefinitions): Promise<void> {
+    const file = this.#fileOf(server);
+    await withLock(`${file}.lock`, async () => {
+      const before = this.#storedOf(server);
+      const { source, tools } = withKnown(adding, before);
+      const isKnown = before.source === source &&
+        Object.keys(tools).length === Object.keys(before.tools).length;
+      if (!isKnown) await writePrivate(file, { path: this.#folder, server, source, tools });
     });
+  }
+
+  /** Returns the stored definitions of a server, and those that are being written. */
+  #knownOf(server: string): SourceDefinitions {
+    const adding = this.#adding.get(server);
+    const stored = this.#storedOf(server);
+    return adding === undefined ? stored : withKnown(adding, stored);
   }
 
   /** Removes the records of servers. */
@@ -81,15 +103,15 @@ export class ListedDefinitions {
     await Promise.all(names.map((name) => Deno.remove(this.#fileOf(name)).catch(unlessGone)));
   }
 
-  #of(server: string): StoredDefinitions {
+  #storedOf(server: string): StoredDefinitions {
     const file = this.#fileOf(server);
     const stamp = stampAt(file);
-    const cached = this.#read.get(server);
+    const cached = this.#cache.get(server);
     if (cached !== undefined && cached.stamp === stamp) return cached;
     const parse = (text: string) => objectOf(parseExact(text));
     const { source, tools } = readPrivateText(file, parse, this.#log) ?? {};
     const stored = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
-    this.#read.set(server, stored);
+    this.#cache.set(server, stored);
     return stored;
   }
 
@@ -97,4 +119,16 @@ export class ListedDefinitions {
     const name = sha256(JSON.stringify([this.#folder, server]));
     return join(this.#home, "pins", "listed", `${name}.json`);
   }
+}
+
+/**
+ * Returns the definitions, and the known definitions of the same source. If both have a name, the
+ * known definition is used.
+ */
+function withKnown(
+  { source, tools }: SourceDefinitions,
+  known: SourceDefinitions | undefined,
+): SourceDefinitions {
+  const isSame = known !== undefined && known.source === source;
+  return { source, tools: isSame ? { ...tools, ...known.tools } : tools };
 }

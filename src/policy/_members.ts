@@ -7,7 +7,7 @@
 import type { OtherMembers } from "../protocol/call.ts";
 import { META_KEY } from "../protocol/client_meta.ts";
 import { sha256 } from "../core/hash.ts";
-import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { canonicalJson, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
@@ -31,13 +31,13 @@ function withPrefix(prefix: string, members: JsonObject): [string, Json][] {
   return Object.entries(members).map(([name, value]) => [prefix + name, value]);
 }
 
-/** Returns the `_meta` keys among member names. The user can list only these. */
+/** Returns the `_meta` keys among member names. Only these can be listed in `client_meta`. */
 export function metaKeysIn(names: readonly string[]): readonly string[] {
   return names.filter((name) => name.startsWith(META)).map((name) => name.slice(META.length))
     .filter((key) => META_KEY.test(key));
 }
 
-/** Returns a subject without the `_meta` keys that the user listed. */
+/** Returns a subject without the `_meta` keys that the user listed in `client_meta`. */
 export function withoutKeys(
   { members, ...subject }: Subject,
   keys: readonly string[],
@@ -58,21 +58,21 @@ export function withoutKeys(
 /** The hashes of the members of a call, by their names. */
 type MemberHashes = ReadonlyMap<string, string>;
 
-/** The members of calls that needed approval, by the rest of the call. */
+/** The members of calls that needed approval, by a digest of the call without its members. */
 export class AskedMembers {
   readonly #known = new Map<string, MemberHashes>();
 
   /**
-   * Returns the names of the members in which a call differs from the last otherwise equal call;
-   * none if there was no such call. Remembers the call.
+   * Remembers a call. Returns the names of the members in which it differs from the last call that
+   * was otherwise equal; an empty list if there was none.
    */
-  differing(subject: Subject): readonly string[] {
+  rememberAndCompare(subject: Subject): readonly string[] {
     const { members: _, ...rest } = subject;
     const key = digestOf([rest]);
     const before = this.#known.get(key);
     const now = new Map(
       shownMembers(subject).slice(0, MEMBERS_MAX)
-        .map(([name, value]) => [name, sha256(canonical(value))]),
+        .map(([name, value]) => [name, sha256(canonicalJson(value))]),
     );
     this.#known.set(key, now);
     dropOldest(this.#known, CALLS_MAX);

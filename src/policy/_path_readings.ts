@@ -29,7 +29,7 @@ const READINGS_MAX = 24;
 /** The longest expansion in characters. */
 const TEXT_MAX = 4_096;
 /** Parts of a path whose meaning PML does not know. */
-const OPEN: readonly RegExp[] = [
+const UNDECIDABLE: readonly RegExp[] = [
   // Commands and their separators.
   /`|\$\(|[;|<>]|&(?=.*\s|\{)/,
   // Unusual forms of variables, and quoted texts with escapes.
@@ -80,8 +80,8 @@ export function readingsOf(
 }
 
 function isDecidable(text: string, variables: PathVariables): boolean {
-  if (BRACED.test(text) || OPEN.some((form) => form.test(text))) return false;
-  if (text.matchAll(PERCENT_CODES).some(([codes]) => decoded(codes) === undefined)) return false;
+  if (BRACED.test(text) || UNDECIDABLE.some((form) => form.test(text))) return false;
+  if (text.matchAll(PERCENT_CODES).some(([codes]) => tryDecode(codes) === undefined)) return false;
   const isKnown = ([, plain, braced]: RegExpExecArray) => {
     const name = plain ?? braced;
     if (name === undefined) return true;
@@ -99,7 +99,7 @@ function isDecidable(text: string, variables: PathVariables): boolean {
 
 function* expansionsOf(text: string, variables: PathVariables): Generator<string> {
   yield* withValues(text, variables);
-  yield text.replace(PERCENT_CODES, decodedCodes);
+  yield text.replace(PERCENT_CODES, decodeCodes);
   yield text.replaceAll("\\", "/");
   // In shells and file name patterns, a backslash escapes the next character.
   yield text.replace(/\\(.)/gu, "$1");
@@ -110,18 +110,21 @@ function* expansionsOf(text: string, variables: PathVariables): Generator<string
   yield* alternativesOf(text);
 }
 
-/** Returns the text with its variables replaced: one text for each value that they may have. */
+/**
+ * Returns the text with each variable replaced by its first value, then with each replaced by its
+ * second value. A variable has at most two; see `pathVariables()`.
+ */
 function withValues(text: string, variables: PathVariables): readonly string[] {
-  const filled = (at: number) => {
+  const fill = (valueIndex: number) => {
     const value = (name: string | undefined) => {
       const values = name === undefined ? undefined : valuesOf(name, variables);
-      return values?.[Math.min(at, values.length - 1)];
+      return values?.[Math.min(valueIndex, values.length - 1)];
     };
     return text
       .replace(VARIABLE, (_, plain, braced) => value(plain ?? braced) ?? "")
       .replace(PERCENT_VARIABLE, (whole, name) => value(name) ?? whole);
   };
-  return [filled(0), filled(1)];
+  return [fill(0), fill(1)];
 }
 
 function valuesOf(name: string, variables: PathVariables): readonly string[] | undefined {
@@ -129,14 +132,14 @@ function valuesOf(name: string, variables: PathVariables): readonly string[] | u
   return variables(name) ?? variables(name.toUpperCase());
 }
 
-function decodedCodes(codes: string): string {
+function decodeCodes(codes: string): string {
   // Invalid UTF-8 bytes may occur between ASCII bytes.
-  return decoded(codes) ??
+  return tryDecode(codes) ??
     codes.replace(/%[0-7][\da-f]/gi, (code) => decodeURIComponent(code));
 }
 
 /** Decodes percent codes; undefined if their bytes are not UTF-8. */
-function decoded(codes: string): string | undefined {
+function tryDecode(codes: string): string | undefined {
   try {
     return decodeURIComponent(codes);
   } catch {

@@ -5,23 +5,23 @@
  */
 
 import type { Pinned, ServerIdentity } from "./server_identity.ts";
-import { defined, memberOf } from "../core/json.ts";
+import { memberOf, withoutUndefined } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { type LockEntries, type LockEntry, lockText, pinnedChanges } from "./lock.ts";
 import { kindOf } from "../servers/kinds.ts";
 import type { PinState } from "./_pin_files.ts";
 
-/** A server or one of its tools, to pin in its present state. */
+/** A server, or one of its tools, whose current state is to be pinned. */
 export interface Pin {
   readonly identity: ServerIdentity;
   readonly tool?: { readonly definition: ToolDefinition; readonly hash: string };
-  /** Whether the user approved it. An approved pin replaces the present one. */
+  /** Whether the user approved it. Only an approved pin replaces a pin that differs. */
   readonly isApproved: boolean;
 }
 
 type PinEntries = Pick<PinState, "lock" | "home">;
 
-/** Returns the pins with others added. */
+/** Returns the entries after more pins were added. */
 export function pinsAfter({ lock, home }: PinEntries, pins: readonly Pin[]): PinEntries {
   const shared = pins.filter(({ identity }) => identity.isInLock)
     .map((pin) => ({ ...pin, identity: sharedIdentity(pin.identity) }));
@@ -40,20 +40,20 @@ export function changesPins(now: PinEntries, pin: Omit<Pin, "isApproved">): bool
 }
 
 /**
- * Returns the changes of a server that need an approval, because the trust in its file does not
- * cover them: another source, another package for the same command, other variables in its
- * `envFile`, or another host in its address.
+ * Returns the changes of a server that need an approval. If the trust in its file covers the
+ * server, these are only another source or kind, another package for the same command, other
+ * variables in its `envFile`, or another host in its address. Otherwise they are all changes.
  */
-export function uncovered(
+export function uncoveredChanges(
   was: Pinned,
   { pinned, isCoveredByTrust }: ServerIdentity,
 ): readonly string[] {
-  const isSameCommand = isSame(was, pinned);
+  const isSameCommand = hasSameCommand(was, pinned);
   if (!isCoveredByTrust) {
     // PML knows the package of a command only after the command was approved.
     const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
     const now = isSameCommand ? { ...pinned, integrity: pinned.integrity ?? integrity } : pinned;
-    return pinnedChanges({ ...was, ...defined({ integrity }) }, now);
+    return pinnedChanges({ ...was, ...withoutUndefined({ integrity }) }, now);
   }
   const { source, kind, version = was.version, integrity = was.integrity } = pinned;
   const isSameUrl = was.url !== undefined && was.url === pinned.url;
@@ -77,29 +77,31 @@ export function uncovered(
 
 /** Returns the identity as `pml.lock` pins it: without facts that differ between machines. */
 export function sharedIdentity(identity: ServerIdentity): ServerIdentity {
-  const { envFile: _, address: _shown, ...pinned } = identity.pinned;
+  const { envFile: _envFile, address: _address, ...pinned } = identity.pinned;
   return { ...identity, pinned };
 }
 
 function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): LockEntries {
   const was = memberOf(entries, identity.name);
-  const isStale = was !== undefined && uncovered(was, identity).length > 0;
+  const isStale = was !== undefined && uncoveredChanges(was, identity).length > 0;
   // The pin does not change until the user has approved the change.
-  const entry = isStale && (!isApproved || tool !== undefined) ? was : asNow(was, identity.pinned);
+  const entry = isStale && (!isApproved || tool !== undefined)
+    ? was
+    : updatedEntry(was, identity.pinned);
   const isNew = tool === undefined || isApproved || kindOf(identity.pinned).isSandboxed ||
     memberOf(entry.tools, tool.definition.name) === undefined;
   const more = tool && isNew ? { [tool.definition.name]: tool.hash } : {};
   return { ...entries, [identity.name]: { ...entry, tools: { ...entry.tools, ...more } } };
 }
 
-function asNow(was: LockEntry | undefined, pinned: Pinned): LockEntry {
+function updatedEntry(was: LockEntry | undefined, pinned: Pinned): LockEntry {
   const tools = was?.source === pinned.source ? was.tools : {};
   // The version of a package is unknown until it is installed.
-  const { version, integrity } = was !== undefined && isSame(was, pinned) ? was : pinned;
-  return { ...defined({ version, integrity, ...defined(pinned) }), tools };
+  const { version, integrity } = was !== undefined && hasSameCommand(was, pinned) ? was : pinned;
+  return { ...withoutUndefined({ version, integrity, ...withoutUndefined(pinned) }), tools };
 }
 
-function isSame(was: Pinned, is: Pinned): boolean {
+function hasSameCommand(was: Pinned, is: Pinned): boolean {
   return was.kind === is.kind && JSON.stringify(was.command) === JSON.stringify(is.command) &&
     was.command !== undefined;
 }

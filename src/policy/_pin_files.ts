@@ -11,21 +11,21 @@ import { join } from "node:path";
 import { parseExact } from "../core/exact_json.ts";
 import { quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { stampAt } from "../io/place.ts";
+import { stampAt } from "../io/path_info.ts";
 import {
-  locked,
   NO_WARNINGS,
   readPlain,
   readPrivateText,
   removeLeftovers,
   type WarningLog,
+  withLock,
   writePrivate,
   writeWhole,
 } from "../io/private_files.ts";
 import { fileError } from "../io/regular_file.ts";
 import { definitionHash } from "./integrity.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "./lock.ts";
-import { pinsFile } from "./pins_file.ts";
+import { LOCK_NAME, pinsFile } from "./pins_file.ts";
 
 /** The pins at one moment. */
 export interface PinState {
@@ -37,16 +37,14 @@ export interface PinState {
   readonly stamp: string;
 }
 
-/** The name of the lock in a workspace. */
-export const LOCK_NAME = "pml.lock";
-
-/** The files of one workspace. */
+/** The two files with the pins of one workspace. */
 export class PinFiles {
   /** The path of `pml.lock`. */
   readonly path: string;
   readonly #folder: string;
   readonly #log: WarningLog;
-  readonly #home: string;
+  /** The path of the pins in the PML home. */
+  readonly #homePins: string;
   readonly #definitions: string;
 
   /** Takes the PML home and the folder of `pml.lock`; opens nothing. */
@@ -54,19 +52,21 @@ export class PinFiles {
     this.path = join(folder, LOCK_NAME);
     this.#folder = folder;
     this.#log = log;
-    this.#home = pinsFile(home, folder);
+    this.#homePins = pinsFile(home, folder);
     this.#definitions = join(home, "pins", "definitions");
   }
 
   /** Returns a text that changes when another process writes the files. */
   stamp(): string {
     // A missing file has no stamp. If a file is inaccessible, reading it reports the error.
-    return `${stampAt(this.path)} ${stampAt(this.#home)}`;
+    return `${stampAt(this.path)} ${stampAt(this.#homePins)}`;
   }
 
-  /** Reads both files under a lock. Throws CONFIG_INVALID if one is not valid. */
+  /**
+   * Reads both files while no other process writes them. Throws CONFIG_INVALID if one is not valid.
+   */
   async read(): Promise<PinState> {
-    return await locked(`${this.#home}.lock`, () => Promise.resolve(this.#read()));
+    return await withLock(`${this.#homePins}.lock`, () => Promise.resolve(this.#read()));
   }
 
   /**
@@ -74,11 +74,11 @@ export class PinFiles {
    * writable.
    */
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
-    return await locked(`${this.#home}.lock`, async () => {
+    return await withLock(`${this.#homePins}.lock`, async () => {
       const before = this.#read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
-        await writePrivate(this.#home, { path: this.#folder, ...JSON.parse(lockText(home)) });
+        await writePrivate(this.#homePins, { path: this.#folder, ...JSON.parse(lockText(home)) });
       }
       const text = lockText(lock);
       if (text !== lockText(before.lock)) {
@@ -111,12 +111,14 @@ export class PinFiles {
     // Taken before reading, so that the next check detects a change during the read.
     const stamp = this.stamp();
     const lock = textIn(this.path, LOCK_MAX);
-    const home = textIn(this.#home);
+    const home = textIn(this.#homePins);
     // guard: pins-unreadable
     return {
       lock: lock === undefined ? {} : parseLock(lock, this.path),
       // If the pins cannot be read, a changed tool must not look like a new one.
-      home: home === undefined ? {} : parsePinned(home, { file: this.#home, folder: this.#folder }),
+      home: home === undefined
+        ? {}
+        : parsePinned(home, { file: this.#homePins, folder: this.#folder }),
       stamp,
     };
   }
@@ -127,13 +129,13 @@ export class PinFiles {
     await writeWhole(this.path, {
       bytes: new TextEncoder().encode(text),
       mode: before?.mode ?? 0o644,
-      over: before?.bytes ?? "nothing",
+      expected: before?.bytes ?? "nothing",
     });
   }
 }
 
-function textIn(path: string, most?: number): string | undefined {
-  const plain = readPlain(path, most);
-  if (plain !== undefined && !isUtf8(plain.bytes)) throw fileError(path, "it is not UTF-8 text");
-  return plain && new TextDecoder().decode(plain.bytes);
+function textIn(path: string, maxBytes?: number): string | undefined {
+  const file = readPlain(path, maxBytes);
+  if (file !== undefined && !isUtf8(file.bytes)) throw fileError(path, "it is not UTF-8 text");
+  return file && new TextDecoder().decode(file.bytes);
 }

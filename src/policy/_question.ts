@@ -16,12 +16,12 @@ import type { ToolSet } from "./tool_set.ts";
 
 /** The maximum number of characters, after escaping, of a question that is sent to a client. */
 export const LONGEST_QUESTION = 4_000;
-/** How many calls a short question names, and how many tools its first line names. */
+/** The maximum number of calls that a short question names, and of tools in any first line. */
 const [MOST_NAMED, MOST_IN_TITLE] = [10, 3];
 
 /**
- * Returns the whole question, however long it is. `differing` has the names of the members for each
- * call that are its only difference from an earlier call.
+ * Returns the whole question, however long it is. For each call, `differing` contains the names of
+ * the members that are its only difference from an earlier call.
  */
 export function fullText(
   subjects: readonly Subject[],
@@ -29,11 +29,11 @@ export function fullText(
 ): string {
   if (subjects.length === 1) {
     return `${titleOf(subjects)}\n${
-      subjects.map((subject) => block(subject, differing[0])).join("")
+      subjects.map((subject) => callText(subject, differing[0])).join("")
     }`;
   }
-  const blocks = withoutRepeats(subjects).map((subject, at) =>
-    `\nCall ${at + 1}\n${block(subject, differing[at])}`
+  const blocks = withoutRepeats(subjects).map((subject, index) =>
+    `\nCall ${index + 1}\n${callText(subject, differing[index])}`
   );
   return `${titleOf(subjects)}\n${blocks.join("")}`;
 }
@@ -41,7 +41,9 @@ export function fullText(
 /** Returns the first line, which some clients show alone. It names server and tool. */
 function titleOf(subjects: readonly Subject[]): string {
   const tools = [...new Set(subjects.map(({ tool }) => tool))];
-  const names = tools.slice(0, MOST_IN_TITLE).map((tool) => unhidden(quoted(tool))).join(", ");
+  const names = tools.slice(0, MOST_IN_TITLE).map((tool) => escapeInvisible(quoted(tool))).join(
+    ", ",
+  );
   const more = tools.length > MOST_IN_TITLE ? `, and ${tools.length - MOST_IN_TITLE} more` : "";
   if (subjects.length > 1) {
     return `PML asks: may these ${subjects.length} calls run? ${names}${more}`;
@@ -49,13 +51,13 @@ function titleOf(subjects: readonly Subject[]): string {
   return `PML asks: may ${names} ${subjects[0]?.isSaved ? "be saved as a tool" : "run"}?`;
 }
 
-/** Returns a line that describes the effect of the "Always" rule. `reach` is where it applies. */
+/** Returns a line about the effect of the "Always" rule. `reach` is where the rule applies. */
 export function alwaysText(
   rule: string,
   subject: Pick<Subject, "tool" | "members"> | undefined,
   reach?: string,
 ): string {
-  const where = reach === undefined ? "" : `: a rule ${unhidden(reach)}`;
+  const where = reach === undefined ? "" : `: a rule ${escapeInvisible(reach)}`;
   if (rule !== subject?.tool) return `"Always" allows exactly these arguments${where}`;
   const others = subject.members === undefined ? "" : " and other members";
   return `"Always" allows this tool, with any arguments${others}${where}`;
@@ -76,22 +78,22 @@ export function sessionText(
   return `"For this session" allows ${what} until your client disconnects, for at most 12 hours\n${pages}`;
 }
 
-/** Returns the lines about a set of tools: each tool by its name, with the texts that are not read. */
+/** Returns the lines about a set of tools: each name, and the texts that the user has not read. */
 export function toolSetText({ reply, tools }: ToolSet): string {
   const label = answerLabel({ reply, tools: tools.length });
   const lines = tools.flatMap(({ id, note, lines = [] }) => [
     `${quoted(splitToolId(id).tool, 200)}${note === undefined ? "" : `: ${note}`}`,
     ...lines.map((line) => `  ${line}`),
   ]);
-  return `\n"${label}" allows these, with any arguments:\n${indented(lines)}`;
+  return `\n"${label}" allows these, with any arguments:\n${indentLines(lines)}`;
 }
 
-/** Replaces lines that repeat those of an earlier call with a reference to that call. */
+/** Replaces lines that repeat the lines of an earlier call with a reference to that call. */
 function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
-  const facts = repeatsOf(subjects.map((subject) => subject.facts));
-  const texts = repeatsOf(subjects.map(({ definitionLines }) => definitionLines));
-  return subjects.map((subject, at) => {
-    const [sameFacts, sameTexts] = [facts[at], texts[at]];
+  const facts = indexesOfFirstEqual(subjects.map((subject) => subject.facts));
+  const texts = indexesOfFirstEqual(subjects.map(({ definitionLines }) => definitionLines));
+  return subjects.map((subject, index) => {
+    const [sameFacts, sameTexts] = [facts[index], texts[index]];
     return {
       ...subject,
       ...sameFacts !== undefined && {
@@ -102,22 +104,24 @@ function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
   });
 }
 
-/** Returns for each list the index of the first equal list, if it is an earlier one. */
-function repeatsOf(
+/**
+ * Returns for each list the index of the first equal list; undefined if no earlier list is equal.
+ */
+function indexesOfFirstEqual(
   lists: readonly (readonly string[] | undefined)[],
 ): readonly (number | undefined)[] {
-  const counts = new Map<string, number>();
-  return lists.map((lines = [], at) => {
+  const firsts = new Map<string, number>();
+  return lists.map((lines = [], index) => {
     const key = JSON.stringify(lines);
-    const first = counts.get(key) ?? at;
-    counts.set(key, first);
-    return first === at || lines.length === 0 ? undefined : first;
+    const first = firsts.get(key) ?? index;
+    firsts.set(key, first);
+    return first === index || lines.length === 0 ? undefined : first;
   });
 }
 
 /** Returns a short question for calls whose full question is too long for the client. */
 export function shortText(subjects: readonly Subject[], length: number): string {
-  const lines = subjects.slice(0, MOST_NAMED).map((subject) => indented(identity(subject)));
+  const lines = subjects.slice(0, MOST_NAMED).map((subject) => indentLines(identityLines(subject)));
   const more = subjects.length - lines.length;
   const tools = lines.join("") + (more > 0 ? `\nand ${more} more calls\n` : "");
   return `${titleOf(subjects)}\n${tools}\n` +
@@ -125,19 +129,19 @@ export function shortText(subjects: readonly Subject[], length: number): string 
 }
 
 /**
- * Returns the lines of one call: first PML's own lines, then text of servers and clients, each
- * escaped on one line.
+ * Returns the lines of one call: first PML's own lines, then texts of servers and clients. Each
+ * argument, member and line of a definition is escaped and takes one line.
  */
-function block(subject: Subject, differing: readonly string[] = []): string {
+function callText(subject: Subject, differing: readonly string[] = []): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
   const argumentEntries = Object.entries(subject.arguments);
   const members = shownMembers(subject);
   const isMethod = splitToolId(subject.tool).tool.startsWith("@");
-  return indented([
-    ...identity(subject),
+  return indentLines([
+    ...identityLines(subject),
     `Workspace: ${quoted(workspace, Infinity)}`,
     ...(actor === "local" ? [] : [`Asked by: ${quoted(actor, Infinity)}`]),
-    ...facts.flatMap((fact) => [fact, ...remarks(mixedIn(fact))]),
+    ...facts.flatMap((fact) => [fact, ...remarkLines(mixedIn(fact))]),
     ...(definitionLines.some(isMark)
       ? ["Look closely at its description below: it is unusual"]
       : []),
@@ -159,11 +163,11 @@ function argumentLines([name, value]: readonly [string, unknown]): readonly stri
   return [
     `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
     ...(texts.some(containsKnownKey) ? ["  ^ this argument looks like a key"] : []),
-    ...remarks([...new Set(texts.flatMap(mixedIn))]).map((line) => `  ${line}`),
+    ...remarkLines([...new Set(texts.flatMap(mixedIn))]).map((line) => `  ${line}`),
   ];
 }
 
-function remarks(lines: readonly string[]): readonly string[] {
+function remarkLines(lines: readonly string[]): readonly string[] {
   return lines.map((remark) => `^ ${remark}`);
 }
 
@@ -180,29 +184,29 @@ function differenceLines(differing: readonly string[]): readonly string[] {
   ];
 }
 
-function identity({ tool: id }: Subject): string[] {
+function identityLines({ tool: id }: Subject): string[] {
   const { server, tool } = splitToolId(id);
   return [`Server: ${quoted(server)}`, `Tool: ${quoted(tool, 200)}`];
 }
 
 /** Indents lines by four spaces after an empty line, so that Markdown shows them unchanged. */
-function indented(lines: readonly string[]): string {
-  return `\n${lines.map((line) => `    ${unhidden(line)}\n`).join("")}`;
+function indentLines(lines: readonly string[]): string {
+  return `\n${lines.map((line) => `    ${escapeInvisible(line)}\n`).join("")}`;
 }
 
 /**
  * Escapes invisible characters: control characters, characters that Unicode lets programs ignore,
  * unusual spaces, and long runs of spaces that could push text out of view.
  */
-export function unhidden(line: string): string {
+export function escapeInvisible(line: string): string {
   return visible(line, Infinity)
     .replace(
       /[\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u{2800}]|(?! )\p{Zs}/gu,
-      escaped,
+      toEscape,
     )
-    .replace(/(?<=\S {16}) +/g, (run) => escaped(" ").repeat(run.length));
+    .replace(/(?<=\S {16}) +/g, (run) => toEscape(" ").repeat(run.length));
 }
 
-function escaped(character: string): string {
+function toEscape(character: string): string {
   return `\\u{${character.codePointAt(0)?.toString(16)}}`;
 }

@@ -24,7 +24,9 @@ export class ReadDefinitions {
     return this.#known.has(hash) || isRegularFile(this.#path(hash));
   }
 
-  /** Records that the user has read a definition. If this fails, it is shown again later. */
+  /**
+   * Records that the user has read a definition. If this fails, a later question shows it again.
+   */
   async add(hash: string): Promise<void> {
     this.#known.add(hash);
     if (isRegularFile(this.#path(hash))) return;

@@ -8,7 +8,7 @@
 import { GlobSet } from "../core/glob.ts";
 import type { Condition, Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import type { SeenArguments } from "./_arguments.ts";
+import type { MatchableArguments } from "./_arguments.ts";
 
 /** A pattern, and the file that contains it, or "defaults". */
 export interface Rule {
@@ -34,14 +34,18 @@ class ArgumentRules {
   /** Returns the globs of all rules for one argument. */
   globsOf(name: string): GlobSet {
     this.#sets ??= new Map(
-      [...Map.groupBy(this.conditioned.flatMap(({ conditions }) => conditions), (one) => one.name)]
-        .map(([name, all]) => [name, new GlobSet(all.map(({ glob }) => glob))]),
+      [...Map.groupBy(this.conditioned.flatMap(({ conditions }) => conditions), ({ name }) => name)]
+        .map(([name, conditions]) => [name, new GlobSet(conditions.map(({ glob }) => glob))]),
     );
     return this.#sets.get(name) ?? NO_GLOBS;
   }
 }
 
-/** The index of one list of rules. Of equal rules the first is used. */
+/**
+ * The index of one list of rules. A plain rule is about all calls of a tool, a server or
+ * everything; a narrow rule depends on the arguments. If two rules are equal, the first one is
+ * used.
+ */
 export class RuleIndex {
   readonly #plain = new Map<string, Rule>();
   readonly #narrow = new Map<string, ArgumentRules>();
@@ -52,7 +56,7 @@ export class RuleIndex {
   }
 
   /** Returns the rule `*`, `server:*` or `server:tool`. */
-  plain(scope: string): Rule | undefined {
+  findPlain(scope: string): Rule | undefined {
     return this.#plain.get(scope);
   }
 
@@ -64,15 +68,15 @@ export class RuleIndex {
   /**
    * Returns the first rules that depend on the arguments of a tool, at most `most` of each kind.
    */
-  narrow(id: ToolId, most: number): readonly Rule[] {
-    const { exact, conditioned } = this.#narrow.get(id) ?? NONE;
+  findNarrow(id: ToolId, most: number): readonly Rule[] {
+    const { exact, conditioned } = this.#narrow.get(id) ?? NO_RULES;
     return [...conditioned.slice(0, most).map(({ rule }) => rule), ...exact.values().take(most)];
   }
 
   /** Returns a rule that these arguments certainly match. */
-  surely(id: ToolId, args: SeenArguments): Rule | undefined {
-    const narrow = this.#narrow.get(id) ?? NONE;
-    const isCovered = remembered((name) => args.surely(name, narrow.globsOf(name)));
+  findCertain(id: ToolId, args: MatchableArguments): Rule | undefined {
+    const narrow = this.#narrow.get(id) ?? NO_RULES;
+    const isCovered = memoizeByName((name) => args.certainMatcher(name, narrow.globsOf(name)));
     const holds = (conditions: readonly Condition[]) =>
       conditions.every(({ name }) => isCovered(name)(globsIn(conditions, name))) &&
       // An allow rule for a program does not allow setting environment variables for it.
@@ -81,32 +85,33 @@ export class RuleIndex {
       narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
-  /** Returns a rule that these arguments match or may match; without undecidable paths. */
-  perhaps(id: ToolId, args: SeenArguments): Rule | undefined {
-    return this.#perhaps(id, args, () => false);
+  /** Returns a rule that these arguments match or may match. Undecidable paths do not match. */
+  findPossible(id: ToolId, args: MatchableArguments): Rule | undefined {
+    return this.#findPossible(id, args, () => false);
   }
 
-  /** Returns a rule that these arguments match if undecidable paths count as matches. */
-  undecided(id: ToolId, args: SeenArguments): Rule | undefined {
-    return this.#perhaps(id, args, (name) => args.isOpen(name));
+  /** Returns a rule that these arguments match or may match. Undecidable paths match any glob. */
+  findUndecided(id: ToolId, args: MatchableArguments): Rule | undefined {
+    return this.#findPossible(id, args, (name) => args.isUndecidable(name));
   }
 
-  #perhaps(
+  #findPossible(
     id: ToolId,
-    args: SeenArguments,
-    isOpen: (name: string) => boolean,
+    args: MatchableArguments,
+    isUndecidable: (name: string) => boolean,
   ): Rule | undefined {
-    const narrow = this.#narrow.get(id) ?? NONE;
+    const narrow = this.#narrow.get(id) ?? NO_RULES;
     const { exact, rounded, conditioned } = narrow;
     const isUnclear = exact.size > 0 &&
       (args.canonical === undefined || args.rounded === undefined);
-    const [any] = isUnclear ? exact.values() : [];
-    const coveringOf = remembered((name) => args.perhaps(name, narrow.globsOf(name)));
+    // Arguments without a canonical text may equal those of any rule, so the first rule counts.
+    const [firstExact] = isUnclear ? exact.values() : [];
+    const coveringOf = memoizeByName((name) => args.possibleGlobs(name, narrow.globsOf(name)));
     const holds = ({ name, glob }: Condition) => {
       const covering = coveringOf(name);
-      return covering === "every" || covering.has(glob) || isOpen(name);
+      return covering === "every" || covering.has(glob) || isUndecidable(name);
     };
-    const certain = any ?? this.#exact(id, args);
+    const certain = firstExact ?? this.#exact(id, args);
     if (certain !== undefined) return certain;
     const rounding = rounded.size > 0 ? rounded.get(args.rounded ?? "") : undefined;
     // guard: rounded-deny
@@ -114,16 +119,19 @@ export class RuleIndex {
     return conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
   }
 
-  /** Returns whether a rule of the tool names each variable that changes how programs run. */
-  names(id: ToolId, args: SeenArguments): boolean {
-    const { conditioned } = this.#narrow.get(id) ?? NONE;
+  /**
+   * Returns whether a rule of the tool names each variable in the arguments that changes how
+   * programs run, or is for exactly these arguments.
+   */
+  namesVariables(id: ToolId, args: MatchableArguments): boolean {
+    const { conditioned } = this.#narrow.get(id) ?? NO_RULES;
     return this.#exact(id, args) !== undefined || conditioned.some(({ conditions }) => {
-      const named = globsIn(conditions, "env");
-      return args.steering.every((variable) => named.includes(variable));
+      const globs = globsIn(conditions, "env");
+      return args.steering.every((variable) => globs.includes(variable));
     });
   }
 
-  #exact(id: ToolId, args: SeenArguments): Rule | undefined {
+  #exact(id: ToolId, args: MatchableArguments): Rule | undefined {
     const exact = this.#narrow.get(id)?.exact;
     return exact?.size && args.canonical !== undefined ? exact.get(args.canonical) : undefined;
   }
@@ -132,18 +140,18 @@ export class RuleIndex {
     const { pattern } = rule;
     switch (pattern.kind) {
       case "conditions":
-        this.#of(pattern).conditioned.push({ rule, conditions: pattern.conditions });
+        this.#rulesOf(pattern).conditioned.push({ rule, conditions: pattern.conditions });
         break;
       case "arguments":
-        addOnce(this.#of(pattern).exact, pattern.canonical, rule);
-        addOnce(this.#of(pattern).rounded, pattern.rounded, rule);
+        addOnce(this.#rulesOf(pattern).exact, pattern.canonical, rule);
+        addOnce(this.#rulesOf(pattern).rounded, pattern.rounded, rule);
         break;
       default:
         addOnce(this.#plain, pattern.text, rule);
     }
   }
 
-  #of({ server, tool }: { readonly server: string; readonly tool: string }): ArgumentRules {
+  #rulesOf({ server, tool }: { readonly server: string; readonly tool: string }): ArgumentRules {
     const id = `${server}:${tool}`;
     const rules = this.#narrow.get(id) ?? new ArgumentRules();
     this.#narrow.set(id, rules);
@@ -152,17 +160,17 @@ export class RuleIndex {
 }
 
 const NO_GLOBS = new GlobSet([]);
-const NONE = new ArgumentRules();
+const NO_RULES = new ArgumentRules();
 
 function globsIn(conditions: readonly Condition[], name: string): readonly string[] {
-  return conditions.filter((one) => one.name === name).map(({ glob }) => glob);
+  return conditions.filter((condition) => condition.name === name).map(({ glob }) => glob);
 }
 
-function remembered<T>(look: (name: string) => T): (name: string) => T {
+function memoizeByName<T>(compute: (name: string) => T): (name: string) => T {
   const cache = new Map<string, T>();
   return (name) => {
-    if (!cache.has(name)) cache.set(name, look(name));
-    return cache.get(name) as T; // it was set above
+    if (!cache.has(name)) cache.set(name, compute(name));
+    return cache.get(name) as T; // set above
   };
 }
 

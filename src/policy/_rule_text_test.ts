@@ -6,6 +6,8 @@ import { parse } from "jsonc-parser";
 import { newText, type RuleLists, textWithRules } from "./_rule_text.ts";
 
 const TOOL = toolId("n", "n");
+/** A rule that fills a line. */
+const LONG = `a:${"a".repeat(80)}`;
 const DEFAULTS: RuleLists = { allow: ["d:d"], ask: ["*"], deny: [] };
 
 /** A rule whose text contains everything that could confuse an editor of JSON with comments. */
@@ -16,19 +18,21 @@ const EXACT = argumentsRule(toolId("shell", "exec"), {
 }) ?? "";
 
 function edited(text: string, rule: string = TOOL): Promise<string> {
-  return textWithRules(text, { rules: [rule], defaults: DEFAULTS });
+  return textWithRules(text, { rules: [rule] }, DEFAULTS);
 }
 
-Deno.test("textWithRules() adds the tool at the start of the list, one entry per line", async () => {
+Deno.test("textWithRules() adds the tool at the start of the list, which stays on one line if it is short", async () => {
   const table: [string, string][] = [
     ["[]", '[\n    "n:n"\n  ]'],
-    ['["a:a"]', '[\n    "n:n",\n    "a:a"\n  ]'],
+    ['["a:a"]', '["n:n", "a:a"]'],
+    [`["${LONG}"]`, `[\n    "n:n",\n    "${LONG}"\n  ]`],
     ['[\n    "a:a"\n  ]', '[\n    "n:n",\n    "a:a"\n  ]'],
     [
       '[\n    "a:a", // a, ]\n    /* , */ "b:b",\n  ]',
       '[\n    "n:n",\n    "a:a", // a, ]\n    /* , */ "b:b",\n  ]',
     ],
-    ["[ // none\n  ]", '[\n    "n:n" // none\n  ]'],
+    ["[ // none\n  ]", '[ // none\n    "n:n"\n  ]'],
+    ['[\n    // about a\n    "a:a"\n  ]', '[\n    "n:n",\n    // about a\n    "a:a"\n  ]'],
   ];
   for (const [before, after] of table) {
     const text = (list: string) => `{\n  "permissions": {\n  "allow": ${list}\n  }\n}`;
@@ -41,16 +45,16 @@ Deno.test("textWithRules() removes an equal ask rule with its comma and keeps co
   const table: [string, string][] = [
     ['["n:n"]', "[]"],
     ['["a:a", "n:n"]', '["a:a"]'],
-    ['["n:n", "a:a"]', '[ "a:a"]'],
+    ['["n:n", "a:a"]', '["a:a"]'],
     ['["a:a", "n:n", "c:c"]', '["a:a", "c:c"]'],
     ['["a:a", "n:n", ]', '["a:a", ]'],
     ['["a:a" /* , */, "n:n"]', '["a:a" /* , */]'],
-    ['["n:n", "a:a", "n:n"]', '[ "a:a"]'],
+    ['["n:n", "a:a", "n:n"]', '["a:a"]'],
     ['[\n  "a:a",\n  "n:n",\n  "c:c"\n]', '[\n  "a:a",\n  "c:c"\n]'],
     ['[\n  "a:a",\n  "n:n"\n]', '[\n  "a:a"\n]'],
     ['[\r\n  "a:a",\r\n  "n:n" // n\r\n]', '[\r\n  "a:a" // n\r\n]'],
-    ['[\n  "a:a", // a\n  "n:n", "b:b"\n]', '[\n  "a:a", // a\n   "b:b"\n]'],
-    ['[\n  "a:a", // a\n  "n:n"\n]', '[\n  "a:a" // a\n  \n]'],
+    ['[\n  "a:a", // a\n  "n:n", "b:b"\n]', '[\n  "a:a", // a\n  "b:b"\n]'],
+    ['[\n  "a:a", // a\n  "n:n"\n]', '[\n  "a:a" // a\n]'],
   ];
   for (const [before, after] of table) {
     const text = (list: string) => `{"permissions": {"allow": ["n:n"], "ask": ${list}}}`;
@@ -128,21 +132,21 @@ Deno.test("textWithRules() changes only the two lists, in any layout of the text
 Deno.test("textWithRules() adds several rules in their order, and only those that are missing", async () => {
   const text = '{"permissions":{"allow":["b:b"],"ask":["c:c","a:a"],"deny":[]}}';
   const rules = ["a:a", "b:b", "c:c", "a:a"];
-  const { permissions } = parse(await textWithRules(text, { rules, defaults: DEFAULTS }));
+  const { permissions } = parse(await textWithRules(text, { rules }, DEFAULTS));
   assert.deepEqual(permissions, { allow: ["a:a", "c:c", "b:b"], ask: [], deny: [] });
   const created = JSON.parse(newText({ rules }, DEFAULTS)).permissions;
   assert.deepEqual(created.allow, ["a:a", "b:b", "c:c", "d:d"]);
 });
 
 Deno.test("textWithRules() adds a deny rule and leaves the other lists unchanged", async () => {
-  const options = { rules: [TOOL], list: "deny", defaults: DEFAULTS } as const;
+  const denied = { rules: [TOOL], list: "deny" } as const;
   for (const deny of ["", ',"deny":["x:x"]']) {
     const text = `{"permissions":{"allow":["n:n"],"ask":["n:n"]${deny}}}`;
-    const { permissions } = parse(await textWithRules(text, options));
+    const { permissions } = parse(await textWithRules(text, denied, DEFAULTS));
     const others = deny === "" ? [] : ["x:x"];
     assert.deepEqual(permissions, { allow: ["n:n"], ask: ["n:n"], deny: [TOOL, ...others] });
   }
-  assert.deepEqual(parse(await textWithRules("{}", options)).permissions, {
+  assert.deepEqual(parse(await textWithRules("{}", denied, DEFAULTS)).permissions, {
     ...DEFAULTS,
     deny: [TOOL],
   });

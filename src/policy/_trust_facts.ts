@@ -5,10 +5,13 @@
  */
 
 import { quoted } from "../core/json.ts";
-import { unhidden } from "./_question.ts";
-import type { ShownFile, ShownModule } from "./workspace_trust.ts";
+import { escapeInvisible } from "./_question.ts";
+import { codeLine } from "./trust.ts";
+import type { ChangedCode } from "./server_identity.ts";
+import type { ShownFile } from "./workspace_trust.ts";
 
-const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
+const OUTSIDE =
+  "outside the workspace: PML reads it after you answer yes, and asks about it separately";
 
 /**
  * Returns a line for each definition of a file. A terminal shows the lines unchanged, so invisible
@@ -19,15 +22,18 @@ export async function trustLines(
 ): Promise<readonly string[]> {
   return [
     ...await lines(),
-    ...modules.map(({ name, integrity, outside }) =>
-      `code of "${name}": ${integrity ?? (outside ? OUTSIDE : "the file cannot be read")}`
+    ...modules.map(({ name, integrity, isOutside }) =>
+      codeLine(name, integrity ?? (isOutside ? OUTSIDE : "the file cannot be read"))
     ),
-  ].map(unhidden);
+  ].map(escapeInvisible);
 }
 
-/** Returns the lines of the question. `before` has the lines that the user saw at the last yes. */
+/**
+ * Returns the lines of the question about a file. `before` are the lines that the user saw when the
+ * file was trusted last; undefined if it never was.
+ */
 export function trustFacts(
-  { path, linked, hash }: ShownFile,
+  { path, isLink, hash }: ShownFile,
   { lines, before }: {
     readonly lines: readonly string[];
     readonly before: readonly string[] | undefined;
@@ -35,9 +41,9 @@ export function trustFacts(
 ): readonly string[] {
   const link = "The workspace file is a link, so a yes is refused: put the file itself there";
   return [
-    ...(linked ? [link] : []),
+    ...(isLink ? [link] : []),
     `If you answer yes, PML trusts the workspace file ${
-      unhidden(quoted(path, 400))
+      escapeInvisible(quoted(path, 400))
     } as it is now ` +
     `(sha256 ${hash}). It contains:`,
     ...(lines.length === 0 ? ["nothing that needs trust"] : withSigns(lines, before)),
@@ -65,9 +71,8 @@ function withSigns(
 
 /** Returns the line for a module whose code is not the approved one. */
 export function changedLine(
-  { name, path, integrity }: ShownModule,
-  before: string | undefined,
+  { name, path, integrity, approved }: ChangedCode,
 ): string {
-  const was = before === undefined ? "it was never approved" : `approved was ${before}`;
+  const was = approved === undefined ? "it was never approved" : `approved was ${approved}`;
   return `the code of "${name}" in ${quoted(path, 400)} has changed: it is ${integrity}, ${was}`;
 }

@@ -15,16 +15,19 @@ const MOST_BYTES = 8_192;
 /** The maximum number of worktrees of a repository that are searched. */
 const MOST_WORKTREES = 200;
 
-/** Copies the trust in the same file of another worktree. Returns whether it was trusted there. */
-export async function takeOver(
+/**
+ * Trusts a file if the user trusts the same file with the same hash in another worktree. Returns
+ * whether this is the case.
+ */
+export async function copyTrust(
   store: TrustStore,
   { path, hash }: { readonly path: string; readonly hash: string },
 ): Promise<boolean> {
-  for (const other of await inOtherWorktrees(path)) {
+  for (const other of await pathsInOtherWorktrees(path)) {
     const same = await store.record(other);
     if (!same?.hashes.includes(hash)) continue;
     await store.trust({ ...same, path, hash });
-    // The trust may have been revoked meanwhile.
+    // The trust in the other file may have been revoked meanwhile.
     // guard: worktree-taken-over
     if ((await store.record(other))?.hashes.includes(hash)) return true;
     await store.revoke(path);
@@ -34,10 +37,10 @@ export async function takeOver(
 
 /** Revokes the trust in a file in every worktree. Returns whether it was trusted anywhere. */
 export async function revokeAll(store: TrustStore, path: string): Promise<boolean> {
-  const paths = [path, ...await inOtherWorktrees(path)];
-  const revoked = () => Promise.all(paths.map((one) => store.revoke(one)));
+  const paths = [path, ...await pathsInOtherWorktrees(path)];
+  const revoke = () => Promise.all(paths.map((each) => store.revoke(each)));
   // Twice, because a process may have copied trust between worktrees during the first pass.
-  return [...await revoked(), ...await revoked()].includes(true);
+  return [...await revoke(), ...await revoke()].includes(true);
 }
 
 /** A checkout of a repository. */
@@ -47,15 +50,15 @@ interface Checkout {
   readonly common: string;
 }
 
-/** Returns the paths of a file in the other checkouts; none if it is in no repository. */
-async function inOtherWorktrees(path: string): Promise<readonly string[]> {
+/** Returns the paths of a file in the other checkouts; an empty list if there is no repository. */
+async function pathsInOtherWorktrees(path: string): Promise<readonly string[]> {
   const here = await checkoutAround(dirname(path));
   if (here === undefined) return [];
   const { root, common } = here;
   const folder = join(common, "worktrees");
   const roots = [dirname(common)];
   for (const name of await namesIn(folder).catch(() => [])) {
-    const gitFolder = await unlessUnread(() => pathIn(join(folder, name, "gitdir")));
+    const gitFolder = await undefinedIfUnreadable(() => pathIn(join(folder, name, "gitdir")));
     if (gitFolder !== undefined && roots.length <= MOST_WORKTREES) roots.push(dirname(gitFolder));
   }
   const others = [];
@@ -75,13 +78,13 @@ async function checkoutAround(folder: string): Promise<Checkout | undefined> {
 
 /** Returns the checkout whose root is this folder, if its repository lists the checkout. */
 async function checkoutAt(root: string): Promise<Checkout | undefined> {
-  return await unlessUnread(async () => {
+  return await undefinedIfUnreadable(async () => {
     const git = join(root, ".git");
     if ((await Deno.lstat(git)).isDirectory) return { root, common: await Deno.realPath(git) };
-    const place = await pathIn(git, "gitdir: ");
-    const common = await pathIn(join(place, "commondir"));
-    const isKnown = await pathIn(join(place, "gitdir")) === git &&
-      dirname(place) === join(common, "worktrees");
+    const gitFolder = await pathIn(git, "gitdir: ");
+    const common = await pathIn(join(gitFolder, "commondir"));
+    const isKnown = await pathIn(join(gitFolder, "gitdir")) === git &&
+      dirname(gitFolder) === join(common, "worktrees");
     // guard: worktree-claimed
     return isKnown ? { root, common } : undefined;
   });
@@ -90,11 +93,11 @@ async function checkoutAt(root: string): Promise<Checkout | undefined> {
 /** Returns the real path that a git file contains. */
 async function pathIn(file: string, label = ""): Promise<string> {
   const text = readRegularText(file, { most: MOST_BYTES });
-  if (!text.startsWith(label)) throw new TypeError(`${file} names no path`);
+  if (!text.startsWith(label)) throw new TypeError(`${file} does not contain a path`);
   return await Deno.realPath(resolve(dirname(file), text.slice(label.length).trim()));
 }
 
 /** Returns undefined if the file is missing or not in git's format. */
-async function unlessUnread<T>(read: () => Promise<T>): Promise<T | undefined> {
+async function undefinedIfUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
   return await read().catch(() => undefined);
 }

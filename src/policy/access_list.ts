@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import type { Environment } from "../config/env.ts";
 import { WINDOWS } from "../core/paths.ts";
-import { isInside } from "../io/place.ts";
+import { isInside } from "../io/path_info.ts";
 import { runProgram } from "../sandbox/process.ts";
 
 /** Runs the programs of Windows. */
@@ -17,8 +17,8 @@ export interface SystemPrograms {
   run(name: string, args: readonly string[]): Promise<string | undefined>;
 }
 
-/** The system and the administrators. Their names depend on the language, their ids do not. */
-const ALWAYS = ["S-1-5-18", "S-1-5-32-544"];
+/** The ids of the system and the administrators. Their names depend on the language of Windows. */
+const SYSTEM_ACCOUNTS = ["S-1-5-18", "S-1-5-32-544"];
 const MOST_MS = 10_000;
 const MOST_BYTES = 10_000;
 
@@ -67,7 +67,7 @@ export class AccessLists {
     const output = await this.#system.run("whoami", ["/user"]);
     const [user] = /\bS-1-[\d-]+/.exec(output ?? "") ?? [];
     if (user === undefined) return;
-    const grants = [user, ...ALWAYS].map((one) => `*${one}:(OI)(CI)F`);
+    const grants = [user, ...SYSTEM_ACCOUNTS].map((account) => `*${account}:(OI)(CI)F`);
     await this.#system.run("icacls", [folder, "/inheritance:r", "/grant:r", ...grants]);
   }
 

@@ -1,6 +1,6 @@
 /**
  * The rules that lasting answers add to the workspace file or the user's file, and which calls a
- * listed file allows.
+ * workspace file that `PML_TRUST` lists allows.
  *
  * @module
  */
@@ -17,20 +17,20 @@ import { type CoveredTool, MultiToolRules } from "./multi_tool_rules.ts";
 import { makeJudge } from "./rules.ts";
 import { isTrustedByVariable, type Policy } from "./policy.ts";
 import { reachText } from "./rule_file.ts";
-import { reads } from "./snapshot.ts";
+import { mayReadWorkspace } from "./snapshot.ts";
 
 const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
 type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
-/** Makes the rules of "Always" and "Never", and adds them to the file for them. */
+/** Makes the rules of "Always" and "Never", and adds them to the workspace file or the user's. */
 export class AlwaysRules {
   /** The rules that an answer wrote for several tools. */
   readonly multiTool: MultiToolRules;
   readonly #policy: Policy;
   readonly #exact: ReadonlySet<string>;
 
-  /** For `exact` tools, which run commands or code, "Always" covers equal arguments only. */
+  /** Takes the `exact` tools, which run commands or code: "Always" allows only equal arguments. */
   constructor(policy: Policy, exact: ReadonlySet<string>) {
     this.#policy = policy;
     this.multiTool = new MultiToolRules(policy.home);
@@ -38,40 +38,42 @@ export class AlwaysRules {
   }
 
   /** Returns the rule that "Always" would add for a call, if it would have an effect. */
-  offered(call: AskedCall): string | undefined {
+  offeredRule(call: AskedCall): string | undefined {
     const { id, arguments: args } = call;
     const { loaded, config, known, variablesOf } = this.#policy.now;
     const readers = this.#policy;
     const rule = this.#ruleOf(call);
     if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
-    if (loaded.wide && reads(config, id)) return undefined;
-    if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
-    const { workspace, narrowing } = config;
+    if (loaded.isWide && mayReadWorkspace(config, id)) return undefined;
+    if (config.askForKeys && containsKnownKey(call.fixed?.callerArguments ?? args)) {
+      return undefined;
+    }
+    const { workspace, restrictions } = config;
     const rules = this.#policy.now.users.rulesFor(id, config.rules);
-    const partOf = (rules: Rules) =>
+    const judgeOfPart = (rules: Rules) =>
       makeJudge(rules, { known, workspace, variablesOf, readers, isPart: true });
-    // No rule of the user overrides an ask rule of a company.
-    const company = narrowing?.company?.judge(() => ALLOWED, partOf);
+    // A rule of the user never overrides an ask rule of the company.
+    const company = restrictions?.company?.judge(() => ALLOWED, judgeOfPart);
     // guard: company-always
     if (company?.(id, args).kind === "ask") return undefined;
-    const wanted = { rule, id, args, source: this.#policy.fileFor(id).path };
-    return alwaysWins(rules, { ...wanted, known, workspace, variablesOf, readers })
+    const addition = { rule, id, args, source: this.#policy.fileFor(id).path };
+    return alwaysWins(rules, { ...addition, known, workspace, variablesOf, readers })
       ? rule
       : undefined;
   }
 
   /** Returns where lasting answers write the rules of a call, and where the rules apply. */
-  reach({ id }: Pick<AskedCall, "id">): string {
+  reachOf({ id }: Pick<AskedCall, "id">): string {
     return reachText(this.#policy.fileFor(id), this.#policy.now.loaded);
   }
 
   /** Returns the deny rule that "Never" would add for a call, if it can be written. */
   denialOf({ id }: Pick<AskedCall, "id">): string | undefined {
     const { loaded, config } = this.#policy.now;
-    const isWritable = (loaded.file === undefined || config.trusted) && !loaded.wide;
-    const isOfOther = config.narrowing?.identity !== undefined;
+    const isWritable = (loaded.file === undefined || config.trusted) && !loaded.isWide;
+    const isForIdentity = config.restrictions?.identity !== undefined;
     // No rule can name the listing of a server's tools.
-    return isWritable && !isOfOther && !id.endsWith(":@tools") ? id : undefined;
+    return isWritable && !isForIdentity && !id.endsWith(":@tools") ? id : undefined;
   }
 
   /** Adds the "Always" rule of a call to the file for it. */
@@ -79,7 +81,8 @@ export class AlwaysRules {
     const rule = this.#ruleOf(call);
     if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
     await this.#write(call.id, { rules: [rule] });
-    // Unlike an answer for several tools, this one was about the present definition of the tool.
+    // The user answered about the current definition, so an earlier record in `multiTool` must not
+    // end this rule.
     await this.multiTool.remove({ rule, source: this.#policy.fileFor(call.id).path });
     await this.#policy.reload();
   }
@@ -89,7 +92,7 @@ export class AlwaysRules {
     const [first] = tools;
     if (first === undefined) return;
     // guard: set-again
-    if (tools.some(({ id }) => this.offered({ id, arguments: {} }) !== id)) {
+    if (tools.some(({ id }) => this.offeredRule({ id, arguments: {} }) !== id)) {
       throw new TypeError("a rule for one of the tools would have no effect now");
     }
     await this.multiTool.add(this.#policy.fileFor(first.id).path, tools);
@@ -106,12 +109,12 @@ export class AlwaysRules {
   }
 
   async #write(id: ToolId, { rules, list = "allow" }: AddedRules): Promise<void> {
-    const { addRules, addUserRules } = await import("./always.ts");
+    const { addUserRules, WorkspaceRules } = await import("./rule_writer.ts");
     const { path, isOfUser } = this.#policy.fileFor(id);
     const trusted = this.#policy.store;
     if (isOfUser) return await addUserRules(path, { rules, list, trusted });
-    const listed = isTrustedByVariable(this.#policy.now.loaded);
-    await addRules(path, { rules, list, trusted, defaults: DEFAULT_TEXTS, listed });
+    const isListed = isTrustedByVariable(this.#policy.now.loaded);
+    await new WorkspaceRules(trusted, DEFAULT_TEXTS, isListed).add(path, { rules, list });
   }
 
   #ruleOf({ id, arguments: args, fixed, members }: AskedCall): string | undefined {
@@ -127,12 +130,12 @@ export class AlwaysRules {
   }
 }
 
-/** Returns whether a file that `PML_TRUST` lists has an allow rule that names the tool's server. */
-export function allowsBeforehand(
+/** Returns whether the verdict is an allow rule of a workspace file that `PML_TRUST` lists. */
+export function isAllowedByListedFile(
   { now: { loaded } }: Policy,
   verdict: Verdict | undefined,
 ): boolean {
-  // A bare `*` does not cover a first use, so a rule that allows it names the server.
+  // A bare `*` does not cover the first use of a server, so such a rule names the server.
   return verdict?.kind === "allow" && verdict.source === loaded.file?.path &&
     isTrustedByVariable(loaded);
 }

@@ -23,13 +23,13 @@ export function alwaysWins(
   rules: RuleSet,
   { rule, id, args, source, ...options }: Addition & JudgeOptions,
 ): boolean {
-  // Most rules of a long list do not match this tool.
+  // Only the rules that match this tool are parts of the judge: in a long list, most do not.
   const isReader = options.readers?.isReader(id);
-  const of = (list: readonly Rule[]) =>
+  const matching = (list: readonly Rule[]) =>
     list.filter(({ pattern }) => matches(pattern, id, isReader));
-  const ask = of(rules.ask).filter((each) =>
+  const ask = matching(rules.ask).filter((each) =>
     each.source !== source || !isSameRule(each.pattern.text, rule)
   );
-  const allow = [...of(rules.allow), { pattern: parsePattern(rule), source }];
-  return makeJudge({ deny: of(rules.deny), ask, allow }, options)(id, args).kind === "allow";
+  const allow = [...matching(rules.allow), { pattern: parsePattern(rule), source }];
+  return makeJudge({ deny: matching(rules.deny), ask, allow }, options)(id, args).kind === "allow";
 }

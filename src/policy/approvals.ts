@@ -4,11 +4,11 @@
  * @module
  */
 
-import { randomBytes } from "node:crypto";
+import { randomHex, randomToken } from "../core/random.ts";
 import { type ApprovalReply, type OfferedAnswer, YES_OR_NO } from "../protocol/answers.ts";
 import type { ApprovalAnswer, Question } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { WarningLog } from "../io/private_files.ts";
@@ -36,8 +36,9 @@ export type { PendingApproval } from "./_approval_files.ts";
 export { toolSetText } from "./_question.ts";
 
 /**
- * The meaning of an answer; undefined if it does not belong to an open question about exactly these
- * subjects.
+ * The meaning of an answer: the reply that counts; "no-channel" if the client probably answers
+ * without the user, so that only a terminal can ask; undefined if the answer does not belong to an
+ * open question about exactly these subjects.
  */
 export type AnswerMeaning = ApprovalReply | "no-channel" | undefined;
 
@@ -60,12 +61,16 @@ export interface LastingAnswers {
   readonly never?: string | undefined;
 }
 
-/** The options of one question. */
-export interface QuestionOptions extends LastingAnswers {
+/** The effect of "Always". */
+export interface AlwaysOffer {
   /** The rule that "Always" would add; undefined if it is not offered. */
   readonly always?: string | undefined;
   /** Where "Always" would write that rule, and where the rule would apply. */
   readonly reach?: string | undefined;
+}
+
+/** The options of one question. */
+export interface QuestionOptions extends LastingAnswers, AlwaysOffer {
   /** Whether only an answer at a terminal counts, because the client answers without the user. */
   readonly terminalOnly?: boolean;
   /** Whether an answer also covers equal questions that are open at the same time. */
@@ -73,18 +78,21 @@ export interface QuestionOptions extends LastingAnswers {
 }
 
 /**
- * The shortest time, in milliseconds, in which a user can read a question. A faster refusal came
- * from a program, and a faster yes to more than the call counts as "Yes".
+ * The shortest time, in milliseconds, in which a user can read a question. A faster refusal counts
+ * as one of the client's program, and a faster answer that covers more than this call counts as
+ * "Yes".
  */
-const SOONEST_ANSWER = 300;
+export const SOONEST_ANSWER = 300;
 /** The maximum number of calls of one question in a client. */
 const MOST_CALLS = 10;
 const MOST_CALLS_IN_TERMINAL = 1_000;
-/** The maximum number of waiting questions whose connections are remembered. */
-const LEFT_MAX = 1_000;
+/** The maximum number of remembered connections whose questions wait for a terminal. */
+const CONNECTIONS_MAX = 1_000;
+/** The maximum number of questions for which PML remembers a reply that was not offered. */
+const UNOFFERED_MAX = 100;
 /** The maximum number of characters that all open questions together may keep in memory. */
 const MOST_TEXT = 64_000_000;
-/** The size that a small question counts as, so that at most a thousand are open. */
+/** The minimum size that a question counts as, so that at most 1,000 questions are open. */
 const LEAST_TEXT = 64_000;
 
 interface OpenQuestion {
@@ -94,11 +102,13 @@ interface OpenQuestion {
   readonly session?: SessionOffer | undefined;
   /** The sets of tools that were shown, or would be shown on a terminal. */
   readonly sets: readonly ToolSet[];
-  /** The keys of the sets, by their replies. */
   readonly setKeys: SetKeys;
-  /** The members in which each call alone differs from an earlier one. */
+  /** For each call, the names of the members that are its only difference from an earlier call. */
   readonly differing: readonly (readonly string[])[];
+  /** The time of the question, in milliseconds since 1970. */
   readonly at: number;
+  /** The effects of answers on later calls, by their replies. */
+  readonly effects?: AnswerEffects | undefined;
   /** The time at which an earlier question with the same text was shown, if there was one. */
   readonly shownAt?: number | undefined;
   readonly size: number;
@@ -106,7 +116,10 @@ interface OpenQuestion {
   readonly claim?: (() => Promise<void>) | undefined;
 }
 
-/** The keys of the sets of tools that a question offers, by the replies that choose them. */
+/** The effects of answers on later calls, by their replies. */
+export type AnswerEffects = Readonly<Partial<Record<ApprovalReply, string>>>;
+
+/** The keys of "Always" and of the sets of tools that a question offers, by their replies. */
 type SetKeys = Readonly<Partial<Record<ApprovalReply, string>>>;
 
 /** A question that the client stores instead of this process. */
@@ -126,8 +139,12 @@ export class Approvals {
   readonly #files: ApprovalFiles;
   readonly #definitions: ReadDefinitions;
   readonly #members = new AskedMembers();
-  /** The connections of questions that wait for a terminal, by nonces that only this process knows. */
-  readonly #left = new Map<string, AbortSignal>();
+  /**
+   * The connections of questions that wait for a terminal, by nonces that only this process knows.
+   */
+  readonly #terminalConnections = new Map<string, AbortSignal>();
+  /** When a reply came that a question did not offer, by the digest of the question. */
+  readonly #unofferedAt = new Map<string, number>();
   readonly #clock: Clock;
   readonly #ttl: number;
   #remark = "";
@@ -147,23 +164,22 @@ export class Approvals {
 
   /** Opens a question about one or more calls, with an unguessable handle. */
   open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
-    if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooMany(subjects.length);
+    if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooManyError(subjects.length);
     this.#files.sweep();
     const [subject] = subjects;
     // An "Always" for several calls would allow more than the user expects.
     const offers: QuestionOptions = subjects.length === 1 ? options : {};
     const { always, session, sets = [], never } = offers;
-    const differing = subjects.map((each) => this.#members.differing(each));
-    const effects = [
-      ...session === undefined ? [] : [sessionText(session, subject)],
-      ...always === undefined ? [] : [`${alwaysText(always, subject, options.reach)}\n`],
-    ];
+    const differing = subjects.map((each) => this.#members.rememberAndCompare(each));
+    const sessionEffect = session && sessionText(session, subject);
+    const alwaysEffect = always && `${alwaysText(always, subject, options.reach)}\n`;
+    const effects = [sessionEffect, alwaysEffect].filter((effect) => effect !== undefined);
     const plain = [fullText(subjects, differing), ...effects.length > 0 ? ["\n"] : [], ...effects]
       .join("");
     const remark = this.#takeRemark();
     // A client offers one set, and only if all definitions that it covers fit into the question.
-    const [set] = sets.filter((one) =>
-      plain.length + toolSetText(one).length + remark.length <= LONGEST_QUESTION
+    const [set] = sets.filter((candidate) =>
+      plain.length + toolSetText(candidate).length + remark.length <= LONGEST_QUESTION
     );
     const text = plain + (set === undefined ? "" : toolSetText(set)) + remark;
     const tooLong = text.length > LONGEST_QUESTION || subjects.length > MOST_CALLS;
@@ -173,14 +189,20 @@ export class Approvals {
       suggested: suggestedFor(subjects),
       terminalOnly: options.terminalOnly === true || tooLong,
     };
-    const kept = { length: text.length, differing, session, sets };
+    const memory = {
+      ...{ length: text.length, differing, session, sets, always, reach: options.reach },
+      effects: {
+        ...withoutUndefined({ Session: sessionEffect, Always: alwaysEffect }),
+        ...never !== undefined && { Never: `The rule ${never} denies this tool from now on` },
+      },
+    };
     if (options.isShared !== true) {
-      return { handle: this.#keep(subjects, question, kept), ...question };
+      return { handle: this.#keep(subjects, question, memory), ...question };
     }
     const shared = digestOf(subjects);
     const first = [...this.#open.values()].find(({ digest }) => digest === shared);
     const handle = this.#keep(subjects, question, {
-      ...kept,
+      ...memory,
       shownAt: first?.shownAt ?? first?.at,
     });
     return { handle, ...question, shared };
@@ -190,6 +212,11 @@ export class Approvals {
     const remark = this.#remark;
     this.#remark = "";
     return remark;
+  }
+
+  /** Returns the calls and the answers' effects of a question; undefined if it is not open. */
+  openQuestion(handle: string): Pick<OpenQuestion, "subjects" | "effects"> | undefined {
+    return this.#open.get(handle);
   }
 
   /** Returns whether the user has read the texts of a definition with this hash. */
@@ -203,19 +230,20 @@ export class Approvals {
   }
 
   /** Returns an answer for a call that the user has just approved, alone or in a batch. */
-  ticket(subject: Subject): ApprovalAnswer {
+  answerYes(subject: Subject): ApprovalAnswer {
     const question = { answers: YES_OR_NO, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };
   }
 
   /**
-   * Checks an answer against the digest of the subjects, and against the connection and the sets of
-   * tools as they are now. The handle can be used only once, whatever the result.
+   * Returns the meaning of an answer. Compares the digest of the subjects, the connection, the rule
+   * of "Always" and the sets of tools at the question with the present ones. The handle can be used
+   * only once, whatever the result.
    */
   settle(
     { handle, reply }: ApprovalAnswer,
     digest: string,
-    { session, sets = [] }: LastingAnswers = {},
+    { session, sets = [], ...offer }: LastingAnswers & AlwaysOffer = {},
   ): AnswerMeaning {
     const open = this.#take(handle);
     // guard: digest
@@ -223,7 +251,9 @@ export class Approvals {
     const isTooSoon = this.#clock.now() - (open.shownAt ?? open.at) < SOONEST_ANSWER;
     if (reply === "cancelled") return isTooSoon ? "no-channel" : reply;
     // guard: offered-answer
-    if (!open.question.answers.some((offered) => offered.reply === reply)) return undefined;
+    if (!open.question.answers.some((offered) => offered.reply === reply)) {
+      return this.#meaningOfUnoffered(digest);
+    }
     switch (reply) {
       case "Yes":
         return "Yes";
@@ -235,10 +265,13 @@ export class Approvals {
         if (session === undefined || session.connection !== open.session?.connection) return "Yes";
         return isTooSoon ? "Yes" : reply;
       case "Always":
+        // Since the question the rules may have changed, so that "Always" would write another rule.
+        // guard: shown-always
+        if (keyOfAlways(offer) !== open.setKeys.Always) return "Yes";
         return isTooSoon ? "Yes" : reply;
       case "Reads":
       case "All": {
-        const set = sets.find((one) => one.reply === reply);
+        const set = sets.find((candidate) => candidate.reply === reply);
         const isSame = set !== undefined && keyOfSet(set) === open.setKeys[reply];
         // guard: shown-set
         if (!isSame) return "Yes";
@@ -247,11 +280,27 @@ export class Approvals {
     }
   }
 
-  /** Returns the meaning of the user's answer for a digest, from the client or a terminal. */
+  /**
+   * Returns the meaning of a reply that was not offered. After the first such reply PML asks the
+   * client once more. After the second it asks the user on a terminal, because the client may
+   * always reply like this.
+   */
+  #meaningOfUnoffered(digest: string): AnswerMeaning {
+    const now = this.#clock.now();
+    const isSecond = now - (this.#unofferedAt.get(digest) ?? -Infinity) < this.#ttl;
+    this.#unofferedAt.set(digest, now);
+    dropOldest(this.#unofferedAt, UNOFFERED_MAX);
+    return isSecond ? "no-channel" : undefined;
+  }
+
+  /**
+   * Returns the meaning of the user's answer to the question with a digest. The answer comes from
+   * the client or, if the client has none that counts, from a terminal.
+   */
   async meaningOf(
     answer: ApprovalAnswer | undefined,
     digest: string,
-    lasting: LastingAnswers = {},
+    lasting: LastingAnswers & AlwaysOffer = {},
   ): Promise<AnswerMeaning | "terminal"> {
     const claim = answer && this.#open.get(answer.handle)?.claim;
     const settled = answer && this.settle(answer, digest, lasting);
@@ -265,8 +314,8 @@ export class Approvals {
 
   /** Returns whether an approval at a terminal is for the session that asked, in this process. */
   #isForSession({ session: nonce = "" }: GrantedApproval, { session }: LastingAnswers): boolean {
-    const connection = this.#left.get(nonce);
-    this.#left.delete(nonce);
+    const connection = this.#terminalConnections.get(nonce);
+    this.#terminalConnections.delete(nonce);
     // guard: session-terminal
     if (connection !== session?.connection) return false;
     return connection !== undefined;
@@ -276,7 +325,7 @@ export class Approvals {
    * Saves a question in the PML home for `pml approve`, if the client cannot ask. Returns undefined
    * if the handle is unknown or expired.
    */
-  async leave(
+  async saveForTerminal(
     handle: string,
     otherwise?: Question["otherwise"],
   ): Promise<PendingApproval | undefined> {
@@ -285,14 +334,14 @@ export class Approvals {
     const offers = (reply: ApprovalReply) =>
       open.question.answers.some((offered) => offered.reply === reply);
     const [always, never] = [offers("Always"), offers("Never")];
-    const nonce = open.session && randomBytes(32).toString("hex");
+    const nonce = open.session && randomHex(32);
     if (nonce !== undefined && open.session !== undefined) {
-      this.#left.set(nonce, open.session.connection);
-      dropOldest(this.#left, LEFT_MAX);
+      this.#terminalConnections.set(nonce, open.session.connection);
+      dropOldest(this.#terminalConnections, CONNECTIONS_MAX);
     }
     const { digest, subjects, differing, sets } = open;
     return await this.#files.write(digest, {
-      ...defined({ session: nonce, otherwise }),
+      ...withoutUndefined({ session: nonce, otherwise }),
       subjects,
       differing,
       sets,
@@ -310,14 +359,14 @@ export class Approvals {
   }
 
   /** Restores a question that the client stored, and returns its handle. */
-  takeBack(
+  restore(
     { digest, answers = YES_OR_NO, setKeys = {}, at }: SentQuestion,
     claim: () => Promise<void>,
   ): string {
     // The clock of another machine may be ahead.
-    const kept = { digest, at: Math.min(at, this.#clock.now()), claim, setKeys };
+    const restored = { digest, at: Math.min(at, this.#clock.now()), claim, setKeys };
     const question = { answers, terminalOnly: false };
-    return this.#add({ ...kept, subjects: [], differing: [], sets: [], question });
+    return this.#add({ ...restored, subjects: [], differing: [], sets: [], question });
   }
 
   /** Returns the pending questions for `pml approve`, the oldest first, with their full texts. */
@@ -333,10 +382,16 @@ export class Approvals {
     await this.#files.grant(id, isForSession);
   }
 
+  /** Returns whether the question with this id was approved, and its call did not run yet. */
+  isGranted(id: string): boolean {
+    return this.#files.isGranted(id);
+  }
+
   /** Returns the `_meta` keys that are the only difference of the calls from earlier ones. */
   listableKeys({ subjects, differing = [] }: PendingApproval): readonly string[] {
-    const names = subjects.flatMap((subject, at) =>
-      shownMembers(subject).map(([name]) => name).filter((name) => differing[at]?.includes(name))
+    const names = subjects.flatMap((subject, index) =>
+      shownMembers(subject).map(([name]) => name)
+        .filter((name) => differing[index]?.includes(name))
     );
     return [...new Set(metaKeysIn(names))];
   }
@@ -349,7 +404,7 @@ export class Approvals {
     await this.#files.grantWithout(id, keys);
   }
 
-  /** Removes the question with this id, which waits no more. Returns whether there was one. */
+  /** Removes the pending question with this id. Returns whether there was one. */
   async withdraw(id: string): Promise<boolean> {
     return await this.#files.withdraw(id);
   }
@@ -367,20 +422,26 @@ export class Approvals {
   #keep(
     subjects: readonly Subject[],
     question: OpenQuestion["question"],
-    { length = 0, differing = [], session, sets = [], shownAt }:
+    { length = 0, differing = [], session, sets = [], always, reach, effects, shownAt }:
       & { readonly length?: number }
-      & Partial<Pick<OpenQuestion, "differing" | "session" | "sets" | "shownAt">> = {},
+      & AlwaysOffer
+      & Partial<
+        Pick<OpenQuestion, "differing" | "session" | "sets" | "effects" | "shownAt">
+      > = {},
   ): string {
     const digest = digestOf(subjects);
-    const setKeys = Object.fromEntries(sets.map((set) => [set.reply, keyOfSet(set)]));
-    const offers = { question, session, sets, setKeys };
-    const kept = { digest, subjects, ...offers, differing, at: this.#clock.now(), shownAt };
+    const setKeys = {
+      ...Object.fromEntries(sets.map((set) => [set.reply, keyOfSet(set)])),
+      ...always !== undefined && { Always: keyOfAlways({ always, reach }) },
+    };
+    const offers = { question, session, sets, setKeys, effects };
+    const open = { digest, subjects, ...offers, differing, at: this.#clock.now(), shownAt };
     const size = length + sets.reduce((sum, set) => sum + toolSetText(set).length, 0);
-    return this.#add(kept, Math.max(size, LEAST_TEXT));
+    return this.#add(open, Math.max(size, LEAST_TEXT));
   }
 
   #add(question: Omit<OpenQuestion, "size">, size = LEAST_TEXT): string {
-    const handle = randomBytes(32).toString("base64url");
+    const handle = randomToken(32);
     for (const oldest of this.#open.keys()) {
       if (this.#size + size <= MOST_TEXT) break;
       this.#drop(oldest);
@@ -404,6 +465,13 @@ export class Approvals {
     // guard: handle-age
     return age >= 0 && age < this.#ttl ? open : undefined;
   }
+}
+
+/**
+ * Returns a key that is the same as long as "Always" would write the same rule to the same file.
+ */
+function keyOfAlways({ always = "", reach = "" }: AlwaysOffer): string {
+  return JSON.stringify([always, reach]);
 }
 
 /** Returns the answers of a question, in the order in which a form and a terminal show them. */
@@ -431,7 +499,7 @@ function suggestedFor(subjects: readonly Subject[]): Question["suggested"] {
   return "Yes";
 }
 
-function tooMany(count: number): PmlError {
+function tooManyError(count: number): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot ask about ${count} calls in one question`, {
     hint: `Send at most ${MOST_CALLS_IN_TERMINAL} calls that need an answer at a time`,
     detail: { most: MOST_CALLS_IN_TERMINAL },

@@ -6,7 +6,7 @@
  */
 
 import { parseToolId } from "../core/tool_id.ts";
-import { addRules, type RuleLists } from "./always.ts";
+import { type RuleLists, WorkspaceRules } from "./rule_writer.ts";
 import { Approvals } from "./approvals.ts";
 import { TrustStore } from "./trust.ts";
 
@@ -66,7 +66,7 @@ async function run(word: string, ...args: readonly string[]): Promise<string> {
   const allow = async (text: string) => {
     const tool = parseToolId(text);
     if (tool === undefined) throw new TypeError(`No tool: ${text}`);
-    await addRules(file, { rules: [tool], trusted, defaults: DEFAULTS });
+    await new WorkspaceRules(trusted, DEFAULTS).add(file, { rules: [tool] });
   };
   switch (word) {
     case "pin":

@@ -13,11 +13,11 @@ import type { CapabilityPolicy } from "./snapshot.ts";
 /** The verdict for a capability that no rule names, and whose calls are all allowed. */
 const ALL_ALLOWED: Verdict = {
   kind: "allow",
-  rule: "all that it calls is allowed",
+  rule: "every tool that it calls is allowed",
   source: "defaults",
 };
 
-/** Returns the tools that capabilities call. `Capabilities` is one. */
+/** Finds the tools that capabilities call. `Capabilities` implements it. */
 export interface CapabilityTools {
   /** Returns the tools that a capability calls; undefined if the id is not a capability's. */
   toolsOf(id: ToolId): readonly ToolId[] | undefined;
@@ -43,29 +43,33 @@ export class SavedCapabilityRules implements CapabilityPolicy {
  * Returns a judge for capabilities and tools. A deny rule for any tool that a capability calls
  * denies the capability. If no rule matches its name, it runs without a question if all its tools
  * are allowed, and asks otherwise. The tools are those of earlier runs; each call is judged again
- * when it happens. `plain` judges by the rules alone, and `judge` judges other tools.
+ * when it happens. `plain` judges a capability by the rules for its name, and `judge` judges tools.
  */
-export function capabilityJudge(all: CapabilityTools, plain: Judge, judge: Judge): Judge {
-  return (asked, args) => {
+export function capabilityJudge(
+  capabilities: CapabilityTools,
+  plain: Judge,
+  judge: Judge,
+): Judge {
+  return (calledId, calledArgs) => {
     const verdicts = new Map<ToolId, Verdict>();
-    const whole = (id: ToolId, own: typeof args): Verdict => {
-      const tools = all.toolsOf(id);
-      if (tools === undefined) return judge(id, own);
+    const judgeWithTools = (id: ToolId, args: typeof calledArgs): Verdict => {
+      const tools = capabilities.toolsOf(id);
+      if (tools === undefined) return judge(id, args);
       const before = verdicts.get(id);
       if (before !== undefined) return before;
-      const said = plain(id, own);
-      // A cycle of capabilities does not allow itself: inside it, this verdict counts.
-      verdicts.set(id, said);
-      if (said.kind === "deny") return said;
-      const inner = tools.map((tool) => whole(tool, undefined));
-      const isNamed = said.rule !== "no rule" || said.source !== "defaults";
+      const ownVerdict = plain(id, args);
+      // Ends the recursion of capabilities that call each other: the inner call gets this verdict.
+      verdicts.set(id, ownVerdict);
+      if (ownVerdict.kind === "deny") return ownVerdict;
+      const inner = tools.map((tool) => judgeWithTools(tool, undefined));
+      const isNamed = ownVerdict.rule !== "no rule" || ownVerdict.source !== "defaults";
       const isAllowed = !isNamed && inner.every(({ kind }) => kind === "allow");
       const verdict = inner.find(({ kind }) => kind === "deny") ??
-        (isAllowed ? ALL_ALLOWED : said);
+        (isAllowed ? ALL_ALLOWED : ownVerdict);
       verdicts.set(id, verdict);
       return verdict;
     };
-    return whole(asked, args);
+    return judgeWithTools(calledId, calledArgs);
   };
 }
 
@@ -80,9 +84,9 @@ export interface PermissionLists {
 }
 
 /**
- * Returns whether a capability that calls these tools may run without a question: `auto` if all are
- * allowed, `hil` (a human in the loop) if one asks or no rule matches it. Each real call is judged
- * again, so this allows nothing by itself.
+ * Returns whether a capability that calls these tools may run without a question: `auto` if all
+ * tools are allowed, `hil` (a human in the loop) if an ask rule or no rule matches a tool. Each
+ * real call is judged again, so this allows nothing by itself.
  *
  * @throws {PmlError} PERMISSION_DENIED if a rule denies one of the tools; CONFIG_INVALID if a pattern
  * is not a rule.
@@ -113,13 +117,16 @@ export function inferCapabilityApprovalMode(
   });
   // An invalid tool name matches only a bare `*` in deny and ask, and no allow rule.
   const verdicts = toolsUsed.map((text) => ({ text, id: parseToolId(text) }))
-    .map(({ text, id = text as ToolId }) => ({ id, said: judge(id) }));
-  for (const { id, said } of verdicts) if (said.kind === "deny") throw deniedByRule(id, said);
-  // Without the modules it is unknown which tools these rules cover.
-  const unknown = [...rules(deny), ...rules(ask)].map(({ pattern }) => pattern)
+    .map(({ text, id = text as ToolId }) => ({ id, verdict: judge(id) }));
+  for (const { id, verdict } of verdicts) {
+    if (verdict.kind === "deny") throw deniedByRule(id, verdict);
+  }
+  // A `reads` rule covers the tools that only read. Their definitions are unknown here, so such a
+  // deny or ask rule counts for each tool of its server.
+  const readsPatterns = [...rules(deny), ...rules(ask)].map(({ pattern }) => pattern)
     .filter(({ kind }) => kind === "reads");
-  const isAllowed = ({ id, said }: typeof verdicts[number]) =>
-    said.kind === "allow" && parseToolId(id) !== undefined &&
-    !unknown.some((pattern) => matches(pattern, id, true));
+  const isAllowed = ({ id, verdict }: typeof verdicts[number]) =>
+    verdict.kind === "allow" && parseToolId(id) !== undefined &&
+    !readsPatterns.some((pattern) => matches(pattern, id, true));
   return verdicts.every(isAllowed) ? "auto" : "hil";
 }

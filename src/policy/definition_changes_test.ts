@@ -48,6 +48,41 @@ Deno.test("definitionChanges() lists changed fields and parameters in full, and 
   ]);
 });
 
+Deno.test("definitionChanges() marks the changed words of a long text, and shows all of it", () => {
+  const text = `Sends a letter to one person.\n${"It is sent at once. ".repeat(20)}`;
+  const to = { type: "string", description: text };
+  const was = { ...TOOL, description: text, inputSchema: { properties: { to } } };
+  // A text cannot end the quoted piece, nor begin a line that looks like the earlier text.
+  const more = 'to "x"\n  - "all people';
+  const other = text.replace("to one person", more);
+  const is = {
+    ...was,
+    description: other,
+    inputSchema: { properties: { to: { ...to, description: other } } },
+  };
+  const rest = JSON.stringify(".\n");
+  const pieces = [
+    '    "Sends a letter to "',
+    '  - "one person"',
+    String.raw`  + "\"x\"\n"`,
+    String.raw`  + "  - \"all people"`,
+    `    ${rest}`,
+    `    ${JSON.stringify("It is sent at once. ".repeat(20))}`,
+  ];
+  assert.deepEqual(definitionChanges(was, is), [
+    '"description" has changed; - was there before, + is new:',
+    ...pieces,
+    'parameter "to", "description" has changed; - was there before, + is new:',
+    ...pieces,
+  ]);
+  // Texts with little in common are shown one after the other.
+  const foreign = "Nothing of that is here, ".repeat(10);
+  assert.deepEqual(definitionChanges(was, { ...was, description: foreign }), [
+    `"description" was: ${JSON.stringify(text)}`,
+    `"description" is:  ${JSON.stringify(foreign)}`,
+  ]);
+});
+
 Deno.test("definitionChanges() describes a changed skill by its fields and files", () => {
   const skillOf = (digest: string, more: JsonObject = {}) =>
     skillDefinition({

@@ -8,10 +8,10 @@
 import { isExactNumber, isJsonNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { kindNamed } from "../servers/kinds.ts";
-import { unusualIn } from "./_unusual.ts";
+import { findKind } from "../servers/kinds.ts";
+import { unusualIn } from "./_unusual_text.ts";
 
-/** The beginning of each line of a server, so that none looks like a line of PML. */
+/** The prefix of lines with text of a server, so that they do not look like lines of PML. */
 const PREFIX = "| ";
 /** Members whose values are shown as JSON, because a model reads all of them. */
 const VALUES: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "example"]);
@@ -35,7 +35,7 @@ const FORMATS: ReadonlySet<string> = new Set([
   ...["json-pointer", "relative-json-pointer", "regex", "url", "path", "byte", "binary"],
   ...["int32", "int64", "uint32", "uint64", "int", "uint", "float", "double", "decimal"],
 ]);
-/** Members that contain schemas under names of the server. */
+/** Members that contain schemas under names that the server chose. */
 const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
 /** Names of members in the protocol and JSON Schema. Any other name is a text of the server. */
 const KNOWN: ReadonlySet<string> = new Set([
@@ -44,11 +44,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["dependentSchemas", "dependentRequired", "dependencies"],
   ...["outputSchema", "annotations", "execution", "icons", "_meta"],
 ]);
-/** The deepest level whose members each have a line. Deeper ones are shown as JSON. */
+/** The deepest level whose members each have a line. Deeper levels are shown as JSON. */
 const DEPTH_MAX = 64;
 /**
  * The maximum length of the lines of a definition, in characters. Each line repeats the path to its
- * text, so the lines of a small definition could have gigabytes.
+ * text, so the lines of a small definition could need gigabytes.
  */
 const LINES_MAX = 1_000_000;
 
@@ -79,15 +79,16 @@ export function isMark(line: string): boolean {
 }
 
 /**
- * Returns whether the user need not be shown the texts of a definition. Built-in servers describe
- * themselves in PML's own words, and a capability was shown when it was saved.
+ * Returns whether a question need not show the texts of a definition. Built-in servers describe
+ * themselves in PML's own words; the user saw a capability when it was saved, and any other text if
+ * an earlier question showed it.
  */
 export function isKnownToUser(
   server: { readonly kind: string; readonly origin: { readonly isShipped: boolean } },
   hash: string,
   approvals: { hasRead(definition: string): boolean },
 ): boolean {
-  return server.origin.isShipped || kindNamed(server.kind)?.isSaved === true ||
+  return server.origin.isShipped || findKind(server.kind)?.isSaved === true ||
     approvals.hasRead(hash);
 }
 
@@ -105,7 +106,9 @@ function collect(value: Json, { label, depth }: TextDepth, add: Add): void {
     return add(label, JSON.stringify(value));
   }
   if (!Array.isArray(value)) return collectMembers(objectOf(value), { label, depth }, add);
-  value.forEach((one, at) => collect(one, { label: `${label} ${at + 1}`, depth: depth + 1 }, add));
+  value.forEach((item, index) =>
+    collect(item, { label: `${label} ${index + 1}`, depth: depth + 1 }, add)
+  );
 }
 
 /** Collects the members of an object. A name of the server is a text, too. */
@@ -122,13 +125,13 @@ function collectMembers(members: JsonObject, { label, depth }: TextDepth, add: A
       for (const [name, schema = null] of Object.entries(objectOf(part))) {
         collectNamed(schema, below(around, JSON.stringify(name)), add);
       }
-    } else if (isPlain(key, part) || isOfProperties(key, part, members.properties)) continue;
+    } else if (hasNoText(key, part) || listsShownNames(key, part, members.properties)) continue;
     else if (KNOWN.has(key)) collect(part, place, add);
     else collectNamed(part, place, add);
   }
 }
 
-/** Collects a member whose name comes from the server. The name is shown with any value. */
+/** Collects a member whose name comes from the server. The name is shown even without a text. */
 function collectNamed(value: Json, place: TextDepth, add: Add): void {
   let isShown = false;
   collect(value, place, (...line) => {
@@ -139,9 +142,9 @@ function collectNamed(value: Json, place: TextDepth, add: Add): void {
 }
 
 /** Returns whether a member has no text that a model could take for instructions. */
-function isPlain(key: string, value: Json): boolean {
+function hasNoText(key: string, value: Json): boolean {
   if (key === "type") {
-    return [value].flat().every((one) => typeof one === "string" && TYPES.test(one));
+    return [value].flat().every((type) => typeof type === "string" && TYPES.test(type));
   }
   if (key === "$schema") return typeof value === "string" && DIALECT.test(value);
   if (key === "format") return typeof value === "string" && FORMATS.has(value);
@@ -149,7 +152,7 @@ function isPlain(key: string, value: Json): boolean {
 }
 
 /** Returns whether a member is a list of properties whose names are shown already. */
-function isOfProperties(key: string, value: Json, properties: Json | undefined): boolean {
+function listsShownNames(key: string, value: Json, properties: Json | undefined): boolean {
   return key === "required" && Array.isArray(value) &&
     value.every((name) => typeof name === "string" && Object.hasOwn(objectOf(properties), name));
 }

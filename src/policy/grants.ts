@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { isOwnVariable } from "../core/steering.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import type { Permissions } from "../protocol/tool.ts";
-import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
+import { isInside, realPathIfAny, staysInside } from "../io/path_info.ts";
 import { kindOf } from "../servers/kinds.ts";
 
 /**
@@ -24,7 +24,7 @@ export interface Access extends Permissions {
 /** The grants of the user for a server, as `.pml.json` has them. */
 export type ServerGrants = Partial<Permissions>;
 
-/** The workspace of a tool, and its grants. */
+/** The workspace in which a tool runs, and the user's grants for its server. */
 export interface AccessPlace {
   readonly workspace: string;
   readonly grants: ServerGrants | undefined;
@@ -42,7 +42,7 @@ export function accessOf(permissions: Permissions, place: AccessPlace): Access {
 
 type PathKind = "read" | "write";
 
-/** The access of one tool. Only paths are resolved again, because links can change. */
+/** The access of one tool. Each call of `now()` resolves the paths, because links can change. */
 export class ToolAccess {
   readonly #workspace: string;
   readonly #asked: Readonly<Record<PathKind, readonly string[]>>;
@@ -58,19 +58,21 @@ export class ToolAccess {
     this.#asked = { read: resolved(asked.read), write: resolved(asked.write) };
     this.#granted = { read: resolved(grants?.read), write: resolved(grants?.write) };
     this.#names = {
-      net: hosts(both(asked.net.map(withPort), grants?.net?.map(withPort))),
-      run: both(asked.run, grants?.run),
-      env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwnVariable(name)),
+      net: checkHosts(intersectionOf(asked.net.map(withPort), grants?.net?.map(withPort))),
+      run: intersectionOf(asked.run, grants?.run),
+      env: intersectionOf(asked.env, grants?.env).filter((name) =>
+        name !== "*" && !isOwnVariable(name)
+      ),
     };
   }
 
-  /** Returns the present access. Returns the same object until a link changes. */
+  /** Returns the current access: the same object until a link changes. */
   now(): Access {
     const toRead = this.#pathsOf("read");
     const toWrite = this.#pathsOf("write");
     const read = this.#rootsOf("read", toRead);
     const write = this.#rootsOf("write", toWrite);
-    const granted = sorted(toRead.concat(toWrite));
+    const granted = sortPaths(toRead.concat(toWrite));
     const last = this.#last;
     const isSame = last !== undefined && isEqual(last.read, read) && isEqual(last.write, write) &&
       isEqual(last.granted, granted);
@@ -93,37 +95,40 @@ export class ToolAccess {
     const asked = this.#asked[kind];
     if (asked.length === 0) return asked;
     const inside = asked.filter((path) => staysInside(this.#workspace, path));
-    return sorted(granted.length === 0 ? inside : inside.concat(granted));
+    return sortPaths(granted.length === 0 ? inside : inside.concat(granted));
   }
 }
 
-function sorted(paths: readonly string[]): readonly string[] {
+function sortPaths(paths: readonly string[]): readonly string[] {
   return paths.length < 2 ? paths : [...new Set(paths)].sort();
 }
 
 function isEqual(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((one, at) => one === others[at]);
+  return some.length === others.length && some.every((item, index) => item === others[index]);
 }
 
-function both(asked: readonly string[], granted: readonly string[] = []): readonly string[] {
+function intersectionOf(
+  asked: readonly string[],
+  granted: readonly string[] = [],
+): readonly string[] {
   const all = asked.includes("*") ? granted : asked;
-  return [...new Set(all.filter((one) => granted.includes("*") || granted.includes(one)))].sort();
+  return [...new Set(all.filter((name) => granted.includes("*") || granted.includes(name)))].sort();
 }
 
-/** Returns a host with its port, in lower case; without a port, that of https. */
+/** Returns a host with its port, in lower case. The default port is that of https. */
 export function withPort(host: string): string {
   return host === "*" || /:\d+$/.test(host) ? host.toLowerCase() : `${host.toLowerCase()}:443`;
 }
 
 /**
- * Throws if both addresses and host names are granted: DNS could resolve a name to one of the
- * addresses.
+ * Returns the hosts. Throws if both addresses and host names are granted: DNS could resolve a name
+ * to one of the addresses.
  */
-function hosts(net: readonly string[]): readonly string[] {
-  const named = net.find((host) => !isLiteral(host));
-  const literal = net.find(isLiteral);
-  if (named === undefined || literal === undefined) return net;
-  const message = `Cannot grant the address "${literal}" together with the name "${named}"`;
+function checkHosts(net: readonly string[]): readonly string[] {
+  const hostName = net.find((host) => !isLiteral(host));
+  const address = net.find(isLiteral);
+  if (hostName === undefined || address === undefined) return net;
+  const message = `Cannot grant the address "${address}" together with the name "${hostName}"`;
   const hint = "Grant a server either addresses or names under net in .pml.json";
   throw new PmlError("SANDBOX_DENIED", message, { hint });
 }

@@ -8,7 +8,7 @@ import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
 import { withRoundedNumbers } from "../core/exact_number.ts";
 import { integrityOf } from "../core/hash.ts";
-import { type Json, sorted } from "../core/json.ts";
+import { type Json, sortedJsonText } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
 /** Returns whether a value is a hash in the form of `canonicalHash()`. */
@@ -47,8 +47,8 @@ export function canonicalHash(value: unknown): string {
 
 /**
  * Returns the hash of a tool's definition. Numbers are hashed as doubles, as in earlier versions of
- * PML and of hubs, so that pins and locks stay valid. Throws nothing for a definition that came as
- * JSON.
+ * PML and of hubs, so that pins and locks stay valid. Never throws for a definition that was parsed
+ * from JSON.
  *
  * @example
  * ```ts
@@ -64,7 +64,7 @@ export function definitionHash(definition: ToolDefinition): string {
     return canonicalHash(definition);
   } catch {
     // The server truncated a text within a character, which canonical JSON does not allow.
-    return integrityOf(sorted(withRoundedNumbers(definition) as unknown as Json));
+    return integrityOf(sortedJsonText(withRoundedNumbers(definition) as unknown as Json));
   }
 }
 
@@ -74,12 +74,12 @@ export function definitionHash(definition: ToolDefinition): string {
  */
 export function assertIntegrity(
   server: string,
-  { approved, atHand }: { readonly approved: string | undefined; readonly atHand: string },
+  { approved, actual }: { readonly approved: string | undefined; readonly actual: string },
 ): void {
-  if (approved === undefined || atHand === approved) return;
+  if (approved === undefined || actual === approved) return;
   throw new PmlError(
     "INTEGRITY_MISMATCH",
-    `Cannot run "${server}": its code is ${atHand}, and ${approved} was approved`,
+    `Cannot run "${server}": its code is ${actual}, and ${approved} was approved`,
     { hint: "Review the change, then run `pml trust`" },
   );
 }

@@ -10,7 +10,7 @@ import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../servers/manifest.ts";
 import {
-  canonical,
+  canonicalJson,
   isObject,
   type Json,
   type JsonObject,
@@ -39,14 +39,14 @@ export type LockEntries = Readonly<Record<string, LockEntry>>;
 /** The largest size of a lock, in bytes. */
 export const LOCK_MAX = 4_000_000;
 
-/** A kind of value that a key may have. */
+/** What values a key may have: the words of the error message, and the check. */
 interface LockKind {
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
 }
 
 const TEXT: LockKind = { wanted: "a text", is: (value) => typeof value === "string" };
-const HASHED: LockKind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
+const HASH: LockKind = { wanted: "sha256- and 64 hexadecimal digits", is: isIntegrity };
 const TEXTS: LockKind = {
   wanted: "a list of texts",
   is: (value) => Array.isArray(value) && value.every(TEXT.is),
@@ -57,7 +57,7 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   kind: oneOf(pinnedKinds()),
   version: TEXT,
   routing: oneOf(["local", "cloud"]),
-  integrity: HASHED,
+  integrity: HASH,
   command: TEXTS,
   url: TEXT,
   permissions: {
@@ -72,7 +72,7 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   headers: TEXTS,
   envFile: TEXTS,
   address: TEXT,
-  manifest: HASHED,
+  manifest: HASH,
 };
 
 /**
@@ -82,14 +82,16 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
 export function parseLock(text: string, file: string): LockEntries {
   const reader = readerOf(file);
   if (/^(?:<{7}|={7}|>{7})/m.test(text)) {
-    throw reader.wrong("", "the marks of a merge", "the lines of one side");
+    throw reader.errorAt("", "the marks of a merge", "the lines of one side");
   }
   const whole = jsonOf(text, file);
-  const twin = duplicateKey(text);
+  const duplicate = duplicateKey(text);
   // guard: lock-twin
-  if (twin !== undefined) throw reader.wrong(twin, "the key a second time", "each key once");
-  const { version, servers } = reader.members("", whole, ["version", "servers"]);
-  if (version !== 1) throw reader.wrong("version", version, "1");
+  if (duplicate !== undefined) {
+    throw reader.errorAt(duplicate, "the key a second time", "each key once");
+  }
+  const { version, servers } = reader.checkMembers("", whole, ["version", "servers"]);
+  if (version !== 1) throw reader.errorAt("version", version, "1");
   return parseEntries(servers, reader);
 }
 
@@ -101,7 +103,7 @@ export function parsePinned(
   const reader = readerOf(file);
   const { path, servers } = objectOf(jsonOf(text, file));
   // guard: pins-of-workspace
-  if (path !== folder) throw reader.wrong("path", path, folder);
+  if (path !== folder) throw reader.errorAt("path", path, folder);
   return parseEntries(servers, reader);
 }
 
@@ -110,13 +112,13 @@ function jsonOf(text: string, file: string): unknown {
     return parseJson(text);
   } catch (error) {
     const [, line, column] = /line (\d+) column (\d+)/.exec(`${error}`) ?? [];
-    throw readerOf(shownPlace(file, { line, column })).wrong("", "invalid JSON", "JSON");
+    throw readerOf(shownPlace(file, { line, column })).errorAt("", "invalid JSON", "JSON");
   }
 }
 
 /** Returns the text of a lock. It is the same for the same entries, whatever their order. */
 export function lockText(servers: LockEntries): string {
-  const sorted: unknown = JSON.parse(canonical(servers as unknown as Json)); // undefined members are not written
+  const sorted: unknown = JSON.parse(canonicalJson(servers as unknown as Json)); // undefined members are not written
   return `${JSON.stringify({ version: 1, servers: sorted }, null, 2)}\n`;
 }
 
@@ -130,12 +132,17 @@ export function pinnedOf(
   const { version, routing, envRequired } = manifest;
   const { env = envRequired, headers, ...facts } = manifestKindOf(manifest).facts(manifest);
   const base = { source, kind: kindOf(manifest).pinnedAs, version, routing, manifest: hash };
-  return { ...base, ...facts, ...headers && { headers: listed(headers) }, env: listed(env) };
+  return {
+    ...base,
+    ...facts,
+    ...headers && { headers: sortedNames(headers) },
+    env: sortedNames(env),
+  };
 }
 
 /**
- * Returns the names of a server's variables or headers and of the variables in their values; never
- * a value.
+ * Returns the names of a server's variables or headers, each with the variables in its value
+ * (`TOKEN=${GITHUB_TOKEN}`), and never a literal value.
  */
 export function lockVariables(
   values: Readonly<Record<string, string>>,
@@ -144,34 +151,34 @@ export function lockVariables(
     const from = [...value.matchAll(/\$\{(\w+)/g)].map(([, key]) => `\${${key}}`).join("");
     return from === "" ? name : `${name}=${from}`;
   });
-  return listed(names);
+  return sortedNames(names);
 }
 
-function listed(names: readonly string[]): readonly string[] | undefined {
+function sortedNames(names: readonly string[]): readonly string[] | undefined {
   return names.length === 0 ? undefined : [...new Set(names)].sort();
 }
 
-/** Returns a line for each pinned fact of a server that changed; none if it is the same. */
+/** Returns a line for each pinned fact of a server that changed. */
 export function pinnedChanges(was: Pinned, is: Pinned): readonly string[] {
   const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // the keys of a literal
   return keys.flatMap((key) => {
-    const [before, now] = [written(was[key]), written(is[key])];
+    const [before, now] = [shownValue(was[key]), shownValue(is[key])];
     if (before === now) return [];
     const older = key === "version" && isOlder(is.version, was.version) ? " (an older one)" : "";
     return [`${key}: was ${before}, is ${now}${older}`];
   });
 }
 
-function written(value: Pinned[keyof Pinned]): string {
-  return value === undefined ? "nothing" : canonical(value as unknown as Json); // plain JSON
+function shownValue(value: Pinned[keyof Pinned]): string {
+  return value === undefined ? "nothing" : canonicalJson(value as unknown as Json); // plain JSON
 }
 
-/** Returns whether a version is older than another by its numbers; false if it has none. */
+/** Returns whether a version is lower than another by their numbers; false if one has none. */
 export function isOlder(version = "", than = ""): boolean {
-  const [one, other] = [version, than].map((text) => text.split(/[.+-]/).map(Number));
-  for (const [at, number] of (one ?? []).entries()) {
-    const before = other?.[at] ?? 0;
-    if (number !== before) return number < before;
+  const [numbers, others] = [version, than].map((text) => text.split(/[.+-]/).map(Number));
+  for (const [index, number] of (numbers ?? []).entries()) {
+    const other = others?.[index] ?? 0;
+    if (number !== other) return number < other;
   }
   return false;
 }
@@ -179,38 +186,38 @@ export function isOlder(version = "", than = ""): boolean {
 type LockReader = ReturnType<typeof readerOf>;
 
 function readerOf(file: string) {
-  const wrong = (key: string, found: unknown, wanted: string) => {
-    const said = typeof found === "string"
+  const errorAt = (key: string, found: unknown, wanted: string) => {
+    const shown = typeof found === "string"
       ? found
       : visible(JSON.stringify(found) ?? "nothing", 80);
     const at = key === "" ? "" : `, key ${quoted(key, 300)}`;
-    const message = `Cannot use ${quoted(file, 400)}${at}: found ${said}, wanted ${wanted}`;
+    const message = `Cannot use ${quoted(file, 400)}${at}: found ${shown}, wanted ${wanted}`;
     return new PmlError("CONFIG_INVALID", message, {
       hint: "Fix or restore the file; without it PML asks again",
-      detail: { problems: [{ file, key, found: said, wanted }] },
+      detail: { problems: [{ file, key, found: shown, wanted }] },
     });
   };
-  const value = (key: string, found: unknown, { wanted, is }: LockKind) => {
-    if (!is(found)) throw wrong(key, typeof found === "string" ? quoted(found) : found, wanted);
+  const checkValue = (key: string, found: unknown, { wanted, is }: LockKind) => {
+    if (!is(found)) throw errorAt(key, typeof found === "string" ? quoted(found) : found, wanted);
   };
-  const members = (key: string, found: unknown, known: readonly string[]): JsonObject => {
-    value(key, found, OBJECT);
+  const checkMembers = (key: string, found: unknown, known: readonly string[]): JsonObject => {
+    checkValue(key, found, OBJECT);
     const object = found as JsonObject; // checked just now
     const odd = Object.keys(object).find((name) => !known.includes(name));
     const at = key === "" ? "" : `${key}.`;
-    if (odd !== undefined) throw wrong(`${at}${odd}`, "an unknown key", known.join(", "));
+    if (odd !== undefined) throw errorAt(`${at}${odd}`, "an unknown key", known.join(", "));
     return object;
   };
-  return { wrong, value, members };
+  return { errorAt, checkValue, checkMembers };
 }
 
-function parseEntries(servers: unknown, read: LockReader): LockEntries {
-  read.value("servers", servers, OBJECT);
+function parseEntries(servers: unknown, reader: LockReader): LockEntries {
+  reader.checkValue("servers", servers, OBJECT);
   const entries = Object.entries(servers as JsonObject); // checked just now
-  return Object.fromEntries(entries.map(([name, said]) => {
+  return Object.fromEntries(entries.map(([name, entry]) => {
     const key = `servers.${name}`;
-    if (!isName(name)) throw read.wrong(key, "an unknown key", "the name of a server");
-    return [name, parseEntry(said, { key, read })];
+    if (!isName(name)) throw reader.errorAt(key, "an unknown key", "the name of a server");
+    return [name, parseEntry(entry, { key, reader })];
   }));
 }
 
@@ -222,26 +229,29 @@ function isName(key: string): boolean {
 
 function parseEntry(
   value: unknown,
-  { key, read }: { readonly key: string; readonly read: LockReader },
+  { key, reader }: { readonly key: string; readonly reader: LockReader },
 ): LockEntry {
-  const entry = read.members(key, value, [...Object.keys(FIELDS), "tools"]);
+  const entry = reader.checkMembers(key, value, [...Object.keys(FIELDS), "tools"]);
   for (const [name, kind] of Object.entries(FIELDS)) {
     const isOptional = name !== "source" && name !== "kind";
-    if (entry[name] !== undefined || !isOptional) read.value(`${key}.${name}`, entry[name], kind);
+    if (entry[name] !== undefined || !isOptional) {
+      reader.checkValue(`${key}.${name}`, entry[name], kind);
+    }
   }
-  read.value(`${key}.tools`, entry.tools, OBJECT);
+  reader.checkValue(`${key}.tools`, entry.tools, OBJECT);
   for (const [tool, hash] of Object.entries(entry.tools as JsonObject)) {
     const at = `${key}.tools.${tool}`;
     if (!isToolName(tool) && tool !== INSTRUCTIONS && !isSkillPin(tool)) {
-      throw read.wrong(at, "an unknown key", "the name of a tool");
+      throw reader.errorAt(at, "an unknown key", "the name of a tool");
     }
-    read.value(at, hash, HASHED);
+    reader.checkValue(at, hash, HASH);
   }
   return entry as unknown as LockEntry; // each member was checked
 }
 
 /**
- * Returns a key that occurs twice in one object, because a parser would silently keep the last one.
+ * Returns a key that occurs twice in one object; undefined if there is none. A parser would
+ * silently use the last value.
  */
 function duplicateKey(json: string): string | undefined {
   const open: Set<string>[] = [];
@@ -260,6 +270,6 @@ function duplicateKey(json: string): string | undefined {
 function oneOf(values: readonly string[]): LockKind {
   return {
     wanted: `one of ${values.join(", ")}`,
-    is: (value) => values.some((one) => one === value),
+    is: (value) => values.some((allowed) => allowed === value),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The rules that one answer wrote for several tools of a server. Such a rule ends if the hints of its
- * tool change from reading to more.
+ * The rules that one answer wrote for several tools of a server. Such a rule ends if its tool no
+ * longer only reads, or becomes destructive, according to its hints.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { memoized } from "../core/memo.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { readPlainText, writePrivate } from "../io/private_files.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { readingOf } from "./reading.ts";
+import { readingOf } from "./tool_reading.ts";
 
 /** The effect of a tool, as far as its definition shows it. */
 export interface ShownEffect {
@@ -38,19 +38,24 @@ export interface FileRule {
 export const ENDED =
   "an answer for several tools allowed it when its server called it less harmful; this rule ended";
 
-/** The narrowest effect. A record that cannot be read counts as one with it. */
-const READS: ShownEffect = { reads: true, destroys: false };
+/**
+ * The least harmful effect. It replaces a record that cannot be read, so that each more harmful
+ * tool asks again.
+ */
+const LEAST_HARMFUL: ShownEffect = { reads: true, destroys: false };
 
-/** Returns the effect of a tool that its definition shows: the same object for the same definition. */
+/**
+ * Returns the effect of a tool that its definition shows: the same object for the same definition.
+ */
 export const effectOf: (definition: ToolDefinition) => ShownEffect = memoized((definition) => ({
   reads: readingOf(definition).reads,
   destroys: objectOf(definition.annotations).destructiveHint === true,
 }));
 
-/** The folder `shown` in a PML home: one file for each rule that an answer for several tools wrote. */
+/** The folder `shown` in a PML home: one file for each rule of an answer for several tools. */
 export class MultiToolRules {
   readonly #folder: string;
-  /** The rules that no record ends, by the definition that they were looked up for. */
+  /** For each definition, the keys of the rules that still allow its tool. */
   readonly #valid = memoized((_definition: ToolDefinition) => new Set<string>());
 
   /** Takes the PML home; reads nothing. */
@@ -58,7 +63,9 @@ export class MultiToolRules {
     this.#folder = join(home, "shown");
   }
 
-  /** Records the tools of an answer, before its rules are written. Throws if that is not possible. */
+  /**
+   * Records the tools of an answer, before its rules are written. Throws if a file is not writable.
+   */
   async add(source: string, tools: readonly CoveredTool[]): Promise<void> {
     for (const { id, effect } of tools) {
       await writePrivate(this.#path({ rule: id, source }), { rule: id, source, ...effect });
@@ -70,7 +77,7 @@ export class MultiToolRules {
     return this.#recordOf(rule) !== undefined;
   }
 
-  /** Forgets a rule, because the user answered about its tool alone. */
+  /** Removes the record of a rule, because the user answered about its tool alone. */
   async remove(rule: FileRule): Promise<void> {
     await Deno.remove(this.#path(rule)).catch((error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -78,9 +85,9 @@ export class MultiToolRules {
   }
 
   /**
-   * Returns whether a rule no longer allows its tool: an answer for several tools wrote it, and since
-   * then the tool stopped to only read, or became destructive. The user approved that change, but no
-   * later call.
+   * Returns whether a rule no longer allows its tool: an answer for several tools wrote it, and
+   * since then the tool has changed to do more than read, or to destroy. Even if the user approved
+   * the changed definition, each call needs an answer.
    */
   hasEnded(rule: FileRule, definition: ToolDefinition): boolean {
     const now = effectOf(definition);
@@ -103,9 +110,9 @@ export class MultiToolRules {
       const { reads, destroys } = objectOf(JSON.parse(text));
       return typeof reads === "boolean" && typeof destroys === "boolean"
         ? { reads, destroys }
-        : READS;
+        : LEAST_HARMFUL;
     } catch {
-      return READS;
+      return LEAST_HARMFUL;
     }
   }
 

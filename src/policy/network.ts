@@ -25,7 +25,7 @@ export interface NetworkParts {
 export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undefined {
   const { network } = policy.now.config;
   if (network === undefined) return undefined;
-  const filled = network.proxy.replace(/\$\{(\w+)\}/g, (_, name: string) => {
+  const address = network.proxy.replace(/\$\{(\w+)\}/g, (_, name: string) => {
     const value = keys.get(name);
     if (value !== undefined) return encodeURIComponent(value);
     throw new PmlError("KEY_MISSING", `Cannot use the proxy: ${name} is not set`, {
@@ -33,7 +33,7 @@ export function proxyOf({ policy, keys, redactor }: NetworkParts): Proxy | undef
       detail: { missing: [name] },
     });
   });
-  const url = new URL(filled);
+  const url = new URL(address);
   // A password in the configuration file is a secret, too.
   // guard: proxy-password
   redactor.register(decodeURIComponent(url.password));
@@ -60,7 +60,7 @@ export class UserNetwork implements NetworkPolicy {
 export class CompanyNetwork extends UserNetwork {
   /** Returns why the company forbids a URL; undefined if it does not. */
   forbidden(url: string): PmlError | undefined {
-    return this.parts.policy.now.config.narrowing?.company?.forbidsHost(url)?.error;
+    return this.parts.policy.now.config.restrictions?.company?.forbidsHost(url)?.error;
   }
 }
 
@@ -69,26 +69,34 @@ export function proxyVariables(options: NetworkParts): Readonly<Record<string, s
   const proxy = proxyOf(options);
   if (proxy === undefined) return {};
   const { url: { href }, except } = proxy;
-  const no = `${[...except, "localhost", "127.0.0.1", "::1"]}`;
+  const noProxy = `${[...except, "localhost", "127.0.0.1", "::1"]}`;
   // Programs read both spellings, and the environment of PML may have either.
   return {
     HTTP_PROXY: href,
     HTTPS_PROXY: href,
-    NO_PROXY: no,
+    NO_PROXY: noProxy,
     http_proxy: href,
     https_proxy: href,
-    no_proxy: no,
+    no_proxy: noProxy,
   };
 }
 
-/** Returns the paths of a server's certificates; undefined if it has none. */
+/**
+ * Returns the absolute paths of a server's certificates, and the origin that they are for;
+ * undefined if the server has none.
+ */
 export function certificatesOf(
   { url, ca, cert, key }: RemoteDefinition,
   { now: { loaded } }: Policy,
 ): Certificates | undefined {
   if ((ca ?? cert) === undefined) return undefined;
   const { person, environment } = loaded;
-  const at = (path: string | undefined) =>
+  const toAbsolute = (path: string | undefined) =>
     path && resolve(dirname(person.path), path.replace(/^~(?=[\\/])/, () => environment.userHome));
-  return { origin: new URL(url).origin, ca: at(ca), cert: at(cert), key: at(key) };
+  return {
+    origin: new URL(url).origin,
+    ca: toAbsolute(ca),
+    cert: toAbsolute(cert),
+    key: toAbsolute(key),
+  };
 }

@@ -17,7 +17,7 @@ import { isSteering } from "../core/steering.ts";
 import type { JudgeOptions, PathVariables } from "./rules.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
-/** The variables of a server that is not a local program: none is known. */
+/** The variables of a server that is not a local program: PML knows none of them. */
 const UNKNOWN: PathVariables = () => undefined;
 
 /** The configuration that the variables are computed from. */
@@ -40,11 +40,12 @@ export function pathVariables(
     const containers = runsContainers(plainCommand(own)) ? containerEnvironment(environment) : {};
     const known = new Map<string, readonly string[]>(
       Object.entries({ ...serverEnvironment(environment), ...containers })
-        // The `envFile` may set any other name, and PML reads it only at the start of the server.
+        // The `envFile` may set each variable that does not change how programs run, and PML reads
+        // it only when the server starts. So the values of these variables are unknown.
         .filter(([name]) => own.envFile === undefined || isSteering(name))
         .map(([name, value]) => [name, [value]]),
     );
-    // A shell sets it to its working directory, which may be the workspace.
+    // A shell sets PWD to its working directory, which may be the workspace.
     const cwd = resolve(workspace, withFolders(own.cwd ?? "", folders));
     known.set("PWD", [...new Set([cwd, workspace])]);
     for (const [name, text] of Object.entries(own.env)) {

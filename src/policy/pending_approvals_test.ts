@@ -7,7 +7,7 @@ import { fixture, MINUTE, subject } from "./_approvals_fixture_test.ts";
 Deno.test("an approval at a terminal allows the same call once", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()]);
-  const left = await at.approvals.leave(handle);
+  const left = await at.approvals.saveForTerminal(handle);
   assert.equal(left?.id, digestOf([subject()]));
   assert.equal(await at.take(left.id), false);
   const [listed, ...others] = await at.approvals.pendingApprovals();
@@ -19,18 +19,20 @@ Deno.test("an approval at a terminal allows the same call once", async () => {
   assert.deepEqual(await at.approvals.pendingApprovals(), []);
 });
 
-Deno.test("leave() uses up the handle", async () => {
+Deno.test("saveForTerminal() uses up the handle", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()]);
-  await at.approvals.leave(handle);
+  await at.approvals.saveForTerminal(handle);
   at.clock.now += 1_000;
   assert.equal(at.approvals.settle({ handle, reply: "Yes" }, digestOf([subject()])), undefined);
-  assert.equal(await at.approvals.leave(handle), undefined);
+  assert.equal(await at.approvals.saveForTerminal(handle), undefined);
 });
 
 Deno.test("a granted approval keeps no arguments (GX19)", async () => {
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject({ path: "s3cret" })]).handle);
+  const left = await at.approvals.saveForTerminal(
+    at.approvals.open([subject({ path: "s3cret" })]).handle,
+  );
   const text = (state: string) => Deno.readTextFileSync(join(at.home, state, `${left?.id}.json`));
   assert.match(text("pending"), /s3cret/);
   await at.approvals.grant(left?.id ?? "");
@@ -42,7 +44,7 @@ Deno.test("a granted approval keeps no arguments (GX19)", async () => {
 Deno.test("a new question removes expired approvals (GX19)", async () => {
   await using at = await fixture();
   const leave = async (path: string) =>
-    await at.approvals.leave(at.approvals.open([subject({ path })]).handle);
+    await at.approvals.saveForTerminal(at.approvals.open([subject({ path })]).handle);
   await leave("a");
   await at.approvals.grant((await leave("b"))?.id ?? "");
   at.clock.now += 10 * MINUTE;
@@ -55,7 +57,7 @@ Deno.test("a new question removes expired approvals (GX19)", async () => {
 
 Deno.test("grant() finds no approval after refuse() removed it", async () => {
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   await at.approvals.refuse(left?.id ?? "");
   await assert.rejects(at.approvals.grant(left?.id ?? ""), { code: "APPROVAL_STALE" });
   for (const id of ["", "../trust/x", "a".repeat(64)]) {
@@ -76,7 +78,8 @@ Deno.test("an id cannot refer to another file in the home", async () => {
 
 Deno.test("an expired approval can be neither granted nor taken, and is removed", async () => {
   await using at = await fixture();
-  const leave = async () => await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const leave = async () =>
+    await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   const first = await leave();
   at.clock.now += 10 * MINUTE;
   await assert.rejects(at.approvals.grant(first?.id ?? ""), { code: "APPROVAL_STALE" });
@@ -96,7 +99,7 @@ Deno.test("an expired approval can be neither granted nor taken, and is removed"
 
 Deno.test("files of a killed process approve nothing and are removed after they expire", async () => {
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   await at.approvals.grant(left?.id ?? "");
   const file = join(at.home, "approved", `${left?.id}.json`);
   const taken = file.replace(".json", ".0123456789abcdef.json");
@@ -112,7 +115,7 @@ Deno.test("files of a killed process approve nothing and are removed after they 
 Deno.test("a used approval is removed from the disk before its call runs", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   await at.approvals.grant(left?.id ?? "");
   const order: string[] = [];
   const { remove } = Deno;
@@ -135,12 +138,26 @@ Deno.test("a used approval is removed from the disk before its call runs", async
   assert.deepEqual(order, ["removed", "synced", "taken"]);
 });
 
+Deno.test("the oldest pending approvals are removed if their texts are too large (RX9)", async () => {
+  await using at = await fixture();
+  const leave = async (path: string, actor = "local") => {
+    at.clock.now += 1;
+    const one = { ...subject({ path, text: "x".repeat(6_000_000) }), actor };
+    return (await at.approvals.saveForTerminal(at.approvals.open([one]).handle))?.id;
+  };
+  const others = await leave("a", "ci");
+  const ids = [];
+  for (const path of ["a", "b", "c"]) ids.push(await leave(path));
+  const waiting = (await at.approvals.pendingApprovals()).map(({ id }) => id);
+  assert.deepEqual(waiting, [others, ...ids.slice(1)]);
+});
+
 Deno.test("the oldest pending approval is removed if there are too many", async () => {
   await using at = await fixture();
   const paths = Array.from({ length: 51 }, (_, index) => `${index}`);
   for (const path of paths) {
     at.clock.now += 1;
-    await at.approvals.leave(at.approvals.open([subject({ path })]).handle);
+    await at.approvals.saveForTerminal(at.approvals.open([subject({ path })]).handle);
   }
   const waiting = await at.approvals.pendingApprovals();
   assert.deepEqual(waiting.map(({ subjects }) => subjects[0]?.arguments.path), paths.slice(1));
@@ -150,7 +167,9 @@ Deno.test("the questions of one identity remove none of another's", async () => 
   await using at = await fixture();
   const leave = async (path: string, actor: string) => {
     at.clock.now += 1;
-    return await at.approvals.leave(at.approvals.open([subject({ path }, { actor })]).handle);
+    return await at.approvals.saveForTerminal(
+      at.approvals.open([subject({ path }, { actor })]).handle,
+    );
   };
   const mine = await leave("mine", "local");
   for (const index of Array.from({ length: 51 }).keys()) await leave(`${index}`, "other");
@@ -160,7 +179,7 @@ Deno.test("the questions of one identity remove none of another's", async () => 
 
 Deno.test("a pending file whose content does not match its name approves nothing", async () => {
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   const file = join(at.home, "pending", `${left?.id}.json`);
   const good = await Deno.readTextFile(file);
   for (const bad of [good.replace("a.txt", "b.txt"), "{", '{"subjects": []}', "null"]) {
@@ -179,7 +198,7 @@ Deno.test("a pending file whose content does not match its name approves nothing
 Deno.test("only this user can read pending approvals", async () => {
   if (Deno.build.os === "windows") return;
   await using at = await fixture();
-  const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+  const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
   const modes = ["pending", join("pending", `${left?.id}.json`)].map((name) =>
     (Deno.statSync(join(at.home, name)).mode ?? 0) & 0o777
   );
@@ -190,7 +209,7 @@ Deno.test("only one of many concurrent callers takes an approval, in one process
   await using at = await fixture();
   const id = digestOf([subject()]);
   const given = async () => {
-    const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
+    const left = await at.approvals.saveForTerminal(at.approvals.open([subject()]).handle);
     await at.approvals.grant(left?.id ?? "");
   };
   for (let round = 0; round < 20; round++) {

@@ -7,11 +7,11 @@
 import { relative, resolve } from "node:path";
 import { visible } from "../core/json.ts";
 import type { Permissions } from "../protocol/tool.ts";
-import { isInside } from "../io/place.ts";
+import { isInside } from "../io/path_info.ts";
 import { withPort } from "./grants.ts";
 
 /** The sentence for each kind of granted permission. */
-const GIVEN = {
+const GRANTED_LINES = {
   net: (host: string) => `connects to ${host}`,
   run: (program: string) =>
     program === "*"
@@ -36,9 +36,9 @@ export function permissionLines(
     ...read.map((place) => `${written.includes(place) ? "reads and writes" : "reads"} ${place}`),
     ...written.filter((place) => !read.includes(place)).map((place) => `writes ${place}`),
     ...(["net", "run", "env"] as const).flatMap((kind) =>
-      effective[kind].map((item) => GIVEN[kind](plain(item)))
+      effective[kind].map((item) => GRANTED_LINES[kind](plain(item)))
     ),
-    ...refusedOf(permissions, { effective, workspace }),
+    ...ungrantedLines(permissions, { effective, workspace }),
   ];
   return lines.length > 0
     ? [...new Set(lines)]
@@ -46,26 +46,26 @@ export function permissionLines(
 }
 
 /** Returns a sentence for each permission that is not granted. */
-function refusedOf(
+function ungrantedLines(
   permissions: Permissions,
   { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
 ): readonly string[] {
-  const at = (path: string) => resolve(workspace, path);
-  const isGiven = (kind: keyof Permissions, item: string) =>
+  const toAbsolute = (path: string) => resolve(workspace, path);
+  const isGranted = (kind: keyof Permissions, item: string) =>
     kind === "read" || kind === "write"
-      ? effective[kind].some((path) => isInside(at(path), at(item)))
+      ? effective[kind].some((path) => isInside(toAbsolute(path), toAbsolute(item)))
       : effective[kind].includes(kind === "net" ? withPort(item) : item);
   return (["read", "write", "net", "run", "env"] as const).flatMap((kind) =>
-    permissions[kind].filter((item) => !isGiven(kind, item))
+    permissions[kind].filter((item) => !isGranted(kind, item))
       .map((item) => `asks for ${kind} ${plain(item)}: not granted`)
   );
 }
 
 function placeOf(path: string, workspace: string): string {
-  const way = relative(workspace, resolve(workspace, path));
-  if (way === "") return "the workspace";
+  const relativePath = relative(workspace, resolve(workspace, path));
+  if (relativePath === "") return "the workspace";
   return isInside(workspace, resolve(workspace, path))
-    ? `${plain(way)} in the workspace`
+    ? `${plain(relativePath)} in the workspace`
     : `${plain(resolve(workspace, path))}, outside the workspace`;
 }
 

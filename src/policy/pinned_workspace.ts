@@ -11,7 +11,7 @@ import type { ServerDefinition } from "../servers/kind.ts";
 export interface PinnedWorkspace {
   /** The PML home. */
   readonly home: string;
-  /** The present folder of `pml.lock`. */
+  /** The current folder of `pml.lock`. */
   readonly root: string;
   /** The values of the folder variables of definitions. */
   readonly folders: Folders;

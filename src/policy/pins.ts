@@ -11,8 +11,8 @@ import type { ServerDefinition } from "../servers/kind.ts";
 import { definitionKindOf, kindOf } from "../servers/kinds.ts";
 import { shownAddress } from "../core/server_address.ts";
 import { envFileNames } from "../config/env_file.ts";
-import { serverText } from "../config/shown.ts";
-import { defined, memberOf, quoted } from "../core/json.ts";
+import { serverText } from "../config/workspace_lines.ts";
+import { memberOf, quoted, withoutUndefined } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import {
   OWN_SOURCE,
@@ -23,8 +23,8 @@ import {
 import { INSTRUCTIONS } from "../protocol/lists.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import type { WarningLog } from "../io/private_files.ts";
-import { yieldTurn } from "../io/waiting.ts";
-import { unhidden } from "./trust_subject.ts";
+import { turnTime, yieldTurn } from "../io/waiting.ts";
+import { escapeInvisible } from "./trust_subject.ts";
 import { definitionHash } from "./integrity.ts";
 import { type LockEntry, lockVariables } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
@@ -36,7 +36,7 @@ import {
   pinsOfTool,
   serverDifference,
   toolDifference,
-} from "./_stale.ts";
+} from "./_pin_differences.ts";
 import type { Policy } from "./policy.ts";
 import type { PinnedWorkspace } from "./pinned_workspace.ts";
 
@@ -45,12 +45,17 @@ export interface PinEvent {
   readonly event: "pinned" | "stale" | "accepted";
   readonly server: string;
   readonly tool?: string;
-  /** The hash of the tool's present definition. */
+  /** The hash of the tool's current definition. */
   readonly hash?: string;
 }
 
 /** The time between two checks of the files, in milliseconds. */
 const FRESH_MS = 200;
+/** The lines of questions that name the effect of a yes. */
+const YES_TO_CHANGE =
+  "If you answer yes, PML approves the change, too: later calls do not ask because of it";
+const YES_TO_SERVER =
+  "If you answer yes, PML approves this server, too: later calls do not ask because of it";
 /** The time in milliseconds after which comparing tools yields to other work. */
 const TURN_MS = 10;
 
@@ -63,7 +68,7 @@ export class Pins {
   readonly #listeners = new Set<(event: PinEvent) => void>();
   readonly #reported = new Set<string>();
   readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
-  readonly #url = memoized((own: ServerDefinition) =>
+  readonly #urlOf = memoized((own: ServerDefinition) =>
     definitionKindOf(own).identity(own).url ?? ""
   );
   #files: PinFiles;
@@ -73,10 +78,12 @@ export class Pins {
   #checkedAt = 0;
   /** Servers and definitions that are equal to their pins. */
   #matching = new WeakSet<object>();
-  readonly #modules = memoized((_: ServerIdentity) => new Set<string>());
-  readonly #hash = memoized((definition: ToolDefinition) => definitionHash(definition));
-  #waiting: Pin[] = [];
+  /** For each module, the names of its pinned tools. */
+  readonly #moduleTools = memoized((_: ServerIdentity) => new Set<string>());
+  readonly #hashOf = memoized((definition: ToolDefinition) => definitionHash(definition));
+  #newPins: Pin[] = [];
   #writing: Promise<void> = Promise.resolve();
+  readonly #recording = new Set<Promise<void>>();
 
   /** Takes the workspace; reads nothing. */
   constructor(workspace: PinnedWorkspace, log: WarningLog) {
@@ -100,7 +107,7 @@ export class Pins {
   /** Clears the cached pins, because the configuration has changed. */
   forget(): void {
     this.#state = undefined;
-    this.#waiting = [];
+    this.#newPins = [];
     this.#matching = new WeakSet();
     const { home, root } = this.#workspace;
     this.#files = new PinFiles(home, root, this.#log);
@@ -108,11 +115,11 @@ export class Pins {
   }
 
   /** Returns the identity of a server of a file: the same object until its code changes. */
-  identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
+  identityOf(own: ServerDefinition, code: ServerCode = {}): ServerIdentity {
     const cached = this.#identities.get(own);
     const workspace = this.#workspace;
     const fileNames = envFileNames(own, workspace);
-    const url = this.#url(own);
+    const url = this.#urlOf(own);
     const shown = url && shownAddress(url, this.#plain);
     const address = shown === url ? undefined : shown;
     const isSame = cached !== undefined && cached.pinned.address === address &&
@@ -120,11 +127,16 @@ export class Pins {
       cached.pinned.integrity === code.integrity &&
       String(cached.pinned.envFile) === String(fileNames);
     if (isSame) return cached;
-    const outside = { envFile: fileNames, address };
+    // These facts differ between machines.
+    const machineFacts = { envFile: fileNames, address };
     const isInLock = workspace.isShared(own);
     const [register, plain] = [this.#register, this.#plain];
     const text = serverText(own, { isOfUser: !isInLock, register, fileNames, plain });
-    const identity = ownIdentity(own, { ...code, facts: [text], isInLock }, defined(outside));
+    const identity = ownIdentity(
+      own,
+      { ...code, facts: [text], isInLock },
+      withoutUndefined(machineFacts),
+    );
     this.#identities.set(own, identity);
     return identity;
   }
@@ -152,7 +164,7 @@ export class Pins {
    * Returns the change of a server that the user must approve; undefined if there is none.
    * `isWanted` means that the user requested the change, so that it is not reported.
    */
-  async unapproved(
+  async findUnapproved(
     identity: ServerIdentity,
     { isWanted = false }: { readonly isWanted?: boolean } = {},
   ): Promise<Unapproved | undefined> {
@@ -160,32 +172,34 @@ export class Pins {
     if (this.#matching.has(identity)) return undefined;
     const stale = serverDifference(identity, state);
     // guard: server-pins
-    if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });
+    if (stale !== undefined) {
+      return this.#unapproved(stale, { identity, compared: identity, isWanted });
+    }
     this.#matching.add(identity);
     return undefined;
   }
 
   /** Returns the change of an approved server's tool that needs an approval. Pins a new tool. */
-  async unapprovedTool(
+  async findUnapprovedTool(
     identity: ServerIdentity,
     definition: ToolDefinition,
   ): Promise<Unapproved | undefined> {
     await this.state();
     if (this.#matching.has(definition)) return undefined;
-    // Includes pins that are being written.
+    // The state must include pins that are being written.
     await this.#writing;
     const state = await this.state();
-    const pin = { identity, tool: { definition, hash: this.#hash(definition) } };
+    const pin = { identity, tool: { definition, hash: this.#hashOf(definition) } };
     const stale = await toolDifference(pin, {
       state,
       definition: async (hash) => await this.#files.definition(hash),
-      first: this.#otherFirst(pin),
+      first: this.#changedFirst(pin),
     });
     // guard: definition-pins
-    if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
-    if (changesPins(state, pin)) this.#note(pin);
+    if (stale !== undefined) return this.#unapproved(stale, { ...pin, compared: definition });
+    if (changesPins(state, pin)) this.#pinLater(pin);
     this.#matching.add(definition);
-    if (kindOf(identity.pinned).isSandboxed) this.#modules(identity).add(definition.name);
+    if (kindOf(identity.pinned).isSandboxed) this.#moduleTools(identity).add(definition.name);
     return undefined;
   }
 
@@ -200,34 +214,45 @@ export class Pins {
     const changed = new Map<ToolDefinition, ToolDefinition>();
     // The definitions of a module are part of its code.
     if (kindOf(identity.pinned).isSandboxed) return changed;
-    // Calls report unreadable pins. Here, tools are then compared with their first listing.
+    // If the pins cannot be read, the next call reports the error, and the tools are compared with
+    // their first listing.
     const state = await this.state().catch(() => ({ lock: {}, home: {} }));
     const listed = this.#listedDefinitions;
-    const hashOf = this.#hash;
-    let since = performance.now();
+    const hashOf = this.#hashOf;
+    let turnStart = performance.now();
     for (const definition of tools) {
-      // Computing the hash is slow, and most tools are not pinned.
+      // A getter, because computing the hash is slow and most tools are not pinned.
       const tool = {
         definition,
         get hash() {
           return hashOf(definition);
         },
       };
-      const instead = this.#shownFor({ identity, tool }, state);
-      if (instead !== undefined) changed.set(definition, instead);
-      if (performance.now() - since < TURN_MS) continue;
+      const shown = this.#definitionToShow({ identity, tool }, state);
+      if (shown !== undefined) changed.set(definition, shown);
+      if (performance.now() - turnStart < TURN_MS) continue;
       await yieldTurn();
-      since = performance.now();
+      turnStart = performance.now();
     }
-    const fresh = tools.filter((tool) =>
+    const newTools = tools.filter((tool) =>
       listed.first(identity, tool.name) === undefined && !changed.has(tool)
     );
-    if (fresh.length > 0) {
-      await listed.add(identity, fresh).catch((error) =>
-        this.#log.warn(`Cannot record the tools of ${quoted(identity.name)}: ${messageOf(error)}`)
-      );
-    }
+    // These tools are new, so neither the list nor the next call waits until they are written.
+    if (newTools.length > 0) this.#record(listed, { identity, newTools });
     return changed;
+  }
+
+  #record(
+    listed: ListedDefinitions,
+    { identity, newTools }: {
+      readonly identity: ServerIdentity;
+      readonly newTools: readonly ToolDefinition[];
+    },
+  ): void {
+    const recording = listed.add(identity, newTools).catch((error) =>
+      this.#log.warn(`Cannot record the tools of ${quoted(identity.name)}: ${messageOf(error)}`)
+    ).finally(() => this.#recording.delete(recording));
+    this.#recording.add(recording);
   }
 
   /** Returns the names of all tools that a server ever listed here, and `INSTRUCTIONS`. */
@@ -236,7 +261,7 @@ export class Pins {
   }
 
   /** Returns the definition to show for a tool that changed; undefined if it did not. */
-  #shownFor(
+  #definitionToShow(
     pin: Required<Omit<Pin, "isApproved">>,
     state: Pick<PinState, "lock" | "home">,
   ): ToolDefinition | undefined {
@@ -244,7 +269,7 @@ export class Pins {
     const { approved, others } = pinsOfTool(pin, state);
     const first = this.#firstOf(identity, name);
     if (others.length === 0 && approved !== undefined) return undefined;
-    if (others.length === 0) return this.#otherFirst(pin);
+    if (others.length === 0) return this.#changedFirst(pin);
     for (const hash of [...approved === undefined ? [] : [approved], ...others]) {
       const known = this.#files.definition(hash) ??
         (first !== undefined && definitionHash(first) === hash ? first : undefined);
@@ -254,8 +279,10 @@ export class Pins {
     return { name, inputSchema: { type: "object" } };
   }
 
-  /** Returns the definition that a server listed first, if it is not the present one. */
-  #otherFirst(
+  /**
+   * Returns the definition that a server listed first, if it differs from the current definition.
+   */
+  #changedFirst(
     { identity, tool }: Required<Omit<Pin, "isApproved">>,
   ): ToolDefinition | undefined {
     const first = this.#firstOf(identity, tool.definition.name);
@@ -265,7 +292,10 @@ export class Pins {
     return isSame ? undefined : first;
   }
 
-  /** Returns the first definition of a tool. Later instructions are compared with empty ones. */
+  /**
+   * Returns the first definition of a tool. If a server listed tools before it had instructions,
+   * its first instructions are empty.
+   */
   #firstOf(identity: ServerIdentity, name: string): ToolDefinition | undefined {
     const first = this.#listedDefinitions.first(identity, name);
     const isLate = name === INSTRUCTIONS && this.#listedDefinitions.names(identity.name).length > 0;
@@ -273,20 +303,23 @@ export class Pins {
   }
 
   /**
-   * Returns the approved instructions of an approved server, otherwise its first ones. A client may
-   * see them before PML has connected to the server.
+   * Returns the approved instructions of a server, or the first that it listed if none are
+   * approved; undefined if the server is not approved. A client may see them before PML has
+   * connected to the server.
    */
   async instructionsOf(identity: ServerIdentity): Promise<string | undefined> {
     const state = await this.state();
-    if (await this.unapproved(identity, { isWanted: true }) !== undefined) return undefined;
+    if (await this.findUnapproved(identity, { isWanted: true }) !== undefined) return undefined;
     const tool = { definition: { name: INSTRUCTIONS, inputSchema: {} }, hash: "" };
-    return this.#shownFor({ identity, tool }, state)?.description;
+    return this.#definitionToShow({ identity, tool }, state)?.description;
   }
 
-  /** Returns whether a server or a tool is the pinned one. Compares only file times. */
-  isPassed(compared: ServerIdentity | ToolDefinition): boolean {
+  /**
+   * Returns whether a server or a tool was found equal to its pins and the files did not change.
+   */
+  isKnownEqual(compared: ServerIdentity | ToolDefinition): boolean {
     if (!this.#matching.has(compared)) return false;
-    const now = performance.now();
+    const now = turnTime();
     if (now - this.#checkedAt < FRESH_MS) return true;
     const isSame = this.#current?.stamp === this.#files.stamp();
     // If the files changed, the caller reads them asynchronously.
@@ -295,25 +328,25 @@ export class Pins {
   }
 
   /** Returns whether a tool of a module is pinned. Its definition changes only with the code. */
-  hasCode(identity: ServerIdentity, tool: string): boolean {
-    return this.#modules(identity).has(tool);
+  hasPinnedTool(identity: ServerIdentity, tool: string): boolean {
+    return this.#moduleTools(identity).has(tool);
   }
 
   /** Returns whether exactly this definition of a tool is pinned. Pins nothing. */
   async isPinned(identity: ServerIdentity, definition: ToolDefinition): Promise<boolean> {
-    // Includes pins that are being written.
+    // The state must include pins that are being written.
     await this.#writing;
     const { lock, home } = await this.state();
     const hashIn = (entries: PinState["lock"]) =>
       memberOf(memberOf(entries, identity.name)?.tools ?? {}, definition.name);
-    const hash = this.#hash(definition);
+    const hash = this.#hashOf(definition);
     const locked = identity.isInLock ? hashIn(lock) : undefined;
     return hashIn(home) === hash && (locked ?? hash) === hash;
   }
 
   /** Returns how `pml.lock` differs from the servers and the approvals. Starts no server. */
   async differences(identities: readonly ServerIdentity[]): Promise<readonly string[]> {
-    return differencesOf(await this.state(), identities).map(unhidden);
+    return differencesOf(await this.state(), identities).map(escapeInvisible);
   }
 
   /** Updates the pins of known servers, except for changes that need an approval. */
@@ -326,6 +359,7 @@ export class Pins {
   /** Removes the pins of servers. */
   async remove(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
+    await Promise.all(this.#recording);
     const without = (entries: PinState["lock"]) =>
       Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
     await this.#files.write(({ lock, home }) => ({ lock: without(lock), home: without(home) }));
@@ -334,40 +368,47 @@ export class Pins {
   }
 
   /** Resolves when all new pins are written. */
-  async settled(): Promise<void> {
-    await this.#writing;
+  async flush(): Promise<void> {
+    await Promise.all([this.#writing, ...this.#recording]);
   }
 
   #unapproved(
     { code, facts, changedFrom }: PinDifference,
-    { of, isWanted, ...pin }: Omit<Pin, "isApproved"> & {
-      readonly of: object;
+    { compared, isWanted, ...pin }: Omit<Pin, "isApproved"> & {
+      /** The identity or the definition that differs, which matches after the approval. */
+      readonly compared: object;
       readonly isWanted?: boolean;
     },
   ): Unapproved {
     const subject = subjectOf(pin);
     const key = JSON.stringify([subject, facts]);
-    // Without a listener, the next comparison reports the change.
-    const isHeard = this.#listeners.size > 0 && isWanted !== true;
-    if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#reported.has(key)) {
+    // Without a listener, the change is not marked as reported, so a later comparison reports it.
+    const hasListener = this.#listeners.size > 0 && isWanted !== true;
+    if (code !== "APPROVAL_REQUIRED" && hasListener && !this.#reported.has(key)) {
       this.#reported.add(key);
       this.#emit({ event: "stale", ...subject });
     }
     const accept = async () => {
       await this.#write([{ ...pin, isApproved: true }], this.#files);
-      this.#matching.add(of);
+      this.#matching.add(compared);
       this.#emit({ event: "accepted", ...subject });
     };
     const definition = pin.tool?.hash;
-    return { code, facts: facts.map(unhidden), ...defined({ definition, changedFrom }), accept };
+    return {
+      code,
+      facts: facts.map(escapeInvisible),
+      effect: code === "APPROVAL_STALE" ? YES_TO_CHANGE : YES_TO_SERVER,
+      ...withoutUndefined({ definition, changedFrom }),
+      accept,
+    };
   }
 
   /** Pins a new tool without delaying its call. */
-  #note(pin: Omit<Pin, "isApproved">): void {
-    if (this.#waiting.push({ ...pin, isApproved: false }) > 1) return;
-    const [pins, files] = [this.#waiting, this.#files];
+  #pinLater(pin: Omit<Pin, "isApproved">): void {
+    if (this.#newPins.push({ ...pin, isApproved: false }) > 1) return;
+    const [pins, files] = [this.#newPins, this.#files];
     this.#writing = this.#writing.then(async () => {
-      if (this.#waiting === pins) this.#waiting = [];
+      if (this.#newPins === pins) this.#newPins = [];
       await this.#write(pins, files);
       for (const pin of pins) this.#emit({ event: "pinned", ...subjectOf(pin) });
     }).catch((error) => this.#log.warn(`Cannot write new pins: ${messageOf(error)}`));
@@ -407,7 +448,7 @@ export function pinsOf(policy: Policy, log: WarningLog): Pins {
 }
 
 /** The hash of a server's code, and its version if it was installed. */
-export interface CodeAtHand {
+export interface ServerCode {
   readonly version?: string;
   readonly integrity?: string;
 }
@@ -415,8 +456,8 @@ export interface CodeAtHand {
 /** Returns the identity of a server that a file defines. */
 function ownIdentity(
   own: ServerDefinition,
-  { isInLock, facts: lines, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "isInLock">,
-  outside: Pick<Pinned, "envFile" | "address">,
+  { isInLock, facts: lines, ...code }: ServerCode & Pick<ServerIdentity, "facts" | "isInLock">,
+  machineFacts: Pick<Pinned, "envFile" | "address">,
 ): ServerIdentity {
   const { name, kind } = own;
   const { env, headers, ...facts } = definitionKindOf(own).identity(own);
@@ -425,7 +466,7 @@ function ownIdentity(
     ...facts,
     ...env && { env: lockVariables(env) },
     ...headers && { headers: lockVariables(headers) },
-    ...outside,
+    ...machineFacts,
   };
   return { name, facts: lines, pinned, isCoveredByTrust: true, isInLock };
 }

@@ -63,7 +63,7 @@ if (import.meta.main && Deno.args.length > 0) {
     const pinned = { source: "https://registry.example", kind: "stdio" } as const;
     const isOf = { isCoveredByTrust: false, isInLock: true };
     const identity = { name: `${name}-${at}`, facts: [], pinned, ...isOf };
-    await (await pins.unapproved(identity))?.accept();
+    await (await pins.findUnapproved(identity))?.accept();
   }
   console.log("done");
 }

@@ -14,14 +14,14 @@ import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Config, ConfigOwner } from "../config/current_config.ts";
 import type { Environment } from "../config/env.ts";
-import type { Keys } from "../config/keys.ts";
+import type { Keys, KeysHost } from "../config/keys.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
 import { readWorkspaceFile, type WorkspaceFile } from "../config/file.ts";
 import { FILE_NAME, pathExists, realPathOf } from "../config/workspace.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { staysInside } from "../io/place.ts";
+import { staysInside } from "../io/path_info.ts";
 import { isRegularFile, type WarningLog } from "../io/private_files.ts";
 import { type TrustLines, TrustStore } from "./trust.ts";
 import type { RuleFile } from "./rule_file.ts";
@@ -34,6 +34,7 @@ import {
 } from "./workspace_trust.ts";
 import type { Readers } from "./rules.ts";
 import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
+import { turnTime } from "../io/waiting.ts";
 
 /** A module that a file names. */
 interface NamedPath {
@@ -88,8 +89,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   #comparedAt = performance.now();
   #isStale = false;
   #refreshing: Promise<void> | undefined;
-  /** Is called after the files were read again. */
-  #look = () => {};
+  /** Called each time after the files were read again. */
+  #onReread = () => {};
 
   private constructor(loaded: LoadedConfig, parts: PolicyParts) {
     this.#parts = parts;
@@ -110,12 +111,14 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     return policy;
   }
 
-  /** Takes the keys, which are opened with this policy. */
+  /** Sets the keys. They need the policy, so they are opened after it. */
   useKeys(keys: Pick<Keys, "plain">): void {
     this.#keys = keys;
   }
 
-  /** Takes the servers, which are created with this policy. */
+  /**
+   * Sets the servers, which `isReader()` asks. They need the policy, so they are created after it.
+   */
   useReaders(readers: Readers): void {
     this.#readers = readers;
   }
@@ -128,26 +131,26 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
   readonly register = (value: string): void => void this.#parts.redactor.register(value);
 
-  /** Returns the value of a variable that is no key, such as a host. */
+  /** Returns the value of a variable that is not a key, such as a host. */
   readonly plain = (name: string): string | undefined => this.#keys?.plain(name);
 
-  /** The present configuration. */
+  /** The current configuration. */
   get config(): Config {
     return this.#now.config;
   }
 
-  /** The present snapshot. */
+  /** The current snapshot. */
   get now(): PolicySnapshot {
     return this.#now;
   }
 
   /**
-   * Returns whether the snapshot matches the present files. Compares them at most once a second. If
-   * it returns false, the caller must call `refresh()` before it judges a call.
+   * Returns whether the snapshot matches the files as they are now. Compares them at most once a
+   * second. If this returns false, the caller must call `refresh()` before it judges a call.
    */
   isCurrent(): boolean {
     if (this.#isStale || this.#refreshing !== undefined) return false;
-    const now = performance.now();
+    const now = turnTime();
     if (now - this.#comparedAt < COMPARE_MS) return true;
     this.#comparedAt = now;
     this.#isStale = this.#files?.hasChanged() ?? true;
@@ -165,17 +168,17 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     this.#listeners.add(listener);
   }
 
-  /** Makes a new snapshot from the files that were read last and the present trust. */
+  /** Makes a new snapshot from the files that were read last and the current trust in them. */
   async settle(): Promise<void> {
     let loaded: LoadedConfig;
     let trust: TrustState;
     do {
       loaded = this.#loaded;
       trust = await this.trust.stateOf(await this.#shownFile());
-      // If the files were read again meanwhile, this trust belongs to older files.
+      // If the files were read again meanwhile, this trust is about older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
-    this.#tell("configuration");
+    this.#notify("configuration");
   }
 
   /** Sets the approved servers of registries: the address of the registry of each name. */
@@ -183,11 +186,11 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     this.#approved = registries;
     // Newly read files are used only after their trust is determined.
     this.#now = this.#snapshotOf(this.#now.loaded, this.#now.trust);
-    this.#tell("registry");
+    this.#notify("registry");
   }
 
   /** Sets the rules for saved capabilities. */
-  takeCapabilities(capabilities: CapabilityPolicy): void {
+  useCapabilities(capabilities: CapabilityPolicy): void {
     this.#capabilities = capabilities;
     this.approve(this.#approved);
   }
@@ -211,17 +214,17 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   async moveTo(workspace: string): Promise<void> {
     const { environment, cwd, identity } = this.#loaded;
     this.#loaded = await loadConfig({ ...environment, workspace }, cwd, identity);
-    // The cached comparison belongs to the files of the first workspace.
+    // `isCurrent()` still compares the files of the first workspace.
     this.#isStale = true;
     await this.settle();
   }
 
   /**
-   * Watches the files and calls `look` after each change, until the signal aborts. Rejects if the
-   * system cannot watch files: then only `isCurrent()` detects changes.
+   * Watches the files until the signal aborts. Calls `onReread` each time the files were read
+   * again. Rejects if the system cannot watch files: then only `isCurrent()` detects changes.
    */
-  async watch(signal: AbortSignal, look: () => void): Promise<void> {
-    this.#look = look;
+  async watch(signal: AbortSignal, onReread: () => void): Promise<void> {
+    this.#onReread = onReread;
     const { rulingPaths, watchConfig } = await import("../config/watch.ts");
     const paths = () => [...rulingPaths(this.#loaded), ...this.#trustPaths()];
     const reread = async () => {
@@ -240,24 +243,25 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
       import("../config/ruling_files.ts"),
       import("../config/watch.ts"),
     ]);
-    // Taken before reading, so that no change between the two is missed.
+    // This state is taken before the files are read, so that a change in between is detected.
     const files = new RulingFiles([...rulingPaths(this.#loaded), ...this.#trustPaths()]);
     const { root } = this.#loaded.workspace;
     await this.#load();
-    // Compared with the snapshot: files that were read for an approval may not be in force.
+    // `#loaded` may have been read for an approval and not be in force, so compare with the
+    // snapshot.
     if (isOtherConfig(this.#loaded, this.#now.loaded)) await this.settle();
     else {
       // Caches for servers are bound to these objects.
       this.#loaded = this.#now.loaded;
-      await this.#lookAtTrust();
+      await this.#applyTrust();
     }
-    // The files of the folder before `moveTo()` say nothing about those of the present one.
+    // If `moveTo()` changed the folder meanwhile, `files` describes the former folder.
     if (this.#loaded.workspace.root === root) {
       this.#files = files;
       this.#comparedAt = performance.now();
       this.#isStale = false;
     }
-    this.#look();
+    this.#onReread();
   }
 
   #trustPaths(): readonly string[] {
@@ -266,7 +270,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   }
 
   /** Makes a new snapshot if another process granted or revoked the trust, or approved code. */
-  async #lookAtTrust(): Promise<void> {
+  async #applyTrust(): Promise<void> {
     const { trusted, approved } = await this.trust.stateOf(await this.#shownFile());
     const { trust } = this.#now;
     const isSame = trusted === trust.trusted && approved.size === trust.approved.size &&
@@ -277,27 +281,27 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
 
   /** Returns the definition of a server in the user's file or in a trusted file. */
   definitionOf(server: string): ServerDefinition | undefined {
-    return named(this.#now.config.servers, server);
+    return findServer(this.#now.config.servers, server);
   }
 
   /** Returns the path of the file that disables or forbids a server; undefined if none does. */
-  disabledIn(server: string): string | undefined {
+  fileThatDisables(server: string): string | undefined {
     const { file, parents, person } = this.#now.loaded;
     return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path ??
-      this.forbidden(server)?.path;
+      this.whyForbidden(server)?.path;
   }
 
   /** Returns why the company's policy forbids a server that a file defines. */
-  forbidden(server: string): Forbidding | undefined {
-    const { config: { narrowing }, loaded: { file, person } } = this.#now;
-    const company = narrowing?.company;
+  whyForbidden(server: string): Forbidding | undefined {
+    const { config: { restrictions }, loaded: { file, person } } = this.#now;
+    const company = restrictions?.company;
     const own = company &&
       [...file?.servers ?? [], ...person.servers].find(({ name }) => name === server);
     return own && company?.forbids(own);
   }
 
   /** Returns whether a rule names a server, in the user's file or in a trusted file. */
-  names(server: string): boolean {
+  hasRuleFor(server: string): boolean {
     const { loaded: { file, person }, config: { rules, trusted } } = this.#now;
     const sources = [person.path, ...(trusted && file !== undefined ? [file.path] : [])];
     return [rules.allow, rules.ask, rules.deny].flat().some(({ pattern, source }) =>
@@ -314,9 +318,9 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
    * Returns the approval that the workspace file needs, or that a call of one server needs;
    * undefined if none.
    */
-  async unapproved(server?: string): Promise<Unapproved | undefined> {
+  async findUnapproved(server?: string): Promise<Unapproved | undefined> {
     if (server !== undefined && this.#isApproved(server)) return undefined;
-    const unapproved = await this.trust.unapproved(await this.#shownFile(), this, server);
+    const unapproved = await this.trust.findUnapproved(await this.#shownFile(), this, server);
     if (unapproved === undefined) {
       // Another process may have added trust meanwhile.
       await this.settle();
@@ -329,14 +333,14 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     return { ...unapproved, accept };
   }
 
-  /** Reads the workspace file again, to compare it with the shown one. */
+  /** Reads the workspace file again, to compare it with the file that a question showed. */
   async readAgain(): Promise<ShownFile | undefined> {
     await this.#load();
     return await this.#shownFile();
   }
 
   /** Returns why a server must not be listed now; undefined if it may be. */
-  blocked(server: string): string | undefined {
+  whyBlocked(server: string): string | undefined {
     if (this.#isApproved(server)) return undefined;
     return this.#now.trust.trusted
       ? "its code is not the approved one; a call or `pml trust` asks the user"
@@ -377,13 +381,13 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     const { path, servers } = this.#now.loaded.person;
     const definition = this.definitionOf(splitToolId(id).server);
     const isOwn = definition !== undefined && servers.includes(definition) &&
-      this.#now.config.narrowing?.identity === undefined;
-    // PML writes through no link. Users keep linked settings in a repository.
+      this.#now.config.restrictions?.identity === undefined;
+    // PML does not write through a link: users keep linked settings in a repository.
     const isOfUser = isOwn && (isRegularFile(path) || !pathExists(path));
     return isOfUser ? { path, isOfUser } : { path: this.rulesFile, isOfUser };
   }
 
-  #tell(change: PolicyChange): void {
+  #notify(change: PolicyChange): void {
     for (const listener of this.#listeners) listener(change);
   }
 
@@ -400,9 +404,9 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
 
   #isApproved(server: string): boolean {
     const { loaded, trust } = this.#now;
-    const own = loaded.file && named(loaded.file.servers, server);
+    const own = loaded.file && findServer(loaded.file.servers, server);
     if (own === undefined) return true;
-    // Until the file is trusted, the name of a built-in or own server means that server.
+    // Until the file is trusted, its definitions do not count: a known name means another server.
     if (!trust.trusted) return this.#now.known(server);
     const module = moduleOf(own);
     if (module === undefined) return true;
@@ -419,35 +423,35 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
   async #shownFile(): Promise<ShownFile | undefined> {
     const { file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
-    const listed = file.path === file.realPath && isTrustedByVariable(this.#loaded);
-    const named = file.servers.flatMap((server) => moduleOf(server) ?? [])
-      .map(({ name, path }) => ({ name, path, outside: !staysInside(root, path) }));
+    const isListed = file.path === file.realPath && isTrustedByVariable(this.#loaded);
+    const namedModules = file.servers.flatMap((server) => moduleOf(server) ?? [])
+      .map(({ name, path }) => ({ name, path, isOutside: !staysInside(root, path) }));
     const hash = file.hash.replace("sha256-", "");
     // An untrusted file must not cause reads outside the workspace.
-    const isClosed = !listed && named.some(({ outside }) => outside) &&
+    const mustNotReadOutside = !isListed && namedModules.some(({ isOutside }) => isOutside) &&
       !await this.store.isTrusted(file.path, hash);
-    const modules = named.map(({ outside, ...module }) => ({
+    const modules = namedModules.map(({ isOutside, ...module }) => ({
       ...module,
-      integrity: outside && isClosed ? undefined : this.#integrityOf(module),
-      ...(outside && isClosed && { outside }),
+      integrity: isOutside && mustNotReadOutside ? undefined : this.#integrityOf(module),
+      ...(isOutside && mustNotReadOutside && { isOutside }),
     }));
     return {
       path: file.path,
-      linked: file.path !== file.realPath,
+      isLink: file.path !== file.realPath,
       hash,
       lines: () => this.#linesOf(file),
       servers: file.servers.map(({ name }) => name),
       modules,
-      listed,
+      isListed,
     };
   }
 
-  /** Returns the lines of a question about a workspace file, without those about code. */
+  /** Returns the lines of a question about a workspace file, without the lines about code. */
   async #linesOf(file: WorkspaceFile): Promise<readonly string[]> {
     const { environment } = this.#loaded;
     const { builtins } = this.#parts;
     const { register, plain } = this;
-    const { shownLines } = await import("../config/shown.ts");
+    const { shownLines } = await import("../config/workspace_lines.ts");
     return shownLines(file, { ...environment, builtins, register, plain });
   }
 
@@ -455,7 +459,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
     const file = await readWorkspaceFile(path, { problems: [], warnings: [] });
     if (file === undefined) return undefined;
     const { trustLines } = await import("./_trust_facts.ts");
-    // The hash of a module's code is no part of the file, so an edit does not approve it.
+    // The hash of a module's code is not part of the file, so an edit does not approve it.
     const lines = await trustLines({ lines: () => this.#linesOf(file), modules: [] });
     return { hash: file.hash.replace("sha256-", ""), lines };
   }
@@ -468,8 +472,52 @@ export function isTrustedByVariable({ environment, file }: LoadedConfig): boolea
   return environment.trust.some((path) => places.includes(realPathOf(path)));
 }
 
-/** Returns the definition of a server by its name. Uses no closure, because every call runs it. */
-function named(servers: readonly ServerDefinition[], server: string): ServerDefinition | undefined {
+/** Finds the definition of a server by its name. A loop without a closure: every call runs it. */
+function findServer(
+  servers: readonly ServerDefinition[],
+  server: string,
+): ServerDefinition | undefined {
   for (const own of servers) if (own.name === server) return own;
   return undefined;
+}
+
+/** The sources of keys under a policy: none for an identity that may not use the user's keys. */
+export class PolicyKeysHost implements KeysHost {
+  readonly #policy: Policy;
+  readonly #redactor: Redactor;
+  readonly #log: WarningLog;
+
+  /** Takes the policy; reads no key yet. */
+  constructor(policy: Policy, redactor: Redactor, log: WarningLog) {
+    this.#policy = policy;
+    this.#redactor = redactor;
+    this.#log = log;
+  }
+
+  isWithheld(): boolean {
+    return this.#policy.now.config.restrictions?.identity?.keys === false;
+  }
+
+  environment(): ReturnType<KeysHost["environment"]> {
+    const { environment } = this.#policy.now.loaded;
+    if (!this.isWithheld()) return environment;
+    return { get: () => undefined, apiKey: undefined, home: join(environment.home, "no keys") };
+  }
+
+  trustedRoot(): string | undefined {
+    const { config, loaded } = this.#policy.now;
+    return config.trusted && !this.isWithheld() ? loaded.workspace.root : undefined;
+  }
+
+  folders(): Policy["folders"] {
+    return this.#policy.folders;
+  }
+
+  register(value: string): void {
+    this.#redactor.register(value);
+  }
+
+  warn(message: string): void {
+    this.#log.warn(message);
+  }
 }

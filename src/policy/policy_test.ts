@@ -46,13 +46,13 @@ Deno.test("always() allows only equal arguments of a tool that runs code, and an
   const { policy } = at;
   const call = { id: EXEC, arguments: { command: "ls", args: [] } };
   const rule = 'shell:exec({"args":[],"command":"ls"})';
-  assert.equal(at.always.offered(call), rule);
+  assert.equal(at.always.offeredRule(call), rule);
   await at.always.add(call);
   assert.deepEqual(await at.permissions(), { allow: [rule], ask: ["shell:exec"] });
   assert.equal(policy.now.judge(EXEC, call.arguments).kind, "allow");
   assert.equal(policy.now.judge(EXEC, { command: "ls", args: ["/"] }).kind, "ask");
   const write = { id: WRITE, arguments: { path: "a" } };
-  assert.equal(at.always.offered(write), WRITE);
+  assert.equal(at.always.offeredRule(write), WRITE);
   await at.always.add(write);
   assert.deepEqual((await at.permissions()).allow, [WRITE, rule]);
 });
@@ -60,7 +60,7 @@ Deno.test("always() allows only equal arguments of a tool that runs code, and an
 Deno.test("always() allows only equal arguments if a server may run commands", async () => {
   await using at = await open({ grants: { build: { run: ["make"] }, other: { run: [] } } });
   const offered = (server: string) =>
-    at.always.offered({ id: toolId(server, "go"), arguments: { a: 1 } });
+    at.always.offeredRule({ id: toolId(server, "go"), arguments: { a: 1 } });
   assert.equal(offered("build"), 'build:go({"a":1})');
   assert.equal(offered("other"), "other:go");
 });
@@ -68,13 +68,13 @@ Deno.test("always() allows only equal arguments if a server may run commands", a
 Deno.test("AlwaysRules offers only rules that can be written and take effect", async () => {
   const ask = ["shell:exec(command=rm)", "filesystem:write_file(path=src/**)"];
   await using at = await open({ permissions: { ask, deny: ["shell:exec(command=no)"] } });
-  const exec = (args: JsonObject) => at.always.offered({ id: EXEC, arguments: args });
+  const exec = (args: JsonObject) => at.always.offeredRule({ id: EXEC, arguments: args });
   assert.ok(exec({ command: "ls" }));
   assert.equal(exec({ command: "rm" }), undefined);
   assert.equal(exec({ command: "no" }), undefined);
   assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
   assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
-  const write = (path: string) => at.always.offered({ id: WRITE, arguments: { path } });
+  const write = (path: string) => at.always.offeredRule({ id: WRITE, arguments: { path } });
   // Rules resolve paths in this workspace, as for a call.
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
@@ -164,14 +164,13 @@ Deno.test("AlwaysRules offers nothing that a company's ask rule matches, and no 
     const said = again.now.judge(WRITE, { path });
     assert.equal(said.kind, kind);
     assert.equal(policy.now.judge(WRITE, { path }).kind, "allow");
-    const offered = always.offered({ id: WRITE, arguments: { path } });
+    const offered = always.offeredRule({ id: WRITE, arguments: { path } });
     assert.equal(offered, kind === "ask" ? undefined : WRITE);
   }
   const exec = { id: EXEC, arguments: { command: "ls" } };
   assert.equal(again.now.judge(EXEC, exec.arguments).kind, "ask");
-  assert.equal(always.offered(exec), undefined);
+  assert.equal(always.offeredRule(exec), undefined);
   assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
-  assert.notEqual(again.now.rules(), policy.now.rules());
 });
 
 Deno.test("refresh() applies a changed rule although an earlier attempt to apply it failed", async () => {
@@ -203,7 +202,7 @@ Deno.test("an approval that fails does not hide a change of rules", async () => 
   const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
   }, { ...PARTS, builtins: new Set(["filesystem"]) });
-  const unapproved = await policy.unapproved();
+  const unapproved = await policy.findUnapproved();
   // The file changes while the user reads the question, and so do the rules of the user.
   await Deno.writeTextFile(join(ws, ".pml.json"), `${EVIL} `);
   await Deno.writeTextFile(join(home, "config.yaml"), 'permissions: { deny: ["filesystem:*"] }');

@@ -16,7 +16,7 @@ export function isDestructive({ annotations }: Pick<ToolDefinition, "annotations
   return objectOf(annotations).destructiveHint === true;
 }
 
-/** Returns whether a quick yes to a call of a tool could do harm. */
+/** Returns whether it could do harm if the user approved a call of a tool without reading. */
 export function isRisky(id: ToolId, definition: Pick<ToolDefinition, "annotations">): boolean {
   return id === RUNS_COMMANDS || isDestructive(definition);
 }

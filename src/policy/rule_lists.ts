@@ -28,10 +28,10 @@ export function movedRules(
 ): PresentLists {
   const entries = RULE_LISTS.flatMap((name) => {
     const before = lists[name] ?? [];
-    const isListed = (rule: string) => before.some((one) => isSameRule(one, rule));
+    const isListed = (rule: string) => before.some((listed) => isSameRule(listed, rule));
     const after = name === list
       ? [...before, ...new Set(rules.filter((rule) => !isListed(rule)))]
-      : before.filter((one) => !rules.some((rule) => isSameRule(one, rule)));
+      : before.filter((listed) => !rules.some((rule) => isSameRule(listed, rule)));
     const isChanged = after.length !== before.length;
     return isChanged ? [[name, after]] : lists[name] === undefined ? [] : [[name, before]];
   });

@@ -6,41 +6,44 @@
 
 import type { Verdict } from "../protocol/verdict.ts";
 import { PmlError } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
-import { type JsonObject, quoted, visible } from "../core/json.ts";
+import { type JsonObject, memberOf, quoted, visible } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { READS_RULE_NAME, widerRuleName } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { type PathSystem, SeenArguments } from "./_arguments.ts";
+import { MatchableArguments, type PathSystem } from "./_arguments.ts";
 import type { PathVariables } from "./_path_readings.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
 
 export type { PathVariables } from "./_path_readings.ts";
 export type { Rule } from "./_rule_index.ts";
 
-const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
-const FOLLOWS: Verdict = { kind: "allow", rule: "approved with its server", source: "defaults" };
+const ASK_BY_DEFAULT: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
+const WITH_SERVER: Verdict = {
+  kind: "allow",
+  rule: "approved with its server",
+  source: "defaults",
+};
 /**
- * The verdicts for other features of MCP if no rule matches: they are approved together with their
- * server. Sampling is not, because it sends text to the client.
+ * The verdicts for features of MCP other than tools if no rule matches: they are approved together
+ * with their server. Sampling is missing because it sends text to the client.
  */
-const UNNAMED: Readonly<Record<string, Verdict>> = {
-  "@resources": FOLLOWS,
-  "@prompts": FOLLOWS,
-  "@skills": FOLLOWS,
-  "@elicitation": FOLLOWS,
-  "@roots": FOLLOWS,
+const FEATURE_DEFAULTS: Readonly<Record<string, Verdict>> = {
+  "@resources": WITH_SERVER,
+  "@prompts": WITH_SERVER,
+  "@skills": WITH_SERVER,
+  "@elicitation": WITH_SERVER,
+  "@roots": WITH_SERVER,
   // Listing the tools of a server. No rule can name it.
-  "@tools": FOLLOWS,
+  "@tools": WITH_SERVER,
 };
 
-/** The other features of MCP that an ask rule `*` covers. */
+/** The features of MCP other than tools that an ask rule `*` covers. */
 const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts", "@skills"];
 
 /** The maximum number of argument-dependent rules that a verdict lists. */
-const SHOWN = 5;
+const SHOWN_MAX = 5;
 /** The maximum number of cached verdicts. */
-const FIXED_MAX = 10_000;
+const CACHED_MAX = 10_000;
 
 /** The three lists of rules. The order within a list has no meaning. */
 export interface RuleSet {
@@ -65,7 +68,7 @@ export interface Readers {
 /** The options of `makeJudge`. */
 export interface JudgeOptions {
   /**
-   * Returns whether a server is built in or was approved before, or this tool of it was. If
+   * Returns whether a server is built in, or the server or this tool was approved before. If
    * missing, no server is known.
    */
   readonly known?: (server: string, id: ToolId) => boolean;
@@ -73,16 +76,22 @@ export interface JudgeOptions {
   readonly workspace?: string;
   /**
    * Returns the variables of a server that may expand the paths it gets; undefined if its paths are
-   * literal, as those of all servers are if this is missing.
+   * literal. If this function is missing, the paths of all servers are literal.
    */
   readonly variablesOf?: (server: string) => PathVariables | undefined;
   /** The tools that PML knows to only read; none if it is missing. */
   readonly readers?: Readers;
-  /** The file system that resolves paths; by default that of this machine. */
+  /** The file system that resolves paths; by default this machine's. */
   readonly system?: PathSystem;
-  /** Whether other rules may name the variables of a program. Then these rules deny none of them. */
+  /**
+   * Whether these are only a part of the rules. Then a variable that changes how programs run is
+   * allowed even if no rule of this part names it, because another part may name it.
+   */
   readonly isPart?: boolean;
 }
+
+/** The argument of a server that names the folder where its other paths start. */
+const PATH_BASES: Readonly<Record<string, string>> = { git: "repo" };
 
 /**
  * Returns the judge of a set of rules. Any matching deny rule wins; then the narrowest of the allow
@@ -94,66 +103,60 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   const ask = new RuleIndex(rules.ask);
   const allow = new RuleIndex(rules.allow);
   const lists = [deny, ask, allow];
-  const plainly = (id: ToolId): Verdict => {
+  const judgeAny = (id: ToolId): Verdict => {
     const { server, tool } = splitToolId(id);
     const isMethod = tool.startsWith("@");
     for (const scope of scopesOf(id, isReader(id, lists, options.readers))) {
       const isUncovered = isMethod && scope === "*" && !COVERED_BY_ANY.includes(tool);
-      const asking = isUncovered ? undefined : ask.plain(scope);
-      if (asking) return verdict("ask", asking);
-      if (isMethod && scope === "*") return UNNAMED[tool] ?? ASKS;
-      const allowing = allow.plain(scope);
-      if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server, id))) {
-        return verdict("allow", allowing);
+      const askRule = isUncovered ? undefined : ask.findPlain(scope);
+      if (askRule) return toVerdict("ask", askRule);
+      if (isMethod && scope === "*") return FEATURE_DEFAULTS[tool] ?? ASK_BY_DEFAULT;
+      const allowRule = allow.findPlain(scope);
+      if (allowRule && (scope !== "*" || server !== "shell" && options.known?.(server, id))) {
+        return toVerdict("allow", allowRule);
       }
     }
-    const rule = !allow.plain("*") ? "no rule" : server === "shell" ? "shell asks" : "first use";
+    const whyAnyAsks = server === "shell" ? "shell asks" : "first use";
+    const rule = allow.findPlain("*") ? whyAnyAsks : "no rule";
     return { kind: "ask", rule, source: "defaults" };
   };
   const judge: Judge = (id, args) => {
-    const variables = options.variablesOf?.(splitToolId(id).server);
+    const { server } = splitToolId(id);
+    const [base, variables] = [memberOf(PATH_BASES, server), options.variablesOf?.(server)];
     const { workspace, system } = options;
-    const seen = args && new SeenArguments(args, { workspace, variables, system });
+    const forms = args && new MatchableArguments(args, { workspace, variables, base, system });
     for (const scope of scopesOf(id, isReader(id, lists, options.readers))) {
-      const rule = deny.plain(scope);
-      if (rule) return verdict("deny", rule);
+      const rule = deny.findPlain(scope);
+      if (rule) return toVerdict("deny", rule);
     }
-    if (seen === undefined) return unseen(id, { deny, ask, allow, plain: plainly(id) });
-    const denying = deny.perhaps(id, seen);
-    if (denying) return verdict("deny", denying);
-    const [steering] = id.startsWith("shell:") && !options.isPart ? seen.steering : [];
-    if (steering !== undefined && ![ask, allow].some((list) => list.names(id, seen))) {
+    if (forms === undefined) return verdictForAny(id, { deny, ask, allow, plain: judgeAny(id) });
+    const denyRule = deny.findPossible(id, forms);
+    if (denyRule) return toVerdict("deny", denyRule);
+    const [steering] = id.startsWith("shell:") && !options.isPart ? forms.steering : [];
+    if (steering !== undefined && ![ask, allow].some((list) => list.namesVariables(id, forms))) {
       const rule = `no rule names ${quoted(steering)}`;
       return { kind: "deny", rule, source: "defaults", steering };
     }
-    const asking = ask.perhaps(id, seen) ?? deny.undecided(id, seen) ?? ask.undecided(id, seen);
-    if (asking) return verdict("ask", asking);
-    const allowing = allow.surely(id, seen);
-    return allowing ? { ...verdict("allow", allowing), isConditional: true } : plainly(id);
+    const askRule = ask.findPossible(id, forms) ?? deny.findUndecided(id, forms) ??
+      ask.findUndecided(id, forms);
+    if (askRule) return toVerdict("ask", askRule);
+    const allowRule = allow.findCertain(id, forms);
+    return allowRule ? { ...toVerdict("allow", allowRule), isConditional: true } : judgeAny(id);
   };
-  const fixed = new Map<ToolId, Verdict>();
+  const cache = new Map<ToolId, Verdict>();
   return (id, args) => {
-    const fixedVerdict = fixed.get(id);
-    if (fixedVerdict !== undefined) return fixedVerdict;
-    const found = judge(id, args);
+    const cached = cache.get(id);
+    if (cached !== undefined) return cached;
+    const verdict = judge(id, args);
     // Most verdicts depend neither on arguments nor on modules that can be loaded later.
-    const isFixed = !id.startsWith("shell:") && !lists.some((list) => list.isNarrow(id)) &&
-      !hasReadsRule(lists, id);
-    if (isFixed) {
+    const isNarrow = id.startsWith("shell:") || lists.some((list) => list.isNarrow(id));
+    if (!isNarrow && !hasReadsRule(lists, id)) {
       // The cache is bounded because a model can name any number of missing tools.
-      dropOldest(fixed, FIXED_MAX);
-      fixed.set(id, found);
+      dropOldest(cache, CACHED_MAX);
+      cache.set(id, verdict);
     }
-    return found;
+    return verdict;
   };
-}
-
-/** Returns a hash of the rules that does not depend on their order. */
-export function rulesVersion(rules: RuleSet): string {
-  const texts = [rules.deny, rules.ask, rules.allow].map((list) =>
-    list.map((rule) => JSON.stringify([rule.pattern.text, rule.source])).sort()
-  );
-  return sha256(JSON.stringify(texts));
 }
 
 /** Returns the error of a call that a deny rule matches. */
@@ -174,16 +177,19 @@ export function deniedByRule(id: ToolId, verdict: Verdict): PmlError {
   });
 }
 
-/** Returns whether a rule names the tools of a server that only read, and this is a tool. */
+/**
+ * Returns whether a rule covers all tools of the server that only read, and the id belongs to a
+ * tool and not to another feature of MCP.
+ */
 function hasReadsRule(lists: readonly RuleIndex[], id: ToolId): boolean {
   const { server, tool } = splitToolId(id);
   const scope = `${server}:${READS_RULE_NAME}`;
-  return !tool.startsWith("@") && lists.some((list) => list.plain(scope) !== undefined);
+  return !tool.startsWith("@") && lists.some((list) => list.findPlain(scope) !== undefined);
 }
 
-/** Returns whether rules for the tools of its server that read cover a tool. */
+/** Returns whether a tool only reads, and a rule covers all tools of its server that only read. */
 function isReader(id: ToolId, lists: readonly RuleIndex[], readers: Readers | undefined): boolean {
-  // Most servers have no such rule. Then there is nothing to derive.
+  // Checked first, because most servers have no such rule, and `isReader()` takes time.
   return readers !== undefined && hasReadsRule(lists, id) && readers.isReader(id);
 }
 
@@ -196,21 +202,21 @@ function scopesOf(id: ToolId, isReader: boolean): readonly string[] {
   return [...own, ...reads, `${server}:*`, "*"];
 }
 
-/** Returns the verdict for any arguments, with the rules that depend on them. */
-function unseen(
+/** Returns the verdict for any arguments, with the rules that depend on the arguments. */
+function verdictForAny(
   id: ToolId,
   { deny, ask, allow, plain }: Record<"deny" | "ask" | "allow", RuleIndex> & {
     readonly plain: Verdict;
   },
 ): Verdict {
-  const [asks, allows] = [ask.narrow(id, SHOWN), allow.narrow(id, SHOWN)];
-  const all = [...deny.narrow(id, SHOWN), ...asks, ...allows];
+  const [asks, allows] = [ask.findNarrow(id, SHOWN_MAX), allow.findNarrow(id, SHOWN_MAX)];
+  const all = [...deny.findNarrow(id, SHOWN_MAX), ...asks, ...allows];
   if (all.length === 0) return plain;
   const [first] = plain.kind === "allow" ? asks : [...asks, ...allows];
-  const asking = first === undefined ? plain : verdict("ask", first);
-  return { ...asking, depends: all.slice(0, SHOWN).map(({ pattern }) => pattern.text) };
+  const verdict = first === undefined ? plain : toVerdict("ask", first);
+  return { ...verdict, depends: all.slice(0, SHOWN_MAX).map(({ pattern }) => pattern.text) };
 }
 
-function verdict(kind: Verdict["kind"], { pattern, source }: Rule): Verdict {
+function toVerdict(kind: Verdict["kind"], { pattern, source }: Rule): Verdict {
   return { kind, rule: pattern.text, source };
 }

@@ -14,7 +14,7 @@ export const OWN_SOURCE = "private";
 export interface Pinned {
   /** `OWN_SOURCE`, or the URL of the registry that the server comes from. */
   readonly source: string;
-  /** The name of its kind: `deno`, `stdio`, `http` or `cloud`. */
+  /** The name of the server's kind: `deno`, `stdio`, `http` or `cloud`. */
   readonly kind: string;
   readonly version?: string | undefined;
   readonly routing?: "local" | "cloud" | undefined;
@@ -74,17 +74,32 @@ export interface Unapproved {
     | "NAME_CONFLICT";
   /** Everything that the approval covers, one line each. */
   readonly facts: readonly string[];
+  /** The line of the question that names the effect of a yes, if the facts do not name it. */
+  readonly effect?: string;
   /**
    * Whether the approval only allows PML to read the server's definitions. The call itself then
    * needs another approval.
    */
-  readonly isLook?: boolean;
+  readonly isOnlyForReading?: boolean;
+  /** Whether it is about the workspace file, or the code of modules that the file names. */
+  readonly isOfFile?: true;
   /** The hash of the tool's definition, if the question shows the definition or its changes. */
   readonly definition?: string;
   /** The hash of the earlier definition, if the question shows only the changes. */
   readonly changedFrom?: string;
   /** The texts of that definition, if the user has not read them. */
   readonly definitionLines?: readonly string[];
+  /** The modules of the workspace file whose code is not the approved code, if there are some. */
+  readonly changedCode?: readonly ChangedCode[];
   /** Saves the approval, if nothing changed since it was shown. */
   readonly accept: () => Promise<void>;
+}
+
+/** A module whose code is not the approved code. The hashes are `sha256-` and 64 digits. */
+export interface ChangedCode {
+  readonly name: string;
+  readonly path: string;
+  readonly integrity: string;
+  /** The hash of the approved code; undefined if no code of the module was approved. */
+  readonly approved: string | undefined;
 }

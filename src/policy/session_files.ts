@@ -1,11 +1,11 @@
 /**
- * The files of answers "For this session", in the folder `sessions` of the PML home. `pml rules` lists
- * them with `sessionAnswersIn()` and revokes one with `revokeSessionAnswer()`; PML writes them with
- * `SessionAnswers`.
+ * The files of answers "For this session", in the folder `sessions` of the PML home. `pml rules`
+ * lists them with `sessionAnswersIn()` and revokes one with `revokeSessionAnswer()`; PML writes
+ * them with `SessionAnswers`.
  *
  * The name of a file is `NONCE.json`, with 64 hexadecimal digits; its content is a `SessionAnswer`.
- * Only the process that made the nonce accepts it, and only as long as the file exists. A copied file,
- * or one of a process that has ended, allows nothing: `sessionAnswersIn()` removes it.
+ * Only the process that made the nonce accepts the answer, and only as long as the file exists. A
+ * copy, or the file of a process that has ended, allows nothing: `sessionAnswersIn()` removes it.
  *
  * @module
  */
@@ -55,7 +55,7 @@ export function hasSessionAnswer(home: string, nonce: string): boolean {
   return isRegularFile(pathOf(home, nonce));
 }
 
-/** Removes an answer while this process ends or the answer does. It may be gone already. */
+/** Removes an answer. Does nothing if its file does not exist. */
 export function removeSessionAnswer(home: string, nonce: string): void {
   try {
     Deno.removeSync(pathOf(home, nonce));
@@ -65,8 +65,8 @@ export function removeSessionAnswer(home: string, nonce: string): void {
 }
 
 /**
- * Returns the answers of living processes with their ids, the oldest first. Removes those of
- * processes that have ended, and expired ones.
+ * Returns the answers of live processes with their ids, the oldest first. Removes expired answers,
+ * and answers of processes that have ended.
  */
 export async function sessionAnswersIn(
   home: string,
@@ -84,7 +84,7 @@ export async function sessionAnswersIn(
   return answers.sort((one, other) => one.at - other.at);
 }
 
-/** Revokes an answer. The next call that it covered asks. Returns whether there was one. */
+/** Revokes an answer, so that calls ask the user again. Returns whether there was one. */
 export function revokeSessionAnswer(home: string, id: string): boolean {
   if (!FILE.test(`${id}.json`) || !hasSessionAnswer(home, id)) return false;
   removeSessionAnswer(home, id);

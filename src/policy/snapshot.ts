@@ -4,14 +4,14 @@
  * @module
  */
 
-import { type LoadedConfig, settle } from "../config/config.ts";
+import { type LoadedConfig, settleConfig } from "../config/config.ts";
 import type { Config } from "../config/current_config.ts";
 import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { kindOf } from "../servers/kinds.ts";
-import { type Judge, type JudgeOptions, makeJudge, type Readers, rulesVersion } from "./rules.ts";
+import { type Judge, type JudgeOptions, makeJudge, type Readers } from "./rules.ts";
 import type { TrustState } from "./workspace_trust.ts";
 import { pathVariables } from "./path_variables.ts";
 import { UserRules } from "./user_rules.ts";
@@ -24,14 +24,12 @@ export interface PolicySnapshot {
   readonly config: Config;
   readonly trust: TrustState;
   readonly judge: Judge;
-  /** Returns whether a name is that of a server. */
+  /** Returns whether there is a server with a name. */
   readonly known: (server: string) => boolean;
   /** Returns the variables of a server that may expand the paths it gets. */
   readonly variablesOf: NonNullable<JudgeOptions["variablesOf"]>;
-  /** The servers that a rule for their tools that read names. */
+  /** The servers for which a rule covers all tools that only read. */
   readonly readsRules: ReadonlySet<string>;
-  /** Returns a hash of the rules. An approval is valid only for equal rules. */
-  readonly rules: () => string;
   /** The reach of the allow rules in the user's file. */
   readonly users: UserRules;
 }
@@ -40,7 +38,10 @@ export interface PolicySnapshot {
 export interface CapabilityPolicy {
   /** The whole names of the capabilities. */
   readonly names: readonly string[];
-  /** Returns a judge for capabilities, from a judge by the rules alone and one for other tools. */
+  /**
+   * Returns a judge for capabilities and tools. `plain` judges a capability by the rules for its
+   * name, and `judge` judges tools.
+   */
   judge(plain: Judge, judge: Judge): Judge;
 }
 
@@ -59,14 +60,14 @@ export function snapshotOf(
   },
 ): PolicySnapshot {
   const { trust, version } = from;
-  const config = settle(loaded, trust.trusted);
-  const taken = new Set(config.servers.map(({ name }) => name));
-  const rules = withoutDefaultsFor(taken, config.rules);
+  const config = settleConfig(loaded, trust.trusted);
+  const definedNames = new Set(config.servers.map(({ name }) => name));
+  const rules = withoutDefaultsFor(definedNames, config.rules);
   const ownNames = [...from.builtins, ...from.capabilities?.names ?? []];
-  const all = new Set([...taken, ...ownNames, ...from.registries.keys()]);
+  const knownNames = new Set([...definedNames, ...ownNames, ...from.registries.keys()]);
   // A namespace is known as soon as one of its capabilities is.
-  const names = new Set([...all].map((name) => name.split(":", 1)[0]));
-  const known = (server: string) => names.has(server);
+  const serverNames = new Set([...knownNames].map((name) => name.split(":", 1)[0]));
+  const known = (server: string) => serverNames.has(server);
   const variables = pathVariables({
     config,
     environment: loaded.environment,
@@ -74,23 +75,23 @@ export function snapshotOf(
   });
   const options: JudgeOptions = {
     variablesOf: variables,
-    known: (server, id) => all.has(server) || all.has(id),
+    known: (server, id) => knownNames.has(server) || knownNames.has(id),
     readers: from.readers,
     workspace: config.workspace,
   };
   const users = new UserRules({ config, loaded, ownNames, registries: from.registries });
   const unscoped = makeJudge(rules, options);
-  const own = scopedJudge(rules, { users, options, unscoped });
-  const partOf = (rules: Rules) => makeJudge(rules, { ...options, isPart: true });
-  const plain = config.narrowing?.company?.judge(own, partOf) ?? own;
-  const wide: Judge = loaded.wide
-    ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
-    : plain;
-  const narrowed = (judge: Judge): Judge => config.narrowing?.judge(judge) ?? judge;
-  const judge = narrowed(wide);
-  // A capability is a tool of a set by its own name, too.
-  const whole = from.capabilities && narrowed(from.capabilities.judge(plain, judge));
-  let hash: string | undefined;
+  const byRules = scopedJudge(rules, { users, options, unscoped });
+  const judgeOfPart = (rules: Rules) => makeJudge(rules, { ...options, isPart: true });
+  const byCompany = config.restrictions?.company?.judge(byRules, judgeOfPart) ?? byRules;
+  const byWorkspace: Judge = loaded.isWide
+    ? (id, args) => mayReadWorkspace(config, id) ? toAsk(byCompany(id, args)) : byCompany(id, args)
+    : byCompany;
+  const restrict = (judge: Judge): Judge => config.restrictions?.judge(judge) ?? judge;
+  const judge = restrict(byWorkspace);
+  // The tools of a restriction can also be capabilities, so it applies to both.
+  const withCapabilities = from.capabilities &&
+    restrict(from.capabilities.judge(byCompany, judge));
   return {
     version,
     loaded,
@@ -102,15 +103,14 @@ export function snapshotOf(
       [rules.deny, rules.ask, rules.allow].flat()
         .flatMap(({ pattern }) => pattern.kind === "reads" ? [pattern.server] : []),
     ),
-    judge: config.askForKeys ? askingForKeys(whole ?? judge) : whole ?? judge,
-    rules: () => hash ??= rulesVersion(rules),
+    judge: config.askForKeys ? askForKeys(withCapabilities ?? judge) : withCapabilities ?? judge,
     users,
   };
 }
 
 /**
- * Returns the judge that leaves out allow rules of the user's file for the servers that they do not
- * cover.
+ * Returns a judge that ignores allow rules of the user's file for calls of servers that these rules
+ * do not cover.
  */
 function scopedJudge(
   rules: Rules,
@@ -120,7 +120,7 @@ function scopedJudge(
     readonly unscoped: Judge;
   },
 ): Judge {
-  const scoped = users.without(rules);
+  const scoped = users.withoutUserRules(rules);
   if (scoped.allow.length === rules.allow.length) return unscoped;
   const uncovered = makeJudge(scoped, options);
   return (id, args) => {
@@ -131,9 +131,10 @@ function scopedJudge(
 }
 
 /**
- * Returns whether a tool may read the workspace: every tool in a sandbox may. `shell` always asks.
+ * Returns whether a tool may read the workspace, as every tool in a sandbox may. False for `shell`,
+ * which always asks.
  */
-export function reads({ servers }: Config, id: ToolId): boolean {
+export function mayReadWorkspace({ servers }: Config, id: ToolId): boolean {
   const { server } = splitToolId(id);
   const own = servers.find(({ name }) => name === server);
   return server !== "shell" &&
@@ -144,7 +145,7 @@ export function reads({ servers }: Config, id: ToolId): boolean {
  * Returns a judge that asks about calls with an argument that looks like a key. Keys that the user
  * fixed in a definition are meant to be sent.
  */
-function askingForKeys(judge: Judge): Judge {
+function askForKeys(judge: Judge): Judge {
   return (id, args, given = args) => {
     const verdict = judge(id, args);
     return verdict.kind === "allow" && containsKnownKey(given)
@@ -153,13 +154,16 @@ function askingForKeys(judge: Judge): Judge {
   };
 }
 
-function asking(verdict: Verdict): Verdict {
+function toAsk(verdict: Verdict): Verdict {
   return verdict.kind === "allow" ? { ...verdict, kind: "ask", source: WIDE } : verdict;
 }
 
-/** Removes the default allow rules of built-in servers whose names other servers took. */
-function withoutDefaultsFor(own: ReadonlySet<string>, rules: Rules): Rules {
-  const meant = ({ pattern, source }: RuleLine) =>
-    source !== DEFAULTS_SOURCE || pattern.kind === "any" || !own.has(pattern.server);
-  return { deny: rules.deny, ask: rules.ask, allow: rules.allow.filter(meant) };
+/**
+ * Removes the default allow rules for names that a file defines. The rules are about the built-in
+ * servers with these names, which the definitions replace.
+ */
+function withoutDefaultsFor(definedNames: ReadonlySet<string>, rules: Rules): Rules {
+  const isAboutServer = ({ pattern, source }: RuleLine) =>
+    source !== DEFAULTS_SOURCE || pattern.kind === "any" || !definedNames.has(pattern.server);
+  return { deny: rules.deny, ask: rules.ask, allow: rules.allow.filter(isAboutServer) };
 }

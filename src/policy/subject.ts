@@ -7,26 +7,32 @@
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import type { OtherMembers } from "../protocol/call.ts";
-import { canonical, type Json, type JsonObject } from "../core/json.ts";
+import { canonicalJson, type Json, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** One call that needs the user's approval. The digest covers all but the texts. */
+/**
+ * One call that needs the user's approval. The digest covers all members except `isRisky`,
+ * `definitionLines` and `otherTexts`.
+ */
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
-  /** The unlisted members of the client's message; missing if there are none. */
+  /** The members of the client's message that `client_meta` does not list; missing if none. */
   readonly members?: OtherMembers | undefined;
   /** The hash of the tool's definition. */
   readonly definition: string;
-  /** The version of the rules that required the question. */
+  /**
+   * The decision of the rules about the call, or the kind of the question about its server. The
+   * answer binds to it, and not to other rules.
+   */
   readonly rules: string;
   readonly actor: string;
   readonly workspace: string;
   /** Set if the user approves saving the tool instead of running it. */
   readonly isSaved?: true;
   /**
-   * Set if a quick yes could do harm: a destructive tool, one that runs commands, or a changed
-   * definition. The digest covers the definition instead.
+   * Set if an approval without reading could do harm: of a destructive tool, of a tool that runs
+   * commands, or of a changed definition. The digest covers the definition, which decides this.
    */
   readonly isRisky?: boolean | undefined;
   /**
@@ -51,9 +57,9 @@ export function digestOf(subjects: readonly Subject[]): string {
   try {
     // Numbers are compared as text: `1` and `1.0` are different subjects.
     const bound = subjects.map((
-      { definitionLines: _, otherTexts: _o, isRisky: _r, ...subject },
+      { definitionLines: _lines, otherTexts: _texts, isRisky: _isRisky, ...subject },
     ) => subject);
-    return sha256(canonical(bound as unknown as Json)); // undefined members are not written
+    return sha256(canonicalJson(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {
     throw new PmlError(
       "BAD_ARGUMENTS",
@@ -66,7 +72,7 @@ export function digestOf(subjects: readonly Subject[]): string {
   }
 }
 
-/** Returns the digest of the calls alone: it is the same under other rules and definitions. */
+/** Returns a digest of the calls that does not change with the rules' decision or a definition. */
 export function callDigestOf(subjects: readonly Subject[]): string {
   return digestOf(subjects.map((subject) => ({
     tool: subject.tool,

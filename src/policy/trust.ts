@@ -9,16 +9,16 @@ import { join } from "node:path";
 import { sha256, sha256Async } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import {
-  locked,
   namesIn,
   readPrivate,
   removeLeftovers,
   syncName,
   unlessGone,
   type WarningLog,
+  withLock,
   writePrivate,
 } from "../io/private_files.ts";
-import { repeated } from "../io/waiting.ts";
+import { retryWhileBusy } from "../io/waiting.ts";
 
 /** The approved code of modules, as `sha256-<hex>`, by server. */
 export type ApprovedCode = Readonly<Record<string, string>>;
@@ -44,10 +44,10 @@ export interface TrustLines {
   readonly lines: readonly string[];
 }
 
-/** Reads the present file at a path. Returns undefined if there is none that can be read. */
+/** Reads the lines of the file at a path. Returns undefined if the file cannot be read. */
 export type TrustLinesReader = (path: string) => Promise<TrustLines | undefined>;
 
-/** Returns the hash of a file's bytes, as records have it. */
+/** Returns the hash of a file's bytes, as trust records contain it. */
 export function hashOf(bytes: Uint8Array | string): string {
   return sha256(bytes);
 }
@@ -82,7 +82,7 @@ export class TrustStore {
    * Returns the record of a path. Warns about a record that cannot be read, and returns undefined.
    */
   async record(path: string): Promise<TrustRecord | undefined> {
-    return this.#recordIn(`${await sha256Async(path)}.json`, (named) => named === path);
+    return this.#recordIn(`${await sha256Async(path)}.json`, (recorded) => recorded === path);
   }
 
   /** Trusts a file as shown to the user. Replaces the trust in an older version. */
@@ -95,11 +95,13 @@ export class TrustStore {
   /** Revokes the trust in a path. Returns whether there was any. */
   async revoke(path: string): Promise<boolean> {
     const file = this.fileOf(path);
-    return await locked(`${file}.lock`, async () => {
-      const had = await repeated(() => Deno.remove(file)).then(() => true, unlessGone) === true;
+    return await withLock(`${file}.lock`, async () => {
+      const existed = await retryWhileBusy(() =>
+        Deno.remove(file)
+      ).then(() => true, unlessGone) === true;
       // After a power failure, the removed record must not be there again.
-      if (had) await syncName(file);
-      return had;
+      if (existed) await syncName(file);
+      return existed;
     });
   }
 
@@ -111,17 +113,19 @@ export class TrustStore {
       .sort((one, other) => one.path.localeCompare(other.path));
   }
 
-  /** Replaces the approved code by the result of `change`, and returns it. */
+  /**
+   * Replaces the approved code by the result of `change`, and returns it. A later question about
+   * the file does not show that code as new.
+   */
   async approve(
     path: string,
     change: (before: ApprovedCode) => ApprovedCode,
   ): Promise<ApprovedCode> {
-    const after = await this.#change(path, (record) => ({
-      ...record,
-      path,
-      hashes: record?.hashes ?? [],
-      servers: change(record?.servers ?? {}),
-    }));
+    const after = await this.#change(path, (record) => {
+      const servers = change(record?.servers ?? {});
+      const shown = record?.shown && withCode(record.shown, record.servers, servers);
+      return { ...record, path, hashes: record?.hashes ?? [], servers, shown };
+    });
     return after?.servers ?? {};
   }
 
@@ -129,7 +133,9 @@ export class TrustStore {
   async move(
     path: string,
     { from, to, edit }: {
+      /** The hash before the edit. */
       readonly from: string;
+      /** The hashes that are trusted afterwards. */
       readonly to: readonly string[];
       /** The lines before and after the edit. */
       readonly edit?: readonly [TrustLines, TrustLines] | undefined;
@@ -153,7 +159,8 @@ export class TrustStore {
     write: () => Promise<void>,
   ): Promise<void> {
     const before = await this.#linesAt(path);
-    // Both versions are trusted while the file is written, so that a crash in between loses no trust.
+    // Both versions are trusted while the file is written, so that a crash in between loses no
+    // trust.
     await this.move(path, { from, to: [from, to] });
     await write();
     const after = await this.#linesAt(path);
@@ -166,7 +173,7 @@ export class TrustStore {
 
   /** Runs `work` while no other process edits the file; removes files of killed processes. */
   async whileEditing<T>(path: string, work: () => Promise<T>): Promise<T> {
-    return await locked(`${this.fileOf(path)}.edit`, () => removeLeftovers(path).then(work));
+    return await withLock(`${this.fileOf(path)}.edit`, () => removeLeftovers(path).then(work));
   }
 
   async #change(
@@ -174,7 +181,7 @@ export class TrustStore {
     change: (record: TrustRecord | undefined) => TrustRecord | undefined,
   ): Promise<TrustRecord | undefined> {
     const file = this.fileOf(path);
-    return await locked(`${file}.lock`, async () => {
+    return await withLock(`${file}.lock`, async () => {
       const before = await this.record(path);
       const after = change(before);
       if (JSON.stringify(after) !== JSON.stringify(before)) await writePrivate(file, after);
@@ -193,7 +200,28 @@ export class TrustStore {
   }
 }
 
-/** Returns a record whose shown lines have the difference of an edit. */
+/** Returns the line about the code of a module in a question. */
+export function codeLine(name: string, code: string): string {
+  return `code of "${name}": ${code}`;
+}
+
+/** Returns shown lines in which the lines about changed code are replaced. */
+function withCode(
+  lines: readonly string[],
+  before: ApprovedCode,
+  after: ApprovedCode,
+): readonly string[] {
+  const changed = Object.entries(after).filter(([name, code]) => before[name] !== code);
+  const starts = changed.map(([name]) => codeLine(name, ""));
+  return [
+    ...lines.filter((line) => !starts.some((start) => line.startsWith(start))),
+    ...changed.map(([name, code]) => codeLine(name, code)),
+  ];
+}
+
+/**
+ * Returns a record whose shown lines follow an edit: without removed lines, and with added lines.
+ */
 function withEdit(
   record: TrustRecord,
   edit: readonly [TrustLines, TrustLines] | undefined,

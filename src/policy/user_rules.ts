@@ -1,6 +1,6 @@
 /**
- * Decides which servers the allow rules of the user's own file cover. They apply to all workspaces,
- * so a server that a workspace defines under the name of another one must not run by them.
+ * Decides which servers the allow rules of the user's own file cover. These rules apply to all
+ * workspaces, so they must not allow a server that a workspace defines under a familiar name.
  *
  * @module
  */
@@ -30,50 +30,52 @@ export class UserRules {
   readonly #reasons = new Map<string, string>();
   /** The servers that no workspace defines. */
   readonly #ownServers: ReadonlySet<string>;
-  /** The hub that the workspace file names, if it is not the default one. */
-  readonly #hub: string | undefined;
+  /**
+   * Why the rules do not cover servers of the workspace file's hub; undefined for the default hub.
+   */
+  readonly #hubReason: string | undefined;
 
   /** Takes the facts about the servers. */
   constructor({ config, loaded, ownNames, registries }: ServerFacts) {
     const { person, file, environment } = loaded;
     const path = quoted(file?.path ?? "", 300);
     const own = askedRegistries(environment, undefined, person.registries).map(({ url }) => url);
-    const foreign = [...registries].filter(([, url]) => !own.includes(url));
+    const otherRegistries = [...registries].filter(([, url]) => !own.includes(url));
     this.#path = person.path;
     this.#ownServers = new Set([
       ...ownNames.map((name) => name.split(":", 1)[0] ?? ""),
       ...person.servers.map(({ name }) => name),
       ...registries.keys(),
     ]);
-    // The owner wrote the rules of an identity for the workspace that it serves.
-    if (config.narrowing?.identity !== undefined) return;
-    for (const [name, url] of foreign) {
+    // The owner wrote the rules of an identity for exactly this workspace.
+    if (config.restrictions?.identity !== undefined) return;
+    for (const [name, url] of otherRegistries) {
       this.#reasons.set(name, `only ${path} names its registry ${quoted(url, 300)}`);
     }
     for (const server of config.servers) {
       if (!person.servers.includes(server)) this.#reasons.set(server.name, `${path} defines it`);
     }
     const { url = CLOUD_URL } = config.cloud ?? {};
-    if (url !== CLOUD_URL) this.#hub = `${path} names its hub ${quoted(url, 300)}`;
+    if (url !== CLOUD_URL) this.#hubReason = `${path} names its hub ${quoted(url, 300)}`;
   }
 
   /**
    * Returns why allow rules of the user's file do not cover a tool although they name its server;
-   * undefined if they do.
+   * undefined if they cover it.
    */
   whyUncovered(id: ToolId): string | undefined {
     const server = id.slice(0, id.indexOf(":"));
     const reason = this.#reasons.get(server) ?? this.#reasons.get(id);
-    return reason ?? (this.#ownServers.has(server) ? undefined : this.#hub);
+    return reason ?? (this.#ownServers.has(server) ? undefined : this.#hubReason);
   }
 
-  /** Returns those of these rules that apply to a tool. */
+  /** Returns the rules that apply to a tool. */
   rulesFor(id: ToolId, rules: Rules): Rules {
-    return this.whyUncovered(id) === undefined ? rules : this.without(rules);
+    return this.whyUncovered(id) === undefined ? rules : this.withoutUserRules(rules);
   }
 
   /** Returns the rules without the allow rules of the user's file that name a server. */
-  without({ deny, ask, allow }: Rules): Rules {
+  withoutUserRules({ deny, ask, allow }: Rules): Rules {
     const isOfUser = ({ pattern, source }: RuleLine) =>
       source === this.#path && pattern.kind !== "any";
     return { deny, ask, allow: allow.filter((line) => !isOfUser(line)) };

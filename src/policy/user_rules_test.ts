@@ -136,8 +136,8 @@ Deno.test("Always for a server of the user's file is written there, with its com
   await using at = await open({ yaml: OWN, pml: { intent: "x" } });
   const before = await Deno.readTextFile(at.file);
   const call = { id: TOOL, arguments: { title: "a" } };
-  assert.equal(at.always.offered(call), TOOL);
-  assert.equal(at.always.reach(call), "in ~/.pml/config.yaml, in all your workspaces");
+  assert.equal(at.always.offeredRule(call), TOOL);
+  assert.equal(at.always.reachOf(call), "in ~/.pml/config.yaml, in all your workspaces");
   await at.always.add(call);
   assert.equal(await Deno.readTextFile(at.file), before);
   const text = await Deno.readTextFile(at.own);
@@ -166,7 +166,7 @@ Deno.test("Always for a server of the workspace or of PML is written into the wo
 Deno.test("Always is not offered where a rule of the workspace file asks, because it would not win", async () => {
   const permissions = { ask: ["github:create_issue"] };
   await using at = await open({ yaml: OWN, pml: { permissions } });
-  assert.equal(at.always.offered({ id: TOOL, arguments: {} }), undefined);
+  assert.equal(at.always.offeredRule({ id: TOOL, arguments: {} }), undefined);
 });
 
 Deno.test({

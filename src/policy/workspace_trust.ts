@@ -4,16 +4,16 @@
  * @module
  */
 
-import type { Unapproved } from "./server_identity.ts";
+import type { ChangedCode, Unapproved } from "./server_identity.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { memberOf, quoted } from "../core/json.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";
 
-/** The present workspace file in the form that is shown to the user. */
+/** The current workspace file in the form that is shown to the user. */
 export interface ShownFile {
   readonly path: string;
   /** Whether the path contains a link. Then the file cannot be trusted. */
-  readonly linked: boolean;
+  readonly isLink: boolean;
   /** The SHA-256 hash of its bytes, in hex. */
   readonly hash: string;
   /** Returns a line for each definition of the file. Only questions need the lines. */
@@ -22,7 +22,7 @@ export interface ShownFile {
   readonly servers: readonly string[];
   readonly modules: readonly ShownModule[];
   /** Whether `PML_TRUST` lists the file. Then it counts as shown and approved. */
-  readonly listed: boolean;
+  readonly isListed: boolean;
 }
 
 /** A module that the file names, with the hash of its code; undefined if it cannot be read. */
@@ -30,8 +30,8 @@ export interface ShownModule {
   readonly name: string;
   readonly path: string;
   readonly integrity: string | undefined;
-  /** Whether it lies outside the workspace. Then it is read only after the file is trusted. */
-  readonly outside?: boolean;
+  /** Whether it is outside the workspace. Such a module is read only after the file is trusted. */
+  readonly isOutside?: boolean;
 }
 
 /** The approvals of a workspace at one moment. */
@@ -56,23 +56,23 @@ export class WorkspaceTrust {
     this.#store = store;
   }
 
-  /** Returns the approvals of the present file. */
+  /** Returns the approvals of the current file; trusted if there is no file. */
   async stateOf(file: ShownFile | undefined): Promise<TrustState> {
     if (file === undefined) return { trusted: true, approved: new Map() };
-    const { path, hash, modules, listed } = file;
-    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#isTakenOver(file)) {
+    const { path, hash, modules, isListed } = file;
+    if (!isListed && !await this.#store.isTrusted(path, hash) && !await this.#copyTrust(file)) {
       return { trusted: false, approved: new Map() };
     }
     // The modules of a listed file are approved at their first use.
-    const approved = listed && modules.length > 0
+    const approved = isListed && modules.length > 0
       ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
       : (await this.#store.record(path))?.servers;
     return { trusted: true, approved: new Map(Object.entries(approved ?? {})) };
   }
 
-  async #isTakenOver(file: ShownFile): Promise<boolean> {
-    const { takeOver } = await import("./_worktrees.ts");
-    return !file.linked && await takeOver(this.#store, file);
+  async #copyTrust(file: ShownFile): Promise<boolean> {
+    const { copyTrust } = await import("./_worktrees.ts");
+    return !file.isLink && await copyTrust(this.#store, file);
   }
 
   /**
@@ -88,7 +88,7 @@ export class WorkspaceTrust {
    * since the last approval. `server` limits it to the needs of a call of that server. The file is
    * read again when the user approves.
    */
-  async unapproved(
+  async findUnapproved(
     shown: ShownFile | undefined,
     reader: ShownFileReader,
     server?: string,
@@ -99,26 +99,33 @@ export class WorkspaceTrust {
     if (!trusted) {
       const { trustLines: linesOf, trustFacts } = await import("./_trust_facts.ts");
       const lines = await linesOf(shown);
+      const before = await this.#store.record(shown.path);
+      const earlier = before?.servers ?? {};
       return {
         code: "WORKSPACE_UNTRUSTED",
-        facts: trustFacts(shown, { lines, before: (await this.#store.record(shown.path))?.shown }),
+        isOfFile: true,
+        facts: trustFacts(shown, { lines, before: before?.shown }),
+        changedCode: changedCodeOf(shown.modules, (name) => memberOf(earlier, name))
+          .filter((module) => module.approved !== undefined),
         accept: async () => {
-          await mustBe(shown, reader);
+          await assertUnchanged(shown, reader);
           await this.#store.trust({ ...shown, servers: codeOf(shown.modules), shown: lines });
         },
       };
     }
-    const changed = shown.modules.filter(({ name, integrity }) =>
-      integrity !== undefined && integrity !== approved.get(name) &&
-      (server === undefined || server === name)
-    );
+    const changed = changedCodeOf(shown.modules, (name) => approved.get(name))
+      .filter(({ name }) => server === undefined || server === name);
     if (changed.length === 0) return undefined;
     const { changedLine } = await import("./_trust_facts.ts");
     return {
       code: "APPROVAL_STALE",
-      facts: changed.map((module) => changedLine(module, approved.get(module.name))),
+      isOfFile: true,
+      facts: changed.map(changedLine),
+      effect:
+        "If you answer yes, PML approves this code, too: later calls do not ask because of it",
+      changedCode: changed,
       accept: async () => {
-        await mustBe(shown, reader);
+        await assertUnchanged(shown, reader);
         // Modules that were not shown keep their earlier approval.
         await this.#store.approve(shown.path, (before) => ({ ...before, ...codeOf(changed) }));
       },
@@ -126,10 +133,10 @@ export class WorkspaceTrust {
   }
 }
 
-async function mustBe(file: ShownFile, reader: ShownFileReader): Promise<void> {
+async function assertUnchanged(file: ShownFile, reader: ShownFileReader): Promise<void> {
   const cannot = `Cannot trust ${quoted(file.path, 400)}`;
   // guard: trusted-link
-  if (file.linked) {
+  if (file.isLink) {
     throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
       hint: "Replace the link by the file itself",
     });
@@ -140,6 +147,18 @@ async function mustBe(file: ShownFile, reader: ShownFileReader): Promise<void> {
       hint: "Try again, and review the present content",
     });
   }
+}
+
+/** Returns the modules whose code differs from the approved code. */
+function changedCodeOf(
+  modules: readonly ShownModule[],
+  approvedOf: (name: string) => string | undefined,
+): readonly ChangedCode[] {
+  return modules.flatMap(({ name, path, integrity }) => {
+    const approved = approvedOf(name);
+    const isChanged = integrity !== undefined && integrity !== approved;
+    return isChanged ? [{ name, path, integrity, approved }] : [];
+  });
 }
 
 function codeOf(modules: readonly ShownModule[]): ApprovedCode {

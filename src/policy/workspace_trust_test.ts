@@ -31,11 +31,11 @@ function shownFile(path: string, change: Partial<ShownFile> = {}): ShownFile {
   return {
     path,
     hash: HASH,
-    linked: false,
+    isLink: false,
     lines: () => Promise.resolve(['server "weather": a module']),
     servers: ["weather", "db"],
     modules: [{ name: "weather", path: "/x.ts", integrity: CODE }],
-    listed: false,
+    isListed: false,
     ...change,
   };
 }
@@ -45,7 +45,7 @@ const same = (shown: ShownFile) => ({ readAgain: () => Promise.resolve(shown) })
 Deno.test("WorkspaceTrust asks about the whole file until it is accepted", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
-  const asked = await at.trust.unapproved(shown, same(shown));
+  const asked = await at.trust.findUnapproved(shown, same(shown));
   assert.equal(asked?.code, "WORKSPACE_UNTRUSTED");
   assert.ok(asked.facts.some((fact) => fact.includes(HASH)));
   assert.ok(asked.facts.some((fact) => fact.includes(CODE)));
@@ -55,14 +55,14 @@ Deno.test("WorkspaceTrust asks about the whole file until it is accepted", async
     trusted: true,
     approved: new Map([["weather", CODE]]),
   });
-  assert.equal(await at.trust.unapproved(shown, same(shown)), undefined);
+  assert.equal(await at.trust.findUnapproved(shown, same(shown)), undefined);
 });
 
 Deno.test("WorkspaceTrust escapes invisible characters and long runs of spaces", async () => {
   await using at = await place();
   const line = `server "x": runs the command ["a\u3164\u202e${" ".repeat(99)}; rm"]`;
   const shown = shownFile(at.file, { lines: () => Promise.resolve([line]) });
-  const asked = await at.trust.unapproved(shown, same(shown));
+  const asked = await at.trust.findUnapproved(shown, same(shown));
   const fact = asked?.facts.find((each) => each.startsWith('server "x"')) ?? "";
   assert.match(fact, /a\\u\{3164\}\\u\{202e\}/);
   assert.doesNotMatch(fact, / {20}/);
@@ -71,16 +71,16 @@ Deno.test("WorkspaceTrust escapes invisible characters and long runs of spaces",
 Deno.test("WorkspaceTrust asks nothing about a server that the file does not define", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
-  const asked = await at.trust.unapproved(shown, same(shown), "filesystem");
+  const asked = await at.trust.findUnapproved(shown, same(shown), "filesystem");
   assert.equal(asked, undefined);
-  assert.ok(await at.trust.unapproved(shown, same(shown), "db"));
+  assert.ok(await at.trust.findUnapproved(shown, same(shown), "db"));
 });
 
 Deno.test("WorkspaceTrust saves nothing if the file changed while the user was asked", async () => {
   await using at = await place();
   const shown = shownFile(at.file);
   const changed = shownFile(at.file, { hash: "b".repeat(64) });
-  const asked = await at.trust.unapproved(shown, same(changed));
+  const asked = await at.trust.findUnapproved(shown, same(changed));
   await assert.rejects(
     asked?.accept() ?? Promise.resolve(),
     (error) => error instanceof PmlError && error.code === "APPROVAL_STALE",
@@ -99,9 +99,9 @@ Deno.test("WorkspaceTrust asks again about changed code, and an approval covers 
       ],
     });
   const first = two(CODE, CODE);
-  await (await at.trust.unapproved(first, same(first)))?.accept();
+  await (await at.trust.findUnapproved(first, same(first)))?.accept();
   const changed = two(OTHER, OTHER);
-  const asked = await at.trust.unapproved(changed, same(changed), "weather");
+  const asked = await at.trust.findUnapproved(changed, same(changed), "weather");
   assert.equal(asked?.code, "APPROVAL_STALE");
   assert.equal(asked.facts.length, 1);
   assert.ok(asked.facts[0]?.includes(CODE) && asked.facts[0].includes(OTHER));
@@ -112,14 +112,14 @@ Deno.test("WorkspaceTrust asks again about changed code, and an approval covers 
 
 Deno.test("WorkspaceTrust pins the modules of a listed file at first use, and asks about changes", async () => {
   await using at = await place();
-  const listed = shownFile(at.file, { listed: true });
-  assert.equal(await at.trust.unapproved(listed, same(listed)), undefined);
+  const listed = shownFile(at.file, { isListed: true });
+  assert.equal(await at.trust.findUnapproved(listed, same(listed)), undefined);
   const changed = shownFile(at.file, {
-    listed: true,
+    isListed: true,
     modules: [{ name: "weather", path: "/x.ts", integrity: OTHER }],
   });
   assert.equal((await at.trust.stateOf(changed)).approved.get("weather"), CODE);
-  const asked = await at.trust.unapproved(changed, same(changed));
+  const asked = await at.trust.findUnapproved(changed, same(changed));
   assert.equal(asked?.code, "APPROVAL_STALE");
   await asked.accept();
   assert.equal((await at.trust.stateOf(changed)).approved.get("weather"), OTHER);
@@ -129,8 +129,8 @@ Deno.test("WorkspaceTrust pins the modules of a listed file at first use, and as
 
 Deno.test("WorkspaceTrust rejects a linked file with an error", async () => {
   await using at = await place();
-  const linked = shownFile(at.file, { linked: true });
-  const asked = await at.trust.unapproved(linked, same(linked));
+  const linked = shownFile(at.file, { isLink: true });
+  const asked = await at.trust.findUnapproved(linked, same(linked));
   assert.match(asked?.facts[0] ?? "", /is a link/);
   await assert.rejects(
     asked?.accept() ?? Promise.resolve(),

@@ -1,14 +1,14 @@
 /**
- * The answers that a question of PML offers, and their names in a client's form.
+ * The answers that a question of PML offers, and their labels in a client's form.
  *
  * @module
  */
 
 /**
- * The replies to a question. `Yes` covers the call once, `Session` its tool until the client
- * disconnects, `Always` its tool, `Reads` and `All` several tools of its server: those that read, and
- * all that were shown. `Never` denies the tool from now on.
- * `cancelled` is no answer.
+ * The replies to a question. `Yes` allows the call once, `Session` allows its tool until the client
+ * disconnects, and `Always` allows its tool. `Reads` and `All` allow several tools of its server:
+ * the shown tools that only read, and all shown tools. `Never` denies the tool from now on.
+ * `cancelled` means that the user dismissed the question.
  */
 export type ApprovalReply =
   | "Yes"
@@ -27,30 +27,30 @@ export interface OfferedAnswer {
   readonly tools?: number | undefined;
 }
 
-/** The answers of a question that offers a yes, once, and a no. */
+/** The answers of a question that offers only "Yes" and "No". */
 export const YES_OR_NO: readonly OfferedAnswer[] = [{ reply: "Yes" }, { reply: "No" }];
 
-const SESSION = "For this session";
-const READS = /^Always for these \d+ tools that read$/;
-const ALL = /^Always for these \d+ tools$/;
+const SESSION_LABEL = "For this session";
+const READS_LABEL = /^Always for these \d+ tools that read$/;
+const ALL_LABEL = /^Always for these \d+ tools$/;
 
-/** Returns the name of an answer in a form. */
+/** Returns the label of an answer in a form. */
 export function answerLabel({ reply, tools }: OfferedAnswer): string {
-  if (reply === "Session") return SESSION;
+  if (reply === "Session") return SESSION_LABEL;
   if (reply === "Reads") return `Always for these ${tools} tools that read`;
   return reply === "All" ? `Always for these ${tools} tools` : reply;
 }
 
-/** Returns the reply of a name that a client picked in a form. Unknown names mean no. */
+/** Returns the reply for a label that the user picked in a form. An unknown label means "No". */
 export function replyOfLabel(label: unknown): ApprovalReply {
   if (label === "Yes" || label === "Always") return label;
-  if (label === SESSION) return "Session";
+  if (label === SESSION_LABEL) return "Session";
   if (typeof label !== "string") return "No";
-  if (READS.test(label)) return "Reads";
-  return ALL.test(label) ? "All" : "No";
+  if (READS_LABEL.test(label)) return "Reads";
+  return ALL_LABEL.test(label) ? "All" : "No";
 }
 
-/** Returns the answers that a client's form shows: a user chooses "Never" by its key, on a terminal. */
+/** Returns the answers in a client's form: all except "Never", which only the terminal offers. */
 export function answersInForm(answers: readonly OfferedAnswer[]): readonly OfferedAnswer[] {
   return answers.filter(({ reply }) => reply !== "Never");
 }

@@ -5,13 +5,13 @@
  * @module
  */
 
-import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, withoutUndefined } from "../core/json.ts";
 import { PAGES_EXTENSION } from "./extension_methods.ts";
-import { placedAddress } from "./placed_address.ts";
+import { addressInLists } from "./placed_address.ts";
 
 const SCHEME = "ui://";
 /** The earlier key of `_meta.ui.resourceUri`. Servers send both. */
-const FLAT = "ui/resourceUri";
+const EARLIER_PAGE_KEY = "ui/resourceUri";
 
 /** Returns whether a client with these capabilities shows pages. */
 export function showsPages({ extensions }: JsonObject): boolean {
@@ -26,7 +26,7 @@ export function isPage(uri: unknown): uri is string {
 /** Returns the address of the page that is shown with a tool's results. */
 export function toolPage(tool: object): string | undefined {
   const meta = metaOf(tool);
-  const uri = uiOf(meta).resourceUri ?? meta[FLAT];
+  const uri = uiOf(meta).resourceUri ?? meta[EARLIER_PAGE_KEY];
   return isPage(uri) ? uri : undefined;
 }
 
@@ -35,35 +35,38 @@ export function isForModel(tool: object): boolean {
   return isVisible(tool, "model");
 }
 
-/** Returns whether the pages of its server may call a tool. */
+/** Returns whether the pages of a tool's server may call the tool. */
 export function isForPages(tool: object): boolean {
   return isVisible(tool, "app");
 }
 
-/** Returns a tool with the address of its page as in PML's lists; the same tool if it has none. */
+/**
+ * Returns a tool with the address that its page has in PML's lists; the same tool without a page.
+ */
 export function withPageAddress<T extends object>(tool: T, server: string): T {
   const { _meta } = tool as JsonObject;
-  const meta = metaFor(_meta, server);
+  const meta = placeMeta(_meta, server);
   return meta === _meta ? tool : { ...tool, _meta: meta };
 }
 
 /**
- * Returns a result with the addresses of pages as in PML's lists: of content, messages and
- * resources, and of the page that it names in `_meta`. Returns the same result if it has none.
+ * Returns a result in which pages have the addresses of PML's lists: in content, messages,
+ * resources and `_meta`. Returns the same result if it names no page.
  */
 export function withPageAddresses<T extends object>(result: T, server: string): T {
   const { _meta, content, contents, messages, result: inner } = result as JsonObject;
-  const all = {
-    _meta: metaFor(_meta, server),
-    content: eachFor(content, server, blockFor),
-    contents: eachFor(contents, server, resourceFor),
-    messages: eachFor(messages, server, messageFor),
+  const changed = {
+    _meta: placeMeta(_meta, server),
+    content: mapItems(content, server, placeBlock),
+    contents: mapItems(contents, server, placeResource),
+    messages: mapItems(messages, server, placeMessage),
     // The state of a task contains the result of its tool.
     result: isObject(inner) ? withPageAddresses(inner as JsonObject, server) : inner,
   };
-  const isSame = all._meta === _meta && all.content === content && all.contents === contents &&
-    all.messages === messages && all.result === inner;
-  return isSame ? result : { ...result, ...defined(all) };
+  const isSame = changed._meta === _meta && changed.content === content &&
+    changed.contents === contents &&
+    changed.messages === messages && changed.result === inner;
+  return isSame ? result : { ...result, ...withoutUndefined(changed) };
 }
 
 function isVisible(tool: object, who: "model" | "app"): boolean {
@@ -80,24 +83,27 @@ function uiOf({ ui }: JsonObject): JsonObject {
   return objectOf(ui);
 }
 
-/** Changes the items of a list. Returns the same list if none changes: all results come here. */
-function eachFor(
+/**
+ * Changes the items of a list. Does not copy a list if no item changes, because this runs for every
+ * result.
+ */
+function mapItems(
   list: Json | undefined,
   server: string,
   change: (item: Json, server: string) => Json,
 ): Json | undefined {
   if (!Array.isArray(list)) return list;
   let copy: Json[] | undefined;
-  for (let at = 0; at < list.length; at++) {
-    const item = change(list[at], server);
-    if (item !== list[at]) (copy ??= [...list])[at] = item;
+  for (let index = 0; index < list.length; index++) {
+    const item = change(list[index], server);
+    if (item !== list[index]) (copy ??= [...list])[index] = item;
   }
   return copy ?? list;
 }
 
-function metaFor(meta: Json | undefined, server: string): Json | undefined {
+function placeMeta(meta: Json | undefined, server: string): Json | undefined {
   if (!isObject(meta)) return meta;
-  const { ui, [FLAT]: flat } = meta as JsonObject;
+  const { ui, [EARLIER_PAGE_KEY]: flat } = meta as JsonObject;
   const { resourceUri } = objectOf(ui);
   const isNested = isPage(resourceUri);
   if (!isNested && !isPage(flat)) return meta as JsonObject;
@@ -105,30 +111,30 @@ function metaFor(meta: Json | undefined, server: string): Json | undefined {
     ...meta as JsonObject,
     ...(isNested &&
       {
-        ui: { ...objectOf(ui), resourceUri: placedAddress(SCHEME, { server, name: resourceUri }) },
+        ui: { ...objectOf(ui), resourceUri: addressInLists(SCHEME, { server, name: resourceUri }) },
       }),
-    ...(isPage(flat) && { [FLAT]: placedAddress(SCHEME, { server, name: flat }) }),
+    ...(isPage(flat) && { [EARLIER_PAGE_KEY]: addressInLists(SCHEME, { server, name: flat }) }),
   };
 }
 
-function blockFor(block: Json, server: string): Json {
+function placeBlock(block: Json, server: string): Json {
   const { type, resource } = objectOf(block);
-  if (type === "resource_link") return resourceFor(block, server);
+  if (type === "resource_link") return placeResource(block, server);
   if (type !== "resource" || resource === undefined) return block;
-  const own = resourceFor(resource, server);
-  return own === resource ? block : { ...objectOf(block), resource: own };
+  const placed = placeResource(resource, server);
+  return placed === resource ? block : { ...objectOf(block), resource: placed };
 }
 
-function resourceFor(resource: Json, server: string): Json {
+function placeResource(resource: Json, server: string): Json {
   const { uri } = objectOf(resource);
   return isPage(uri)
-    ? { ...objectOf(resource), uri: placedAddress(SCHEME, { server, name: uri }) }
+    ? { ...objectOf(resource), uri: addressInLists(SCHEME, { server, name: uri }) }
     : resource;
 }
 
-function messageFor(message: Json, server: string): Json {
+function placeMessage(message: Json, server: string): Json {
   const { content } = objectOf(message);
   if (content === undefined) return message;
-  const own = blockFor(content, server);
-  return own === content ? message : { ...objectOf(message), content: own };
+  const placed = placeBlock(content, server);
+  return placed === content ? message : { ...objectOf(message), content: placed };
 }

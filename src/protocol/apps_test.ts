@@ -7,7 +7,7 @@ import {
   withPageAddress,
   withPageAddresses,
 } from "./apps.ts";
-import { splitPlaced } from "./placed_address.ts";
+import { splitListAddress } from "./placed_address.ts";
 
 const APPS = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
 const tool = (ui: object, more: object = {}) => ({ name: "t", _meta: { ui, ...more } });
@@ -49,10 +49,10 @@ Deno.test("the address of a page leads back to its server and its own address", 
   for (const own of ["ui://a/b.html", "ui://", "ui://s/a", "ui://a?b#c\nd", "ui:///a"]) {
     const { _meta } = withPageAddress(tool({ resourceUri: own }), "s.t-1");
     const { resourceUri } = _meta.ui as { readonly resourceUri: string };
-    assert.deepEqual(splitPlaced("ui://", resourceUri), { server: "s.t-1", name: own });
+    assert.deepEqual(splitListAddress("ui://", resourceUri), { server: "s.t-1", name: own });
   }
   for (const other of ["pml://s/ui://a", "ui://s", "ui://S/a", "s://a/b"]) {
-    assert.equal(splitPlaced("ui://", other), undefined);
+    assert.equal(splitListAddress("ui://", other), undefined);
   }
 });
 

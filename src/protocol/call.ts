@@ -12,6 +12,7 @@ import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "./toolset.ts";
+import type { TraceContext } from "./trace.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
@@ -44,7 +45,7 @@ export interface Progress {
   readonly message?: string;
 }
 
-/** The progress of a call with numbers that keep their text. */
+/** The progress of a call, with numbers that keep the digits of the message. */
 export interface ExactProgress extends Pick<Progress, "message"> {
   readonly progress: JsonNumber;
   readonly total?: JsonNumber;
@@ -52,8 +53,8 @@ export interface ExactProgress extends Pick<Progress, "message"> {
 
 /** The progress of a call, reported by its server or by PML. */
 export interface ProgressReport extends ExactProgress {
-  /** Set if PML reports it. Then the value is set where it is sent. */
-  readonly own?: OwnReport;
+  /** Set for PML's own reports. `withRisingValues()` then sets `progress`. */
+  readonly ownReport?: OwnReport;
   /** The members of the message that PML does not know. */
   readonly members?: OtherMembers | undefined;
 }
@@ -61,7 +62,7 @@ export interface ProgressReport extends ExactProgress {
 /**
  * The kinds of PML's own reports. `working`: PML prepares something that the call needs, such as an
  * installation. `waiting`: the server works on the call. `unresponsive`: the server has stopped
- * answering. `responsive`: it answers again; clients do not get this one.
+ * answering. `responsive`: it answers again, which PML does not report to clients.
  */
 export type OwnReport = "working" | "waiting" | "unresponsive" | "responsive";
 
@@ -71,6 +72,8 @@ export interface ApprovalAnswer {
   readonly handle: string;
   /** The user's reply. */
   readonly reply: ApprovalReply;
+  /** Set if the user did not answer in the client. */
+  readonly channel?: "page" | undefined;
 }
 
 /** A request that a server sends to the client. */
@@ -82,7 +85,7 @@ export interface ServerRequest {
   readonly params: JsonObject;
   /** The members next to `method` and `params` that PML does not know. */
   readonly members?: JsonObject | undefined;
-  /** The server's own name of the request, if it has one. */
+  /** The name that the server gave the request, if it gave one. */
   readonly key?: string | undefined;
   /** Receives the progress that the client reports; undefined if the server wants none. */
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
@@ -103,75 +106,88 @@ export interface Page {
   readonly url: string;
   /** PML's own text about the purpose of the page. */
   readonly text: string;
-  /** Resolves when the user has finished with it. */
+  /** Resolves when the user has finished the page. */
   readonly done: Promise<unknown>;
 }
 
 /**
- * The client that waits for a call: its capabilities, and how it is notified and asked while the
- * call runs. Members may be getters that create their values, so an object of this type is not
- * spread: use `changedClient()`.
+ * The client that waits for a call: its capabilities, and functions that notify and ask it while
+ * the call runs. Use `changeClient()` to copy it, because a spread would call all getters.
  */
 export interface CallClient {
   /**
-   * Identifies the connection of the client, and aborts when it is closed. Undefined for a client that
-   * lives for one request, and for calls that a server makes through PML.
+   * Identifies the connection of the client, and aborts when it is closed. Undefined for a client
+   * that lives for one request, and for calls that a server makes through PML.
    */
   readonly connection?: AbortSignal | undefined;
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly requestId?: string | undefined;
+  /** The span of the client's request, if PML records traces. */
+  readonly trace?: TraceContext | undefined;
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
   /**
    * Receives the log messages of the server: the params of `notifications/message`, and the members
    * next to `method` and `params` that PML does not know.
    */
   readonly onMessage?: ((message: JsonObject, members?: JsonObject) => void) | undefined;
-  /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
+  /**
+   * Sends a request of the server to the client. Returns the result, or throws the client's error.
+   */
   readonly onAsk?: ((request: ServerRequest) => Promise<JsonObject>) | undefined;
   /** Sends a notification of the server to the client. Returns whether the client still waits. */
   readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
   /** The capabilities of the client. */
-  readonly able?: JsonObject | undefined;
+  readonly capabilities?: JsonObject | undefined;
   /** The name and the version of the client, as it states them. */
   readonly info?: JsonObject | undefined;
   /** Whether the client uses a revision before 2026-07-28. */
-  readonly isOlder?: boolean | undefined;
+  readonly usesOlderRevision?: boolean | undefined;
   /** The client's capability `sampling`, about its model; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
-  /** Returns the tools that exist for the client now; undefined for all. */
+  /** Returns the tools that the client may use now; undefined if it may use all. */
   readonly toolset?: (() => Toolset | undefined) | undefined;
   /**
    * Asks the user a question of PML while the request waits, and returns the answer; undefined if
-   * the answer waits in the PML home. If the user cannot be asked, throws an error whose hint is
-   * the next action. Aborting withdraws the question.
+   * the question waits in the PML home. Throws if the user cannot be asked; the hint of the error
+   * is the next action. Aborting withdraws the question.
    */
   readonly onQuestion?:
     | ((question: Question, signal: AbortSignal) => Promise<ApprovalAnswer | undefined>)
     | undefined;
   /**
    * Asks the client to open a page for the user, and returns whether the user agreed. Undefined if
-   * the client cannot. Throws if no answer comes. Aborting withdraws the request.
+   * the client cannot open pages. Throws without an answer. Aborting withdraws the request.
    */
   readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
-/** The client of calls of PML itself: it cannot be asked or notified. */
+/** The client of PML's own calls, which cannot be asked or notified. */
 export const NO_CLIENT: CallClient = {};
 
 /** Returns a client with some members changed. */
-export function changedClient(
+export function changeClient(
   client: CallClient,
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
-  const { requestId, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
-  const { onQuestion, onOpen, onNotify, info, connection } = client;
-  return {
+  const {
     requestId,
     onProgress,
     onMessage,
     onAsk,
-    able,
-    isOlder,
+    capabilities,
+    usesOlderRevision,
+    sampling,
+    toolset,
+  } = client;
+  const { onQuestion, onOpen, onNotify, info, connection, trace } = client;
+  return {
+    requestId,
+    trace,
+    onProgress,
+    onMessage,
+    onAsk,
+    capabilities,
+    usesOlderRevision,
     sampling,
     toolset,
     onQuestion,
@@ -187,7 +203,7 @@ export function changedClient(
 export type QuestionHandlers = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
 
 /** Returns the members of a client that ask the user, with `around` around each question. */
-export function wrappedQuestions(
+export function wrapQuestions(
   { onAsk, onQuestion, onOpen }: QuestionHandlers,
   around: <T>(ask: () => Promise<T>) => Promise<T>,
 ): QuestionHandlers {
@@ -198,20 +214,20 @@ export function wrappedQuestions(
   };
 }
 
-/** The client's request for a task. In revision 2026-07-28 the server decides. */
+/** The client's request for a task. In revision 2026-07-28 the server decides if there is one. */
 export type TaskRequest =
   | { readonly isStateless: true }
   | { readonly isStateless: false; readonly options: JsonObject };
 
 /** The members of a message that PML does not know. It has at least one. */
 export interface OtherMembers {
-  /** Those of the params, with those of `_meta`; without `name` and `arguments` of a call. */
+  /** The unknown members of the params and of their `_meta`. */
   readonly params?: JsonObject;
-  /** Those next to `method` and `params`. */
+  /** The unknown members next to `method` and `params`. */
   readonly message?: JsonObject;
 }
 
-/** A request to run one tool, or another request to a server. Use `changedCall()` to copy it. */
+/** A request to run one tool, or another request to a server. Use `changeCall()` to copy it. */
 export interface Call {
   /** The tool, or the part of MCP that another request belongs to, such as `server:@resources`. */
   readonly id: ToolId;
@@ -219,14 +235,14 @@ export interface Call {
   readonly arguments: JsonObject;
   /** The MCP method, such as `resources/read`, if the call is not for a tool. */
   readonly method?: string | undefined;
-  /** Whether it is a notification: no answer comes, and the user is not asked about it. */
+  /** Whether the message is a notification, which has no answer and never asks the user. */
   readonly isNotification?: boolean | undefined;
   /**
-   * Whether the server listed or linked the address that the request reads, or a template that it
-   * listed covers it.
+   * Whether the request reads an address that the server listed or linked, or that one of its
+   * listed templates covers.
    */
   readonly isOffered?: boolean | undefined;
-  /** The keys of the client's `_meta` that pass to the server without being shown. */
+  /** The keys of the client's `_meta` that the server gets without an approval. */
   readonly meta?: JsonObject | undefined;
   /** The other members of the message, which the user approves and the server receives. */
   readonly members?: OtherMembers | undefined;
@@ -235,14 +251,14 @@ export interface Call {
   /** Set if the call may become a task, with the revision of the client that wants it. */
   readonly task?: TaskRequest | undefined;
   /**
-   * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`, `sampling`,
-   * `cli`, `library`, another method of MCP, or `server` for a request that a server sends to the
-   * client during a call.
+   * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`,
+   * `sampling`, `cli`, `library`, another method of MCP, or `server` for a request that a server
+   * sends to the client during a call.
    */
   readonly via: string;
   /** Whether the user typed the name of the tool in a terminal. */
   readonly isTyped?: boolean | undefined;
-  /** Whether another call waits for this one. Such a call uses the capacity of that one. */
+  /** Whether another call waits for this one. Only the outer call counts for the capacity. */
   readonly isNested?: boolean | undefined;
   /** The id of the run that makes the call: of a plan, of code or of a capability. */
   readonly run?: string | undefined;
@@ -250,26 +266,29 @@ export interface Call {
   readonly depth?: number | undefined;
   /** The name of the caller; `local` if PML serves a single user. */
   readonly actor: string;
-  /** Cancels it. */
+  /** Cancels the call. */
   readonly cancellation: Cancellation;
   /** The client that waits for the result. */
   readonly client: CallClient;
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
+  /** The user's answer to an approval request about this call. */
   readonly answer?: ApprovalAnswer | undefined;
-  /** Facts that PML shows to the user before this call, besides the server's texts, one line each. */
+  /**
+   * PML's own lines for the approval request of this call, next to the server's texts.
+   */
   readonly facts?: readonly string[] | undefined;
   /** The decision of the rules. */
   readonly verdict?: Verdict | undefined;
-  /** Set if the definition of the server adds arguments. */
+  /** Set if PML added the arguments that the server's settings fix. */
   readonly fixed?: FixedArguments | undefined;
 }
 
 /**
- * Returns a call with some members changed. A call in the pipeline has getters, which a spread
- * would lose, so members are copied by name.
+ * Returns a call with some members changed. Copies members by name, because a call in the pipeline
+ * has getters that a spread would lose.
  */
-export function changedCall(call: Call, changes: Partial<Call>): Call {
+export function changeCall(call: Call, changes: Partial<Call>): Call {
   const {
     id,
     arguments: args,
@@ -323,10 +342,10 @@ export function changedCall(call: Call, changes: Partial<Call>): Call {
   };
 }
 
-/** The arguments of a call to which the definition of its server adds some. */
+/** The arguments of a call to which PML adds the arguments that the server's settings fix. */
 export interface FixedArguments {
-  /** The arguments that the caller gave. */
-  readonly given: JsonObject;
+  /** The arguments that the caller sent, before PML added the fixed arguments. */
+  readonly callerArguments: JsonObject;
   /** All arguments, as the user sees them: without values that may be secrets. */
   readonly shown: JsonObject;
 }
@@ -342,15 +361,15 @@ export interface Question {
   readonly text: string;
   /** The answers that are possible, in the order in which they are shown. */
   readonly answers: readonly OfferedAnswer[];
-  /** The answer that a client's form shows as chosen: "No" if a quick yes could do harm. */
+  /** The preselected answer in a client's form: "No" if a quick yes could do harm. */
   readonly suggested: "Yes" | "No";
   /**
    * Whether the text is too long for a client's form, so that only a terminal can show all of it.
    */
   readonly terminalOnly: boolean;
-  /** Equal for questions that one answer covers, if they are open at the same time. */
+  /** A value that is equal for questions with one common answer, while they are open together. */
   readonly shared?: string;
-  /** The error code if the user cannot be asked; by default APPROVAL_REQUIRED. */
+  /** The code of the error if PML cannot ask the user; by default APPROVAL_REQUIRED. */
   readonly otherwise?: ErrorCode;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The connection of a client and the requests on it, as the gateway serves them.
+ * The interfaces between transports and the gateway: connections of clients, and their requests.
  *
  * @module
  */
@@ -7,6 +7,7 @@
 import type { CallClient } from "./call.ts";
 import type { Cancellation } from "../core/cancellation.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import type { RequestSpan } from "./trace.ts";
 
 /** PML's own description of itself. */
 export interface Hello {
@@ -23,11 +24,11 @@ export interface Hello {
 export interface SentNotification {
   readonly method: string;
   readonly params?: object;
-  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  /** Members next to `method` and `params`, which the client gets if it accepts them. */
   readonly members?: JsonObject | undefined;
 }
 
-/** A client: the members of its `initialize`, and the way to notify it. */
+/** A connected client: the facts from its `initialize`, and the function that notifies it. */
 export interface ClientPeer {
   /** Sends a notification. */
   notification(notification: SentNotification): Promise<void>;
@@ -39,13 +40,15 @@ export interface ClientPeer {
   getClientVersion(): object | undefined;
   /** Returns the revision that the connection speaks. */
   getNegotiatedProtocolVersion(): string | undefined;
-  /** Whether it exists for one request only, so that other notifications do not reach it. */
+  /** The id of the session over HTTP, if there is one. */
+  readonly sessionId?: string | undefined;
+  /** Whether the client exists for one request, and so gets only notifications of this request. */
   readonly isBrief?: boolean;
 }
 
 /**
- * A notification of a client whose method no revision defines, or one with members that PML does not
- * know.
+ * A notification of a client whose method no revision defines, or one with members that PML does
+ * not know.
  */
 export interface UnknownNotification {
   readonly method: string;
@@ -87,6 +90,10 @@ export interface RequestContext {
   readonly takesMembers: boolean;
   /** Adds members next to `result` to the answer. */
   answerWith(members: JsonObject): void;
+  /** When PML began to serve the request, by `performance.now()`. */
+  readonly since: number;
+  /** The span of the request, if PML records traces. The span ends with the request. */
+  trace?: RequestSpan | undefined;
 }
 
 /** The options of a request to the client. */
@@ -94,14 +101,24 @@ export interface ClientRequestOptions {
   readonly params?: JsonObject;
   /** Cancels the request. */
   readonly signal?: AbortSignal | undefined;
-  /** The id, as JSON, of the client's request that it belongs to. */
+  /** The id, as JSON, of the client's request during which PML asks. */
   readonly related?: string;
   /** How long the client may take, in milliseconds. */
   readonly ms: number;
   /** Receives the progress that the client reports. */
   readonly onProgress?: CallClient["onProgress"];
-  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  /** Members next to `method` and `params`, which the client gets if it accepts them. */
   readonly members?: JsonObject | undefined;
+}
+
+/** A request that was served. */
+export interface ServedOperation {
+  readonly method: string;
+  /** The name of the tool that the client sent; empty for other methods. */
+  readonly tool: string;
+  readonly ms: number;
+  /** The `error.type` of the OpenTelemetry conventions; empty if the request succeeded. */
+  readonly error: string;
 }
 
 /** The connection of one client, until it is closed. */
@@ -109,13 +126,18 @@ export interface Connection {
   readonly isStateless: boolean;
   /** Returns the result of a request. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
-  /** Takes a notification that PML does not know, or one with members that it does not know. */
-  note(notification: UnknownNotification): void;
+  /** Receives a request that was served, for the metrics. */
+  countServed?(operation: ServedOperation): void;
+  /** Receives a notification with an unknown method, or with unknown members. */
+  handleNotification(notification: UnknownNotification): void;
   close(): void;
 }
 
 /** Opens the connections of one transport or server. */
 export interface ConnectionFactory {
-  /** Opens a connection. Each session over HTTP has a separate `party`. */
-  readonly connect: (peer: ClientPeer, isStateless: boolean, party?: object) => Connection;
+  /**
+   * Opens a connection. `owner` identifies who may use its tasks and questions. Each HTTP session has
+   * its own owner.
+   */
+  readonly connect: (peer: ClientPeer, isStateless: boolean, owner?: object) => Connection;
 }

@@ -1,13 +1,13 @@
 /**
- * The state that a client sets on its connection, and the requests that can be sent again: for a
- * process that takes the connection over from another one.
+ * Records the state that a client sets on its connection, and decides which requests can be sent
+ * again. A process needs both when it takes over a connection from another process.
  *
  * @module
  */
 
 import { type JsonObject, memberOf, objectOf, textOf } from "../core/json.ts";
 import { isInitialize } from "./initialize.ts";
-import { isDefined } from "./revisions.ts";
+import { isDefinedMethod } from "./revisions.ts";
 
 /** The effect of a request on the state of its connection. */
 interface StateChange {
@@ -15,12 +15,12 @@ interface StateChange {
   readonly part: string;
   /** The member of the params that names the item, if the part has several. */
   readonly item?: string;
-  /** Whether it resets the part, so that there is nothing to set again. */
+  /** Whether the request resets the part, so that a later process need not restore it. */
   readonly isReset?: true;
 }
 
 /** The requests that set a state, by their methods. In 2026-07-28, requests set none. */
-const CHANGES: Readonly<Record<string, StateChange>> = {
+const STATE_CHANGES: Readonly<Record<string, StateChange>> = {
   "initialize": { part: "handshake" },
   "logging/setLevel": { part: "level" },
   "resources/subscribe": { part: "subscription", item: "uri" },
@@ -36,9 +36,9 @@ const READING_META_TOOLS: readonly string[] = ["search", "schema"];
 export class ConnectionState {
   readonly #requests = new Map<string, JsonObject>();
 
-  /** Remembers a request of the client, if it sets a part of the state. */
-  note(request: JsonObject): void {
-    const change = memberOf(CHANGES, textOf(request.method));
+  /** Records a request of the client if it sets a part of the state. */
+  record(request: JsonObject): void {
+    const change = memberOf(STATE_CHANGES, textOf(request.method));
     if (change === undefined) return;
     const { part, item, isReset } = change;
     const key = item === undefined ? part : `${part} ${textOf(objectOf(request.params)[item])}`;
@@ -47,11 +47,10 @@ export class ConnectionState {
   }
 
   /**
-   * Returns the messages that set the state again, the handshake first. Each request has an id from
-   * `newId`. Requests in `waiting` have no answer yet. They are left out, because the caller sends
-   * them.
+   * Returns the messages that restore the state, the handshake first. `newId` creates the id of each
+   * request. Leaves out the requests in `waiting`, which have no answer yet: the caller sends them.
    */
-  *restoring(waiting: readonly JsonObject[], newId: () => string): Generator<JsonObject> {
+  *restore(waiting: readonly JsonObject[], newId: () => string): Generator<JsonObject> {
     const all = [...this.#requests.values()].filter((request) => !waiting.includes(request));
     for (const request of all) {
       yield { ...request, id: newId() };
@@ -62,6 +61,6 @@ export class ConnectionState {
 
 /** Returns whether a request can be sent again although it may have run. */
 export function isRepeatable({ method, params }: JsonObject): boolean {
-  if (method !== CALL) return isDefined(textOf(method));
+  if (method !== CALL) return isDefinedMethod(textOf(method));
   return READING_META_TOOLS.includes(textOf(objectOf(params).name));
 }

@@ -11,9 +11,9 @@ function request(id: number, method: string, params: JsonObject = {}): JsonObjec
 /** Returns the messages that set a state again. */
 function restored(all: readonly JsonObject[], waiting: readonly JsonObject[] = []): JsonObject[] {
   const state = new ConnectionState();
-  for (const message of all) state.note(message);
+  for (const message of all) state.record(message);
   let count = 0;
-  return [...state.restoring(waiting, () => `r${count++}`)];
+  return [...state.restore(waiting, () => `r${count++}`)];
 }
 
 Deno.test("the last value of each part of a connection's state is set again, the handshake first", () => {

@@ -8,11 +8,11 @@ import { isObject } from "../core/json.ts";
 
 type JsonBlock = Readonly<Record<string, unknown>>;
 
-/** Checks of the members of a block, by its type. A test compares the results with the SDK. */
-const KINDS: Readonly<Record<string, (block: JsonBlock) => boolean>> = {
+/** The checks of blocks by their type. A test compares the results with the SDK. */
+const BLOCK_CHECKS: Readonly<Record<string, (block: JsonBlock) => boolean>> = {
   text: ({ text }) => isText(text),
-  image: isMedium,
-  audio: isMedium,
+  image: isImageOrAudio,
+  audio: isImageOrAudio,
   resource: ({ resource }) => isObject(resource) && isContents(resource),
   resource_link: (
     { uri, name, title = "", description = "", mimeType = "", size = 0, icons = [] },
@@ -25,15 +25,16 @@ const KINDS: Readonly<Record<string, (block: JsonBlock) => boolean>> = {
 export function isContentBlock(block: unknown): boolean {
   if (!isObject(block)) return false;
   const { type, annotations, _meta = {} } = block;
-  return isObject(_meta) && typeof type === "string" && Object.hasOwn(KINDS, type) &&
-    (annotations === undefined || isAnnotations(annotations)) && KINDS[type]?.(block) === true;
+  return isObject(_meta) && typeof type === "string" && Object.hasOwn(BLOCK_CHECKS, type) &&
+    (annotations === undefined || isAnnotations(annotations)) &&
+    BLOCK_CHECKS[type]?.(block) === true;
 }
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-function isMedium({ data, mimeType }: JsonBlock): boolean {
+function isImageOrAudio({ data, mimeType }: JsonBlock): boolean {
   return isBase64(data) && isText(mimeType);
 }
 
@@ -51,7 +52,8 @@ function isIcon(icon: unknown): boolean {
 function isAnnotations(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { audience = [], priority = 0, lastModified } = value;
-  return Array.isArray(audience) && audience.every((one) => ["user", "assistant"].includes(one)) &&
+  return Array.isArray(audience) &&
+    audience.every((role) => ["user", "assistant"].includes(role)) &&
     typeof priority === "number" && priority >= 0 && priority <= 1 &&
     (lastModified === undefined || isTime(lastModified));
 }

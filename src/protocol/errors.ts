@@ -23,7 +23,7 @@ export const ERROR = {
   urlElicitationRequired: -32042,
 } as const;
 
-/** The codes of refusals over HTTP, which no revision names. The SDKs have the same. */
+/** The codes of refusals over HTTP. No revision defines them, so PML uses the codes of the SDKs. */
 export const HTTP_ERROR = {
   refused: -32000,
   noSession: -32001,
@@ -45,7 +45,7 @@ export const NO_SUCH_METHOD: ErrorObject = {
   message: "Method not found",
 };
 
-/** An error that a request is answered with. */
+/** An error that answers a request. */
 export class RpcError extends Error implements ErrorObject {
   override name = "RpcError";
   /** An integer. */

@@ -1,27 +1,33 @@
 /**
- * The extensions that methods belong to.
+ * The extensions of MCP, and which extension a method belongs to.
  *
  * @module
  */
 
 import { type JsonObject, objectOf } from "../core/json.ts";
 
-/** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
+/** The extension for tasks of 2026-07-28. PML serves it itself and does not pass it on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 /** The extension for pages (MCP Apps). */
 export const PAGES_EXTENSION = "io.modelcontextprotocol/ui";
 
 /** The extensions whose methods PML knows. */
-const KNOWN = [PAGES_EXTENSION, TASKS_EXTENSION];
+const KNOWN_EXTENSIONS = [PAGES_EXTENSION, TASKS_EXTENSION];
 
-/** The extension for skills (SEP-2640). PML serves its methods itself. */
+/**
+ * The extension for skills (SEP-2640). It is not a known extension, because PML passes on those
+ * methods of skills that it does not serve itself.
+ */
 export const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";
 
-/** The extension of PML's own methods. A window would treat a server's method in it as PML's. */
-const OWN = "pml";
+/**
+ * The extension of PML's own methods. PML does not pass on a server's method with this name,
+ * because an attached PML (`transport/attach/window.ts`) would take it for a message of PML.
+ */
+const PML_EXTENSION = "pml";
 
-/** How the methods of notifications begin. */
+/** The beginning of the methods of notifications. */
 const NOTIFICATIONS = /^notifications\//;
 
 /**
@@ -41,12 +47,12 @@ export function extensionNameOf(method: string): string {
   return name;
 }
 
-/** Returns whether the id of an extension is one that a method belongs to. */
+/** Returns whether a method belongs to the extension with the id `id`. */
 export function isExtensionOf(id: string, method: string): boolean {
   return id.split("/").at(-1) === extensionNameOf(method);
 }
 
-/** Returns the extensions of a client that are passed on to servers, by their ids. */
+/** Returns the client's extensions that PML declares to servers, by their ids. */
 export function passedExtensions({ extensions }: JsonObject): JsonObject {
   const { [TASKS_EXTENSION]: _, ...passed } = objectOf(extensions);
   return passed;
@@ -54,19 +60,19 @@ export function passedExtensions({ extensions }: JsonObject): JsonObject {
 
 /** Returns whether PML knows the methods of an extension. */
 export function isKnownExtension(id: string): boolean {
-  return KNOWN.includes(id);
+  return KNOWN_EXTENSIONS.includes(id);
 }
 
 /** Returns the extensions of a server that PML does not know, by their ids. */
 export function unknownExtensions(extensions: JsonObject): JsonObject {
   const unknown = Object.entries(extensions)
-    .filter(([id]) => !isKnownExtension(id) && !isExtensionOf(id, OWN));
+    .filter(([id]) => !isKnownExtension(id) && !isExtensionOf(id, PML_EXTENSION));
   return Object.fromEntries(unknown);
 }
 
-/** Returns whether a client declares the extension of a method, and PML passes it on. */
+/** Returns whether a client declares the extension of a method that PML may pass on. */
 export function declaresExtensionOf(method: string, capabilities: JsonObject = {}): boolean {
   // guard: extension-own
-  if (extensionNameOf(method) === OWN) return false;
+  if (extensionNameOf(method) === PML_EXTENSION) return false;
   return Object.keys(passedExtensions(capabilities)).some((id) => isExtensionOf(id, method));
 }

@@ -6,7 +6,7 @@
 
 import type { ToolResult } from "./call.ts";
 import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, withoutUndefined } from "../core/json.ts";
 import { ERROR, RpcError } from "./errors.ts";
 
 /** The fields of a failure for programs, in a result and in a JSON-RPC error. */
@@ -17,10 +17,10 @@ export interface ErrorBody {
   readonly detail?: unknown;
 }
 
-/** Returns the fields of an error that are sent. */
+/** Returns the fields of an error that PML sends. */
 export function errorBody(error: PmlError): ErrorBody {
   const { code, message, hint, detail } = error;
-  return defined({ code, message, hint, detail });
+  return withoutUndefined({ code, message, hint, detail });
 }
 
 /** Returns the result that reports a failure to the model. */
@@ -45,30 +45,30 @@ export function failureResult(error: unknown): JsonObject {
   return errorResult(pmlError) as unknown as JsonObject; // plain JSON
 }
 
-/** Returns the error for an answer that comes with a different request than its own. */
-export function otherRequest(): PmlError {
+/** Returns the error for a repeated request that differs from the first one. */
+export function differentRequestError(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
     hint: "Send the unchanged request again, without requestState",
   });
 }
 
-/** The hint and the detail of the error for an answer that no call waits for. */
+/** The hint and the detail of the error for an answer that was already used. */
 export const NOT_TWICE = {
   hint: "Nothing ran twice. Check the effects before you send the request again",
   detail: { may_have_run: true },
 };
 
-/** Returns the error for work that had begun in a process that has ended or is ending. */
-export function goneElsewhere(): PmlError {
+/** Returns the error for work whose process has ended or is ending. */
+export function processEndedError(): PmlError {
   return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
     hint: "It may have run. Check its effects before you send the request again",
     detail: { may_have_run: true },
   });
 }
 
-/** Returns the answer to a request that a process worked on when it ended. */
-export function unknownEnd({ id, method }: JsonObject): object {
-  const error = goneElsewhere();
+/** Returns the answer to a request whose process ended during the work on it. */
+export function processEndedAnswer({ id, method }: JsonObject): object {
+  const error = processEndedError();
   const { code, message, data } = rpcErrorOf(error);
   const outcome = method === "tools/call"
     ? { result: { ...failureResult(error), resultType: "complete" } }
@@ -77,7 +77,7 @@ export function unknownEnd({ id, method }: JsonObject): object {
 }
 
 /** Returns the failure of a request with a header that differs from its body. */
-export function headerMismatch(header: string): PmlError {
+export function headerMismatchError(header: string): PmlError {
   const message = `Cannot take the request: its header ${header} differs from its body`;
   return new PmlError("BAD_REQUEST", message, {
     detail: { answered: { code: ERROR.headerMismatch, message } },

@@ -9,10 +9,10 @@ import { HANDSHAKE_REVISION, HANDSHAKE_REVISIONS } from "./revisions.ts";
 import { isClientInfo, META } from "./envelope.ts";
 
 /**
- * Clients that show prompts only if `prompts/list` is answered within some 100 ms after `initialize`:
- * they read their list of commands when the handshake ends, and not again.
+ * Clients that need `prompts/list` within about 100 ms after `initialize`: they read the prompts once,
+ * when the handshake ends, to offer them as commands.
  */
-const HURRIED = /^(gemini|qwen)-cli-mcp-client/;
+const EARLY_LISTERS = /^(gemini|qwen)-cli-mcp-client/;
 
 /** The first message of a connection, and its answer if one was sent. */
 export interface Handshake {
@@ -30,15 +30,18 @@ export function isInitialize({ method }: Readonly<Record<string, unknown>>): boo
  * stateless revision.
  */
 export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
-  return declaredIn(message, "capabilities", META.capabilities);
+  return findDeclared(message, "capabilities", META.capabilities);
 }
 
-/** Returns the name and the version that a client declares, in the same places. */
+/**
+ * Returns the name and the version that a client declares: in `initialize`, or in each request of
+ * the stateless revision.
+ */
 export function clientInfoIn(message: JsonObject): JsonObject | undefined {
-  return declaredIn(message, "clientInfo", META.client);
+  return findDeclared(message, "clientInfo", META.client);
 }
 
-function declaredIn(message: JsonObject, name: string, key: string): JsonObject | undefined {
+function findDeclared(message: JsonObject, name: string, key: string): JsonObject | undefined {
   if (!isObject(message.params)) return undefined;
   const params = objectOf(message.params);
   const declared = isInitialize(message) ? params[name] : objectOf(params._meta)[key];
@@ -46,13 +49,13 @@ function declaredIn(message: JsonObject, name: string, key: string): JsonObject 
 }
 
 /** Returns whether `initialize` comes from a client that needs the lists right after it. */
-export function isHurried(message: JsonObject): boolean {
+export function needsEarlyLists(message: JsonObject): boolean {
   const { name } = objectOf(objectOf(message.params).clientInfo);
-  return typeof name === "string" && HURRIED.test(name);
+  return typeof name === "string" && EARLY_LISTERS.test(name);
 }
 
 /** Returns the result of an `initialize` request; undefined if its params are not valid. */
-export function greet(message: JsonObject, greeting: object): JsonObject | undefined {
+export function initializeResult(message: JsonObject, greeting: object): JsonObject | undefined {
   if (!isInitialize(message)) return undefined;
   const { protocolVersion, clientInfo, capabilities } = objectOf(message.params);
   if (typeof protocolVersion !== "string" || !isObject(capabilities)) return undefined;

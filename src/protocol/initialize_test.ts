@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { greet } from "./initialize.ts";
+import { initializeResult } from "./initialize.ts";
 
 const GREETING = { serverInfo: { name: "pml" } };
 
@@ -14,11 +14,14 @@ const PARAMS = {
 };
 
 Deno.test("greet() agrees to a known revision and offers the newest for another", () => {
-  assert.deepEqual(greet(initialize(PARAMS), GREETING), {
+  assert.deepEqual(initializeResult(initialize(PARAMS), GREETING), {
     protocolVersion: "2025-06-18",
     ...GREETING,
   });
-  const unknown = greet(initialize({ ...PARAMS, protocolVersion: "1999-01-01" }), GREETING);
+  const unknown = initializeResult(
+    initialize({ ...PARAMS, protocolVersion: "1999-01-01" }),
+    GREETING,
+  );
   assert.deepEqual(unknown, { protocolVersion: "2025-11-25", ...GREETING });
 });
 
@@ -29,7 +32,9 @@ Deno.test("greet() returns undefined for an invalid initialize request", () => {
     { ...PARAMS, clientInfo: { name: "t" } },
     { ...PARAMS, protocolVersion: 1 },
   ];
-  for (const params of others) assert.equal(greet(initialize(params), GREETING), undefined);
+  for (const params of others) {
+    assert.equal(initializeResult(initialize(params), GREETING), undefined);
+  }
   const ping = { jsonrpc: "2.0", id: 1, method: "ping", params: PARAMS } as never;
-  assert.equal(greet(ping, GREETING), undefined);
+  assert.equal(initializeResult(ping, GREETING), undefined);
 });

@@ -9,10 +9,9 @@ export const LEVELS: readonly string[] = "debug info notice warning error critic
   .split(" ");
 
 /**
- * Returns whether a message is at least as serious as a level. A message of an unknown level always
- * is.
+ * Returns whether a message is at least as serious as `least`. Returns true for an unknown level.
  */
 export function isAtLeast(level: unknown, least: string): boolean {
-  const at = LEVELS.indexOf(String(level));
-  return at < 0 || at >= LEVELS.indexOf(least);
+  const index = LEVELS.indexOf(String(level));
+  return index < 0 || index >= LEVELS.indexOf(least);
 }

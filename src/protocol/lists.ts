@@ -9,7 +9,7 @@ import { type Json, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { SKILLS_EXTENSION } from "./extension_methods.ts";
 
-/** A list of a server: the name of the field of the result that contains it. */
+/** A list of a server, by the member that contains it in results. */
 export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts" | "skills";
 
 /** How a list is requested, and which member its items must have. */
@@ -20,7 +20,7 @@ export interface ListKind {
   readonly capability: "tools" | "resources" | "prompts";
   /** The member, a string, that each item must have. */
   readonly key: string;
-  /** The extension that a server with such a list declares, too. */
+  /** The extension that a server with such a list must also declare. */
   readonly extension?: string;
 }
 
@@ -60,18 +60,23 @@ export const INSTRUCTIONS = "@instructions";
 /** The maximum size of a server's instructions, in bytes. */
 const INSTRUCTIONS_BYTES = 4_096;
 
-/** Adds the instructions of a server, if it has any, to its tools as an internal item. */
+/** Adds the instructions of a server, if they are not empty, to its tools as an internal item. */
 export function withInstructions(
   tools: readonly ListItem[],
   instructions: string,
 ): readonly ListItem[] {
-  const own = tools.filter(({ name }) => name !== INSTRUCTIONS);
-  if (instructions.trim() === "") return own;
+  const serverTools = tools.filter(({ name }) => name !== INSTRUCTIONS);
+  if (instructions.trim() === "") return serverTools;
   const bytes = new Uint8Array(INSTRUCTIONS_BYTES);
   const { read } = new TextEncoder().encodeInto(instructions, bytes);
   const cut = read < instructions.length ? "…" : "";
   const description = `${instructions.slice(0, read)}${cut}`;
-  return [...own, { name: INSTRUCTIONS, description, inputSchema: {}, visibility: "internal" }];
+  return [...serverTools, {
+    name: INSTRUCTIONS,
+    description,
+    inputSchema: {},
+    visibility: "internal",
+  }];
 }
 
 /** Returns the item with the instructions of a server. */
@@ -80,8 +85,8 @@ export function instructionsIn<T extends object>(tools: readonly T[]): T | undef
 }
 
 /**
- * Returns the tools of a list that are not internal: the same array for the same list. A tool with
- * the `visibility` `internal` is in no list and no search, and calls of it fail as for an unknown
+ * Returns the tools of a list that are not internal; the same array for the same list. Tools with
+ * `visibility: "internal"` are in no list and no search, and calling one fails as for an unknown
  * tool.
  */
 export const externalTools: <T extends object>(tools: readonly T[]) => readonly T[] = memoized(
@@ -92,10 +97,9 @@ export const externalTools: <T extends object>(tools: readonly T[]) => readonly 
 );
 
 /**
- * Returns the error for a list of a server that may not run: reading a server's lists means running
- * it.
+ * Returns the error for reading a list of an unapproved server, because that would run the server.
  */
-export function unreadable(
+export function unreadableError(
   list: ListName,
   { server, why }: { readonly server: string; readonly why: string },
 ): PmlError {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import {
   messageMembers,
   messageWith,
-  noteResultMembers,
   resultMembers,
+  storeResultMembers,
 } from "./message_members.ts";
 
 Deno.test("members that JSON-RPC defines do not count as other members", () => {
@@ -41,9 +41,9 @@ Deno.test("the other members of a message never replace those of JSON-RPC", () =
 
 Deno.test("the other members of an answer are found by its result", () => {
   const result = {};
-  noteResultMembers({ id: 1, result, later: 1 }, result);
+  storeResultMembers({ id: 1, result, later: 1 }, result);
   assert.deepEqual(resultMembers(result), { later: 1 });
   assert.equal(resultMembers({}), undefined);
-  noteResultMembers({ id: 1, result: "text", later: 1 }, "text");
+  storeResultMembers({ id: 1, result: "text", later: 1 }, "text");
   assert.equal(resultMembers("text"), undefined);
 });

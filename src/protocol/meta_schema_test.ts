@@ -100,9 +100,9 @@ Deno.test("parseModuleMeta() takes a missing name from the file", () => {
 
 Deno.test("module-meta.schema.json is a schema that PML can use", () => {
   const read = new JsonSchema(schema);
-  assert.equal(read.wrong({ name: "a", tools: { b: {} } }), undefined);
+  assert.equal(read.findProblem({ name: "a", tools: { b: {} } }), undefined);
   assert.match(
-    read.wrong({ name: "a", tools: { b: { permissions: { ffi: [] } } } }) ?? "",
+    read.findProblem({ name: "a", tools: { b: { permissions: { ffi: [] } } } }) ?? "",
     /"ffi" is unknown/,
   );
 });

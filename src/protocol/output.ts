@@ -1,5 +1,5 @@
 /**
- * The output of a tool as one JSON value. Plans, code and observed results all use this value.
+ * Converts the result of a tool to one JSON value, for plans, code and observed results.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { isObject, type Json, objectOf } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 
 /**
- * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
- * one text block, the JSON object or array that the text contains, or the text itself. Otherwise
- * all content blocks. Remarks of PML are not part of the output.
+ * Returns the output of a tool: the structured content if there is any. Otherwise, for one text
+ * block, the parsed JSON object or array, or the text itself. Otherwise all content blocks. Ignores
+ * remarks of PML.
  */
 export function outputOf({ structuredContent, content: all }: ToolResult): Json {
-  // A result came through JSON, or was checked when it came from a module.
+  // It is JSON, because it was parsed from JSON or checked when a module returned it.
   if (structuredContent !== undefined) return structuredContent as Json;
   const content = all.some(isRemark) ? all.filter((block) => !isRemark(block)) : all;
   const [block] = content;

@@ -1,7 +1,7 @@
 /**
- * Addresses of skills (`skill://`) and pages (`ui://`) in PML's lists. They have the server as first
- * segment, so those of two servers are never equal. They keep their scheme, because clients refuse
- * another one.
+ * Addresses of skills (`skill://`) and pages (`ui://`) in PML's lists. The first segment is the
+ * server, so that addresses of two servers are never equal. The scheme does not change, because
+ * clients refuse other schemes.
  *
  * @module
  */
@@ -9,7 +9,7 @@
 /** The schemes of these addresses. */
 export type PlacedScheme = "skill://" | "ui://";
 
-/** A server, and its own address. */
+/** A server, and an address in the form that this server uses. */
 export interface PlacedAddress {
   readonly server: string;
   readonly name: string;
@@ -22,16 +22,16 @@ export interface PlacedAddress {
  * ```ts
  * import assert from "node:assert/strict";
  *
- * const address = placedAddress("ui://", { server: "clock", name: "ui://get-time/app.html" });
+ * const address = addressInLists("ui://", { server: "clock", name: "ui://get-time/app.html" });
  * assert.equal(address, "ui://clock/get-time/app.html");
  * ```
  */
-export function placedAddress(scheme: PlacedScheme, { server, name }: PlacedAddress): string {
+export function addressInLists(scheme: PlacedScheme, { server, name }: PlacedAddress): string {
   return `${scheme}${server}/${name.slice(scheme.length)}`;
 }
 
-/** Splits an address that `placedAddress()` made; undefined for others. */
-export function splitPlaced(scheme: PlacedScheme, uri: string): PlacedAddress | undefined {
+/** Splits an address of `addressInLists()`; undefined for any other address. */
+export function splitListAddress(scheme: PlacedScheme, uri: string): PlacedAddress | undefined {
   const isOfScheme = uri.slice(0, scheme.length).toLowerCase() === scheme;
   const [, server, rest] = /^([a-z\d._-]+)\/(.*)$/s.exec(uri.slice(scheme.length)) ?? [];
   if (!isOfScheme || server === undefined) return undefined;

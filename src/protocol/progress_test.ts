@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import type { Progress, ProgressReport } from "./call.ts";
 import { parseExact } from "../core/exact_json.ts";
-import { ownOnly, ownProgress, progressOf, showsWork, withRisingValues } from "./progress.ts";
+import {
+  keepOwnReports,
+  ownProgress,
+  parseProgress,
+  showsWork,
+  withRisingValues,
+} from "./progress.ts";
 
 Deno.test("own reports rise below the first value of a server, then just above its last one", () => {
   const sent: Progress[] = [];
@@ -42,12 +48,12 @@ Deno.test("only reports of work extend a deadline, and a run passes on only own 
     ...(["working", "waiting", "unresponsive", "responsive"] as const)
       .map((own) => ownProgress(own, own)),
   ];
-  assert.deepEqual(all.filter(showsWork).map(({ own }) => own), [undefined, "working"]);
+  assert.deepEqual(all.filter(showsWork).map(({ ownReport }) => ownReport), [undefined, "working"]);
   const passed: unknown[] = [];
-  const listener = ownOnly(({ own }) => void passed.push(own));
+  const listener = keepOwnReports(({ ownReport: own }) => void passed.push(own));
   for (const progress of all) listener?.(progress);
   assert.deepEqual(passed, ["working", "waiting", "unresponsive", "responsive"]);
-  assert.equal(ownOnly(undefined), undefined);
+  assert.equal(keepOwnReports(undefined), undefined);
 });
 
 Deno.test("values of a server keep their text, and own reports come above them", () => {
@@ -55,7 +61,7 @@ Deno.test("values of a server keep their text, and own reports come above them",
   const report = withRisingValues((progress) => void sent.push(JSON.stringify(progress)));
   const big = "9007199254740993";
   for (const text of ['{"progress":1.0,"total":2.0}', `{"progress":${big},"total":3e20}`]) {
-    const progress = progressOf(parseExact(text));
+    const progress = parseProgress(parseExact(text));
     assert.ok(progress);
     report(progress);
     assert.equal(sent.at(-1), text);
@@ -68,8 +74,10 @@ Deno.test("values of a server keep their text, and own reports come above them",
 
 Deno.test("a report without a finite value is ignored, and a total that is not finite is left out", () => {
   const infinite = parseExact("1e400");
-  for (const progress of ["1", null, infinite]) assert.equal(progressOf({ progress }), undefined);
+  for (const progress of ["1", null, infinite]) {
+    assert.equal(parseProgress({ progress }), undefined);
+  }
   for (const total of [null, infinite]) {
-    assert.deepEqual(progressOf({ progress: 1, total }), { progress: 1 });
+    assert.deepEqual(parseProgress({ progress: 1, total }), { progress: 1 });
   }
 });

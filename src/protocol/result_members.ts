@@ -8,7 +8,7 @@ import { isObject } from "../core/json.ts";
 import { META } from "./envelope.ts";
 
 /** The members of results in the revisions of the protocol, and of their tasks. */
-const MEMBERS = new Set([
+const PROTOCOL_MEMBERS = new Set([
   ...["_meta", "resultType", "inputRequests", "requestState", "ttlMs", "cacheScope"],
   ...["content", "structuredContent", "isError", "task", "messages", "description", "contents"],
   ...["completion", "nextCursor", "tools", "prompts", "resources", "resourceTemplates", "tasks"],
@@ -16,24 +16,25 @@ const MEMBERS = new Set([
   ...["taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"],
   ...["pollIntervalMs", "result", "error"],
 ]);
-const FOLDED = new Set([...MEMBERS].map(folded));
-/** How the names of members of `_meta` begin that only PML writes. */
-const OF_PML = "pml/";
+/** The names of these members with folded case. */
+const FOLDED_MEMBERS = new Set([...PROTOCOL_MEMBERS].map(foldCase));
+/** The prefix of the members of `_meta` that only PML writes. */
+const PML_PREFIX = "pml/";
 /**
- * The member of `_meta` in which PML names itself. A server of the newest revision names itself
- * there.
+ * The member of `_meta` in which PML states its own name to clients. A server of the newest revision
+ * states its name there, which clients must not take for PML's name.
  */
-const SERVER = folded(META.server);
+const SERVER_NAME_KEY = foldCase(META.server);
 
 /**
- * Returns a result without members whose names differ from the protocol's only in case (parsers
- * that ignore case, such as Go's, confuse them), and without `pml/*` in its `_meta` and in that of
- * its blocks: plans and code do not get blocks that PML marks as its remarks. Returns the same
- * object if it has none.
+ * Returns a result without forged members; the same object if it has none. Members are forged if
+ * their names differ from names of the protocol only in case, because some parsers ignore case (for
+ * example Go's). Members `pml/*` in the `_meta` of the result and of its blocks are forged, too:
+ * otherwise a server could mark a block as a remark of PML, which plans and code do not get.
  */
 export function withoutForged<T extends object>(result: T): T {
   const names = Object.keys(result).filter(isForged);
-  const rest = withoutPmlMeta(names.length === 0 ? result : without(result, names));
+  const rest = withoutPmlMeta(names.length === 0 ? result : omit(result, names));
   const { content } = rest as { readonly content?: unknown };
   if (!Array.isArray(content) || !content.some(hasPmlMeta)) return rest;
   return {
@@ -46,20 +47,20 @@ export function withoutForged<T extends object>(result: T): T {
 export function withoutPmlMeta<T extends object>(object: T): T {
   if (!hasPmlMeta(object)) return object;
   const { _meta } = object;
-  return { ...object, _meta: without(_meta, Object.keys(_meta).filter(isOfPml)) };
+  return { ...object, _meta: omit(_meta, Object.keys(_meta).filter(isPmlMember)) };
 }
 
 function hasPmlMeta(value: unknown): value is { readonly _meta: object } {
-  return isObject(value) && isObject(value._meta) && Object.keys(value._meta).some(isOfPml);
+  return isObject(value) && isObject(value._meta) && Object.keys(value._meta).some(isPmlMember);
 }
 
 function isForged(name: string): boolean {
-  return !MEMBERS.has(name) && FOLDED.has(folded(name));
+  return !PROTOCOL_MEMBERS.has(name) && FOLDED_MEMBERS.has(foldCase(name));
 }
 
-function isOfPml(name: string): boolean {
-  const one = folded(name);
-  return one.startsWith(OF_PML) || one === SERVER;
+function isPmlMember(name: string): boolean {
+  const foldedName = foldCase(name);
+  return foldedName.startsWith(PML_PREFIX) || foldedName === SERVER_NAME_KEY;
 }
 
 /**
@@ -67,17 +68,19 @@ function isOfPml(name: string): boolean {
  * its `_meta`.
  */
 export function withoutNamed<T extends object>(object: T, names: readonly string[]): T {
-  const all = names.map(folded);
-  const dropped = Object.keys(object).filter((name) => all.includes(folded(name)));
-  return withoutPmlMeta(without(object, dropped));
+  const foldedNames = names.map(foldCase);
+  const dropped = Object.keys(object).filter((name) => foldedNames.includes(foldCase(name)));
+  return withoutPmlMeta(omit(object, dropped));
 }
 
-/** Folds case as Go's parser does, which also folds the long s to `s` and the Kelvin sign to `k`. */
-function folded(name: string): string {
+/**
+ * Folds case as Go's parser does, which also folds the long s to `s` and the Kelvin sign to `k`.
+ */
+function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-function without<T extends object>(object: T, names: readonly string[]): T {
+function omit<T extends object>(object: T, names: readonly string[]): T {
   const entries = Object.entries(object).filter(([name]) => !names.includes(name));
   return Object.fromEntries(entries) as T;
 }

@@ -27,7 +27,7 @@ export const STATELESS_REVISIONS: readonly string[] = [STATELESS_REVISION];
 /** Whether a connection begins with `initialize`, or each request names its revision. */
 export type RevisionKind = "handshake" | "stateless";
 
-const SHARED = [
+const SHARED_METHODS = [
   "tools/list",
   "tools/call",
   "prompts/list",
@@ -39,9 +39,9 @@ const SHARED = [
 ] as const;
 
 /** The request methods of the specification by kind. */
-const BY_KIND = {
+const METHODS_BY_KIND = {
   handshake: [
-    ...SHARED,
+    ...SHARED_METHODS,
     "initialize",
     "ping",
     "logging/setLevel",
@@ -56,7 +56,7 @@ const BY_KIND = {
     "roots/list",
   ],
   stateless: [
-    ...SHARED,
+    ...SHARED_METHODS,
     "server/discover",
     "subscriptions/listen",
     // The tasks extension has these names again.
@@ -64,10 +64,10 @@ const BY_KIND = {
     "tasks/cancel",
   ],
 } as const;
-const METHODS: Readonly<Record<RevisionKind, readonly string[]>> = BY_KIND;
+const METHODS: Readonly<Record<RevisionKind, readonly string[]>> = METHODS_BY_KIND;
 
 /** A request method of the specification. A test compares them with the SDK's. */
-export type DefinedMethod = typeof BY_KIND[RevisionKind][number];
+export type DefinedMethod = typeof METHODS_BY_KIND[RevisionKind][number];
 
 /** The methods of notifications in the specification, in all revisions and both directions. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set([
@@ -83,18 +83,18 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([
   "notifications/elicitation/complete",
   "notifications/subscriptions/acknowledged",
   "notifications/tasks/status",
-  // Of the tasks extension.
+  // This notification belongs to the tasks extension.
   "notifications/tasks",
 ]);
 
-/** Returns whether a revision defines a method. Any other may belong to an extension. */
-export function isDefined(method: string): boolean {
+/** Returns whether a revision defines a method. All other methods may belong to extensions. */
+export function isDefinedMethod(method: string): boolean {
   return METHODS.handshake.includes(method) || METHODS.stateless.includes(method) ||
     NOTIFICATIONS.has(method);
 }
 
 /** The methods that only the other kind has. */
-const FOREIGN: Readonly<Record<RevisionKind, ReadonlySet<string>>> = {
+const OTHER_KIND_METHODS: Readonly<Record<RevisionKind, ReadonlySet<string>>> = {
   handshake: new Set(METHODS.stateless.filter((method) => !METHODS.handshake.includes(method))),
   stateless: new Set(METHODS.handshake.filter((method) => !METHODS.stateless.includes(method))),
 };
@@ -104,7 +104,7 @@ const FOREIGN: Readonly<Record<RevisionKind, ReadonlySet<string>>> = {
  * Methods that no revision defines may belong to an extension.
  */
 export function isOfOtherKind(method: string, kind: RevisionKind): boolean {
-  return FOREIGN[kind].has(method);
+  return OTHER_KIND_METHODS[kind].has(method);
 }
 
 /** The request that subscribes to notifications, in 2026-07-28. */
@@ -113,7 +113,10 @@ export const LISTEN = "subscriptions/listen";
 /** The part of PML that answers a request of 2026-07-28. */
 export type StatelessPart = "discover" | "listen" | "connection";
 
-/** Returns the part of PML that answers a method of 2026-07-28; undefined if it is of older ones. */
+/**
+ * Returns the part of PML that answers a method in 2026-07-28; undefined if only older revisions have
+ * the method.
+ */
 export function statelessPart(method: string): StatelessPart | undefined {
   if (isOfOtherKind(method, "stateless")) return undefined;
   if (method === "server/discover") return "discover";
@@ -131,7 +134,7 @@ const NAMED_PARAMS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the value of the header `Mcp-Name` for a request; undefined if there is none. */
-export function namedBy(method: string, params: JsonObject): unknown {
+export function nameHeaderOf(method: string, params: JsonObject): unknown {
   const param = memberOf(NAMED_PARAMS, method);
   return param === undefined ? undefined : params[param];
 }

@@ -1,6 +1,6 @@
 /**
- * One side of a JSON-RPC connection, towards a client or a server: requests with their answers, and
- * the requests and notifications of the other side. Every message of the other side is validated.
+ * One side of a JSON-RPC connection to a client or a server. Sends requests and matches their
+ * answers, and validates and dispatches the requests and notifications of the other side.
  *
  * @module
  */
@@ -10,13 +10,15 @@ import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
-import { progressOf } from "./progress.ts";
+import { parseProgress } from "./progress.ts";
 import { withoutNamed } from "./result_members.ts";
 import { PmlError } from "../core/errors.ts";
 import { RpcError } from "./errors.ts";
 import { safeText } from "./safe_text.ts";
 import type { CancelMessage, Message, RequestMessage } from "./message.ts";
-import { messageMembers, noteResultMembers, notificationMembers } from "./message_members.ts";
+import { messageMembers, notificationMembers, storeResultMembers } from "./message_members.ts";
+import { addTrace, type RequestSpan, type TracedRequest } from "./trace.ts";
+import { turnTime } from "../io/waiting.ts";
 
 /** The id of a request of PML: an integer from 1 to 2^31 − 1, which all languages can decode. */
 export type RequestId = number;
@@ -25,35 +27,50 @@ export type RequestId = number;
 export interface RequestOptions {
   /** Cancels the request. */
   readonly cancellation: Cancellation;
-  /** The client that waits for it. */
+  /** The client that waits for the request. */
   readonly client: CallClient;
   /** Whether the server may return a task. */
   readonly takesTasks?: boolean | undefined;
-  /** Whether it may last as long as the connection. Such a request does not count as pending. */
-  readonly lasts?: boolean | undefined;
-  /** The id, as JSON, of the request of the other side that it belongs to. */
+  /** Whether the request may last as long as the connection. It then does not count as pending. */
+  readonly isLongLived?: boolean | undefined;
+  /** The id, as JSON, of the other side's request during which PML sends it. */
   readonly related?: string | undefined;
-  /** Members of the message that JSON-RPC does not define. Sent if the other side takes them. */
+  /** Members of the message that JSON-RPC does not define. Sent if the other side accepts them. */
   readonly members?: Pick<OtherMembers, "message"> | undefined;
-  /** Whether the request finds out whether the other side takes its members. */
+  /** Whether to send the members in any case, to test whether the other side accepts them. */
   readonly isTrial?: boolean | undefined;
 }
 
-/** Returns the options of a request of PML itself, for which no client waits. */
+/** Returns the options of PML's own request, for which no client waits. */
 export function withoutClient(cancellation: Cancellation = new Cancellation()): RequestOptions {
   return { cancellation, client: NO_CLIENT };
+}
+
+/** A request that PML sent. */
+export interface SentRequest extends TracedRequest {
+  /** The span of the request, if PML records traces. */
+  readonly span: RequestSpan | undefined;
+}
+
+/** Counts and traces requests: gets the beginning and the end of each request. */
+export interface RequestFollower {
+  /** Begins the span of a request; undefined if no traces are recorded. */
+  begin(request: SentRequest, params: JsonObject | undefined): RequestSpan | undefined;
+  /** Receives the end of a request, with its result or its error. */
+  end(request: SentRequest, result: unknown, error?: unknown): void;
 }
 
 /** The connection that a peer belongs to. */
 export interface PeerHost {
   /**
-   * Sends a message. `related` is the id, as JSON, of the request of the other side that it belongs
-   * to.
+   * Sends a message. `related` is the id, as JSON, of the other side's request to which the message
+   * belongs.
    */
   send(message: JsonObject, related?: string): void;
   /**
-   * Cancels a request, so that it can no longer be answered. `params` are those of the notification.
-   * Without it, the other side only gets a notification.
+   * Cancels a request, so that no answer can come. `params` are the params of
+   * `notifications/cancelled`. If not set, the peer sends this notification, and an answer may still
+   * come.
    */
   readonly cancel?: ((id: RequestId, params: JsonObject) => void) | undefined;
   /** Reads the `error` of an answer; `RpcError.of` if not set. */
@@ -62,7 +79,9 @@ export interface PeerHost {
   onRequest(request: RequestMessage, stream?: RequestId): void;
   /** Receives a notification that belongs to no request of either side. */
   onNotification(notification: IncomingNotification, stream?: RequestId): void;
-  /** Is called with members of a message that are not passed on, and with its method. */
+  /** Follows the requests of the peer. */
+  readonly follower?: RequestFollower | undefined;
+  /** Receives the members of a message that are not passed on, and the method of the message. */
   onDropped?(method: string, members: JsonObject): void;
 }
 
@@ -74,14 +93,17 @@ export interface IncomingNotification {
   readonly members: JsonObject | undefined;
 }
 
-/** Follows the requests of a peer. */
+/** Receives events of a peer, to find out whether the other side still responds. */
 export interface PeerObserver {
-  /** Is called with each message of the other side. */
+  /** Is called after each message of the other side. */
   onMessage(): void;
-  /** Is called when a request was sent that does not last. */
-  began(options: RequestOptions): void;
-  /** Is called when such a request was cancelled that began, or had its last progress, `at`. */
-  cancelled(request: { readonly at: number; readonly reason: unknown }): void;
+  /** Is called after a request was sent, unless it lasts as long as the connection. */
+  onRequestSent(options: RequestOptions): void;
+  /**
+   * Is called after a request was cancelled, unless it may last as long as the connection. `activeAt`
+   * is the time of its beginning or of its last progress, by `performance.now()`.
+   */
+  onRequestCancelled(request: { readonly activeAt: number; readonly reason: unknown }): void;
 }
 
 /** A request of the other side. */
@@ -96,87 +118,95 @@ export interface IncomingRequest {
   answer(result: JsonObject): void;
   /** Sends the error. */
   refuse(error: unknown): void;
+  /** Is called when the request was served, with its result or its error. */
+  onEnded?(result: unknown, error?: unknown): void;
 }
 
+/** The methods whose params get no trace context: those of the handshake, and ping. */
+const UNTRACED_METHODS = ["initialize", "server/discover", "ping"];
 /** The params of progress in MCP. */
 const PROGRESS_PARAMS = ["progressToken", "progress", "total", "message"];
-/** The most characters of the reason of a cancellation. */
+/** The maximum length of the reason of a cancellation, in characters. */
 const REASON_MAX = 2_000;
-/** How many cancelled requests are remembered. */
+/** The maximum number of cancelled requests whose late answers are expected. */
 const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
 const LAST_ID = 2 ** 31 - 1;
 
-/** The reason of a side that cancelled its request; "" if it gave none. */
+/**
+ * The reason for which the other side cancelled its request; the message is "" without a reason.
+ */
 export class CancelReason extends Error {}
 
 type SentMembers = Pick<RequestOptions, "members" | "isTrial">;
 
 /** A request without an answer. */
 interface UnansweredRequest {
-  of: PendingRequest | undefined;
+  pending: PendingRequest | undefined;
   /** When it began, or when its last progress came, by `performance.now()`. */
-  at: number;
+  activeAt: number;
 }
 
 /** One side of a connection. */
 export class RpcPeer {
   /**
-   * Whether the other side takes messages with members that JSON-RPC does not define. Programs with
+   * Whether the other side accepts messages with members that JSON-RPC does not define. Programs with
    * the TypeScript SDK ignore such a message, so that a request would have no answer.
    */
   takesMembers: boolean | undefined;
   readonly #host: PeerHost;
   /**
-   * The requests without an answer. Each entry is emptied when it is removed: the engine keeps old
-   * tables of a Map, with their entries, for a long time.
+   * The requests without an answer. An entry is emptied when it is removed, because V8 keeps the
+   * old tables of a Map, with their entries, in memory for a long time.
    */
   readonly #pending = new Map<RequestId, UnansweredRequest>();
   /** The ids of cancelled requests that the other side may still work on. */
   readonly #cancelled = new Set<RequestId>();
   /** The requests of the other side without an answer. Several may have the same id. */
-  readonly #open = new Set<IncomingRequest>();
+  readonly #openRequests = new Set<IncomingRequest>();
   #observer: PeerObserver | undefined;
-  #last: RequestId;
-  #lasting = 0;
-  #dead: Error | undefined;
+  #lastId: RequestId;
+  #longLivedCount = 0;
+  #endError: Error | undefined;
 
   /**
-   * Takes an open connection. Ids begin at random after `last`, so that a late answer
-   * to an earlier connection matches no request.
+   * Takes an open connection. Ids begin after `last`, which is random by default, so that a late
+   * answer from an earlier connection matches no request.
    */
   constructor(host: PeerHost, last = randomId()) {
     this.#host = host;
-    this.#last = last;
+    this.#lastId = last;
   }
 
   /** The number of requests without an answer, including cancelled ones. */
-  get pending(): number {
-    return this.#pending.size - this.#lasting + this.#cancelled.size;
+  get pendingCount(): number {
+    return this.#pending.size - this.#longLivedCount + this.#cancelled.size;
   }
 
-  /** The id of the request that is alone without an answer; undefined if there are several or none. */
-  get onlyId(): RequestId | undefined {
+  /** The id of the only request without an answer; undefined if there are none or several. */
+  get onlyRequestId(): RequestId | undefined {
     const [id, ...others] = this.#pending.keys();
     return others.length === 0 ? id : undefined;
   }
 
-  /** When the oldest request that does not last began, or had its last progress. */
+  /** When the oldest pending request began, or had its last progress. */
   get waitingSince(): number | undefined {
-    for (const pending of this.#pending.values()) {
-      if (pending.of?.lasts !== true) return pending.at;
+    for (const unanswered of this.#pending.values()) {
+      if (unanswered.pending?.isLongLived !== true) return unanswered.activeAt;
     }
     return undefined;
   }
 
-  /** The options of the requests without an answer that do not last. */
-  get waiting(): readonly RequestOptions[] {
-    return [...this.#pending.values()].flatMap(({ of }) => of && !of.lasts ? [of.options] : []);
+  /** The options of the pending requests. */
+  get pendingOptions(): readonly RequestOptions[] {
+    return [...this.#pending.values()].flatMap(({ pending }) =>
+      pending && !pending.isLongLived ? [pending.options] : []
+    );
   }
 
   /** The number of requests of the other side without an answer. */
-  get open(): number {
-    return this.#open.size;
+  get openCount(): number {
+    return this.#openRequests.size;
   }
 
   /** Sets the observer of the requests. */
@@ -184,13 +214,13 @@ export class RpcPeer {
     this.#observer = observer;
   }
 
-  /** Sends a request and returns the unchanged result. Rejects with `RpcError` if it fails. */
+  /** Sends a request and returns the unchanged result. Rejects with `RpcError` on failure. */
   request(method: string, params: JsonObject | undefined, options: RequestOptions): Promise<Json> {
     try {
       options.cancellation.throwIfCancelled();
-      if (this.#dead) throw this.#dead;
-      const pending = new PendingRequest(this, this.#nextId(), options);
-      this.#send(pending, method, params);
+      if (this.#endError) throw this.#endError;
+      const pending = new PendingRequest(this, method, options);
+      this.#send(pending, params);
       options.cancellation.add(pending);
       return pending.result;
     } catch (error) {
@@ -198,13 +228,11 @@ export class RpcPeer {
     }
   }
 
-  #send(pending: PendingRequest, method: string, own: JsonObject | undefined): void {
-    const { id, lasts, options } = pending;
-    this.#pending.set(id, { of: pending, at: performance.now() });
-    if (lasts) this.#lasting++;
-    const params = options.client.onProgress === undefined
-      ? own
-      : { ...own, _meta: { ...objectOf(own?._meta), progressToken: id } };
+  #send(pending: PendingRequest, ownParams: JsonObject | undefined): void {
+    const { id, isLongLived, options, method, sentAt } = pending;
+    this.#pending.set(id, { pending, activeAt: sentAt });
+    if (isLongLived) this.#longLivedCount++;
+    const params = this.#paramsOf(pending, ownParams);
     const message = this.#withMembers(
       params === undefined ? { id, method } : { id, method, params },
       options,
@@ -213,17 +241,38 @@ export class RpcPeer {
       this.#host.send(message, options.related);
     } catch (error) {
       this.#takePending(id);
+      this.reportEnd(pending, undefined, error);
       throw error; // for example params that are nested too deep
     }
-    if (!lasts) this.#observer?.began(options);
+    if (!isLongLived) this.#observer?.onRequestSent(options);
+  }
+
+  /** Begins the span of a request. Returns its params with its progress token and its context. */
+  #paramsOf(pending: PendingRequest, ownParams: JsonObject | undefined): JsonObject | undefined {
+    const { id, method, options } = pending;
+    const span = pending.span = this.#host.follower?.begin(pending, ownParams);
+    const hasProgress = options.client.onProgress !== undefined;
+    // Some servers refuse a handshake whose params have members that they do not expect.
+    const isTraced = span !== undefined && !UNTRACED_METHODS.includes(method);
+    if (!hasProgress && !isTraced) return ownParams;
+    const ownMeta = ownParams?._meta;
+    const meta: Record<string, Json> = ownMeta === undefined ? {} : { ...objectOf(ownMeta) };
+    if (hasProgress) meta.progressToken = id;
+    if (isTraced) addTrace(span, meta);
+    return { ...ownParams, _meta: meta };
+  }
+
+  /** Reports the end of a request. */
+  reportEnd(request: SentRequest, result: unknown, error?: unknown): void {
+    this.#host.follower?.end(request, result, error);
   }
 
   /**
-   * Fails a cancelled request, and notifies the other side. A reason that is meant for it is sent: an
-   * `RpcError`, or the reason of the side that cancelled.
+   * Fails a cancelled request, and notifies the other side. Sends only reasons that are meant for
+   * the other side: an `RpcError`, or the reason that a client or a server sent with a cancellation.
    */
   cancel(id: RequestId, reason: unknown): void {
-    const { at = Infinity } = this.#pending.get(id) ?? {};
+    const { activeAt = Infinity } = this.#pending.get(id) ?? {};
     const pending = this.#takePending(id);
     if (pending === undefined) return;
     const text = reasonText(reason);
@@ -231,37 +280,38 @@ export class RpcPeer {
     if (this.#host.cancel !== undefined) this.#host.cancel(id, params);
     else {
       this.#host.send({ method: "notifications/cancelled", params }, pending.options.related);
-      if (!pending.lasts) this.#remember(id);
+      if (!pending.isLongLived) this.#keepCancelled(id);
     }
-    // A caller may check `pending` as soon as its request has failed.
-    pending.failed(reason);
-    if (!pending.lasts) this.#observer?.cancelled({ at, reason });
+    // Last, because a caller may read `pendingCount` as soon as its request has failed.
+    pending.reject(reason);
+    if (!pending.isLongLived) this.#observer?.onRequestCancelled({ activeAt, reason });
   }
 
   /**
-   * Returns the options of a request. Without an id, returns those of the latest request that has a
-   * listener.
+   * Returns the options of a request. Without an id, returns the options of the latest request
+   * whose client has this listener.
    */
-  latest(listener: "onAsk" | "onMessage", id?: RequestId): RequestOptions | undefined {
-    if (id !== undefined) return this.#pending.get(id)?.of?.options;
-    return [...this.#pending.values()].findLast(({ of }) => of?.options.client[listener])?.of
+  optionsOf(listener: "onAsk" | "onMessage", id?: RequestId): RequestOptions | undefined {
+    if (id !== undefined) return this.#pending.get(id)?.pending?.options;
+    return [...this.#pending.values()].findLast(({ pending }) => pending?.options.client[listener])
+      ?.pending
       ?.options;
   }
 
   /**
-   * Returns the client that a notification is for: that of its request, or of the only request whose
-   * client takes notifications. Undefined if that is not known.
+   * Returns the client that should get a notification: the client of its request, or without an id
+   * the only client that takes notifications. Returns undefined if there is no such client.
    */
   clientOf(id?: RequestId): CallClient | undefined {
-    if (id !== undefined) return this.#pending.get(id)?.of?.options.client;
+    if (id !== undefined) return this.#pending.get(id)?.pending?.options.client;
     const all = [...this.#pending.values()]
-      .flatMap(({ of }) => of?.options.client.onNotify ? [of.options.client] : []);
+      .flatMap(({ pending }) => pending?.options.client.onNotify ? [pending.options.client] : []);
     return all.length === 1 ? all[0] : undefined;
   }
 
   /** Sends a notification. */
   notify(method: string, params: JsonObject, options: SentMembers = {}): void {
-    if (this.#dead) throw this.#dead;
+    if (this.#endError) throw this.#endError;
     this.#host.send(this.#withMembers({ method, params }, options));
   }
 
@@ -269,24 +319,24 @@ export class RpcPeer {
     const others = members?.message;
     if (others === undefined) return message;
     if (this.takesMembers === true || isTrial === true) return { ...others, ...message };
-    this.dropped(textOf(message.method), others);
+    this.reportDropped(textOf(message.method), others);
     return message;
   }
 
   /** Reports members of a message with this method that are not passed on. */
-  dropped(method: string, members: JsonObject): void {
+  reportDropped(method: string, members: JsonObject): void {
     this.#host.onDropped?.(method, members);
   }
 
   /**
-   * Handles a message, which may have come on the stream of one request. Returns false if it answers
-   * no request.
+   * Handles a message. `stream` is the request on whose stream it came. Returns false for an answer
+   * that matches no request.
    */
   receive(message: Message, stream?: RequestId): boolean {
     this.#observer?.onMessage();
     switch (message.kind) {
       case "response":
-        return this.#answered(message.message);
+        return this.#handleResponse(message.message);
       case "request":
         this.#host.onRequest(message, stream);
         return true;
@@ -294,20 +344,23 @@ export class RpcPeer {
         this.#latestOpen(message.request)?.cancel(reasonIn(message));
         return true;
       case "notification":
-        this.#notified(message.message, stream);
+        this.#handleNotification(message.message, stream);
         return true;
     }
   }
 
   /** Serves a request of the other side, and answers it unless it was cancelled. */
   serve(request: IncomingRequest): Promise<void> {
-    this.#open.add(request);
-    return served(request, this.#open);
+    this.#openRequests.add(request);
+    return serveRequest(request, this.#openRequests);
   }
 
-  /** Fails the request whose id is in the kept ends of its answer. Returns false without an id. */
-  refuse(ends: string, error: Error): boolean {
-    for (const [, digits] of ends.matchAll(/"id"\s*:\s*"?(\d{1,10})\b/g)) {
+  /**
+   * Fails the request whose answer was too large to parse. `excerpt` is the beginning and the end of
+   * the answer. Returns false if the excerpt contains no id of a request.
+   */
+  refuse(excerpt: string, error: Error): boolean {
+    for (const [, digits] of excerpt.matchAll(/"id"\s*:\s*"?(\d{1,10})\b/g)) {
       const id = Number(digits);
       if (this.#cancelled.delete(id)) return true; // too late
       if (!this.#pending.has(id)) continue;
@@ -319,20 +372,20 @@ export class RpcPeer {
 
   /** Fails one request. */
   fail(id: RequestId, error: Error): void {
-    this.#takePending(id)?.failed(error);
+    this.#takePending(id)?.reject(error);
   }
 
-  /** Fails all present and later requests, and cancels the requests of the other side. */
+  /** Fails all current and later requests, and cancels the requests of the other side. */
   end(error: Error): void {
-    this.#dead ??= error;
-    for (const id of [...this.#pending.keys()]) this.#takePending(id)?.failed(error);
-    for (const request of this.#open) request.cancel(error);
-    this.#open.clear();
+    this.#endError ??= error;
+    for (const id of [...this.#pending.keys()]) this.#takePending(id)?.reject(error);
+    for (const request of this.#openRequests) request.cancel(error);
+    this.#openRequests.clear();
   }
 
-  #answered(message: JsonObject): boolean {
+  #handleResponse(message: JsonObject): boolean {
     const { id: rawId, result, error } = message;
-    const id = ownIdOf(rawId);
+    const id = parseRequestId(rawId);
     if (id === undefined) return false;
     if (this.#cancelled.delete(id)) return true; // too late
     const pending = this.#takePending(id);
@@ -340,86 +393,92 @@ export class RpcPeer {
     // JSON-RPC 1.0 programs add `"error": null` to each result.
     const isResult = error === undefined || error === null && result !== undefined;
     if (isResult) {
-      noteResultMembers(message, result);
-      pending.answered(result as Json); // parsed JSON
-    } else pending.failed(this.#host.errorOf?.(error) ?? RpcError.of(error));
+      storeResultMembers(message, result);
+      pending.resolve(result as Json); // parsed JSON
+    } else pending.reject(this.#host.errorOf?.(error) ?? RpcError.of(error));
     return true;
   }
 
-  /** Returns an id that no open or cancelled request has. */
-  #nextId(): RequestId {
+  /** Returns an id that no pending or cancelled request has. */
+  nextId(): RequestId {
     do {
-      this.#last = this.#last % LAST_ID + 1;
-    } while (this.#pending.has(this.#last) || this.#cancelled.has(this.#last));
-    return this.#last;
+      this.#lastId = this.#lastId % LAST_ID + 1;
+    } while (this.#pending.has(this.#lastId) || this.#cancelled.has(this.#lastId));
+    return this.#lastId;
   }
 
   #takePending(id: RequestId): PendingRequest | undefined {
     const request = this.#pending.get(id);
     if (request === undefined) return undefined;
-    const { of: pending } = request;
-    request.of = undefined;
+    const { pending } = request;
+    request.pending = undefined;
     this.#pending.delete(id);
-    if (pending?.lasts) this.#lasting--;
+    if (pending?.isLongLived) this.#longLivedCount--;
     return pending;
   }
 
   /** Returns the latest open request of the other side with an id. */
   #latestOpen(id: string): IncomingRequest | undefined {
-    return [...this.#open].findLast(({ idText }) => idText === id);
+    return [...this.#openRequests].findLast(({ idText }) => idText === id);
   }
 
-  /** Remembers a cancelled request, so that a late answer to it is not an error. */
-  #remember(id: RequestId): void {
+  /** Keeps the id of a cancelled request, so that a late answer is not an error. */
+  #keepCancelled(id: RequestId): void {
     this.#cancelled.add(id);
     dropOldest(this.#cancelled, CANCELLED_MAX);
   }
 
-  #notified(message: JsonObject, stream: RequestId | undefined): void {
+  #handleNotification(message: JsonObject, stream: RequestId | undefined): void {
     const [method, params] = [textOf(message.method), objectOf(message.params)];
     const members = messageMembers(message);
     if (method !== "notifications/progress") {
       return this.#host.onNotification({ method, params, members }, stream);
     }
-    const progress = progressOf(params);
-    const id = ownIdOf(params.progressToken);
+    const progress = parseProgress(params);
+    const id = parseRequestId(params.progressToken);
     const pending = id === undefined ? undefined : this.#pending.get(id);
     if (progress === undefined || pending === undefined) return;
-    pending.at = performance.now();
+    pending.activeAt = performance.now();
     const others = notificationMembers(withoutNamed(params, PROGRESS_PARAMS), members);
     const report = others === undefined ? progress : { ...progress, members: others };
-    pending.of?.options.client.onProgress?.(report);
+    pending.pending?.options.client.onProgress?.(report);
   }
 }
 
-/** Serves a request and answers it, unless it was cancelled. Removes it from `open` then. */
-export async function served(
+/** Serves a request, answers it unless it was cancelled, and removes it from `open`. */
+export async function serveRequest(
   request: IncomingRequest,
-  open?: Set<IncomingRequest>,
+  openRequests?: Set<IncomingRequest>,
 ): Promise<void> {
   try {
     const result = await request.serve();
     if (!request.isCancelled) request.answer(result);
+    request.onEnded?.(result);
   } catch (error) {
     if (!request.isCancelled) request.refuse(error);
+    request.onEnded?.(undefined, error);
   } finally {
-    open?.delete(request);
+    openRequests?.delete(request);
   }
 }
 
 /** A request that waits for its answer. */
-class PendingRequest implements CancelListener {
+class PendingRequest implements CancelListener, SentRequest {
   readonly id: RequestId;
+  readonly method: string;
+  readonly sentAt: number = turnTime();
   readonly options: RequestOptions;
+  span: RequestSpan | undefined;
   /** The unchanged result of the other side. */
   readonly result: Promise<Json>;
   readonly #peer: RpcPeer;
   #resolve!: (result: Json) => void;
   #reject!: (error: unknown) => void;
 
-  constructor(peer: RpcPeer, id: RequestId, options: RequestOptions) {
+  constructor(peer: RpcPeer, method: string, options: RequestOptions) {
     this.#peer = peer;
-    this.id = id;
+    this.id = peer.nextId();
+    this.method = method;
     this.options = options;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -428,19 +487,21 @@ class PendingRequest implements CancelListener {
   }
 
   /** Whether it may last as long as the connection. */
-  get lasts(): boolean {
-    return this.options.lasts === true;
+  get isLongLived(): boolean {
+    return this.options.isLongLived === true;
   }
 
   /** Receives the unchanged result. */
-  answered(result: Json): void {
+  resolve(result: Json): void {
     this.options.cancellation.remove(this);
+    this.#peer.reportEnd(this, result);
     this.#resolve(result);
   }
 
   /** Receives `RpcError`, or the reason why no answer comes. */
-  failed(error: unknown): void {
+  reject(error: unknown): void {
     this.options.cancellation.remove(this);
+    this.#peer.reportEnd(this, undefined, error);
     this.#reject(error);
   }
 
@@ -455,21 +516,23 @@ function reasonIn({ reason }: CancelMessage): Error {
   return new CancelReason(safeText(text.slice(0, REASON_MAX)));
 }
 
-/** Returns the text of a reason that is meant for the other side. */
+/** Returns the text of a reason; undefined if the reason is not meant for the other side. */
 function reasonText(reason: unknown): string | undefined {
   if (reason instanceof RpcError) return reason.message;
-  const own = reason instanceof PmlError ? reason.cause : reason;
-  return own instanceof CancelReason && own.message !== "" ? own.message : undefined;
+  const original = reason instanceof PmlError ? reason.cause : reason;
+  return original instanceof CancelReason && original.message !== "" ? original.message : undefined;
 }
 
-/** Returns a random id. `node:crypto` takes as long to load as Deno to start. */
+/**
+ * Returns a random id. Does not use `node:crypto`, which takes as long to load as Deno to start.
+ */
 function randomId(): RequestId {
   const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
   return random % LAST_ID;
 }
 
-/** Parses an id or a progress token of PML. Some programs return it as text, or as `1.0`. */
-function ownIdOf(id: unknown): RequestId | undefined {
+/** Parses PML's own id or progress token, which some programs return as text, or as `1.0`. */
+function parseRequestId(id: unknown): RequestId | undefined {
   const number = numberOf(id);
   if (number !== undefined) return number;
   return typeof id === "string" && /^[1-9]\d{0,9}$/.test(id) ? Number(id) : undefined;

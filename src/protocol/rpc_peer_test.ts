@@ -64,7 +64,7 @@ Deno.test("RpcPeer removes a request that could not be sent", async () => {
     throw new Error("too deep");
   });
   await assert.rejects(peer.request("a", {}, optionsOf()), /too deep/);
-  assert.equal(peer.pending, 0);
+  assert.equal(peer.pendingCount, 0);
 });
 
 Deno.test("RpcPeer sends no request that was cancelled before", async () => {
@@ -72,14 +72,14 @@ Deno.test("RpcPeer sends no request that was cancelled before", async () => {
   const cancellation = new Cancellation();
   cancellation.cancel(new Error("no more"));
   await assert.rejects(peer.request("a", {}, optionsOf({ cancellation })), /no more/);
-  assert.equal(peer.pending, 0);
+  assert.equal(peer.pendingCount, 0);
 });
 
 Deno.test("a cancelled request stays pending until the other side answers it", async () => {
   const { sent, peer } = opened(6);
   const seen: unknown[] = [];
   const cancellation = new Cancellation();
-  begin(peer, optionsOf({ cancellation }), { failed: (why) => seen.push(why, peer.pending) });
+  begin(peer, optionsOf({ cancellation }), { failed: (why) => seen.push(why, peer.pendingCount) });
   cancellation.cancel("no more");
   peer.cancel(7, "again");
   await Promise.resolve();
@@ -87,7 +87,7 @@ Deno.test("a cancelled request stays pending until the other side answers it", a
   const cancelled = { method: "notifications/cancelled", params: { requestId: 7 } };
   assert.deepEqual(sent.slice(1), [cancelled], "a reason of PML itself is not sent");
   receive(peer, { id: 7, result: {} });
-  assert.equal(peer.pending, 0);
+  assert.equal(peer.pendingCount, 0);
 });
 
 Deno.test("the other side gets a reason that is meant for it, with the request that it belongs to", () => {
@@ -126,8 +126,8 @@ Deno.test("latest() returns the latest request that has the listener", () => {
   const onAsk = () => Promise.resolve({});
   const [first, second] = [optionsOf({ client: { onAsk } }), optionsOf()];
   for (const one of [first, second]) begin(peer, one);
-  assert.equal(peer.latest("onAsk"), first);
-  assert.equal(peer.latest("onMessage"), undefined);
+  assert.equal(peer.optionsOf("onAsk"), first);
+  assert.equal(peer.optionsOf("onMessage"), undefined);
 });
 
 Deno.test("request ids and progress tokens are integers from 1 to 2^31 - 1 that wrap", () => {
@@ -200,11 +200,11 @@ Deno.test("a request of the other side is answered once, with its result or an e
   for (const [result, said] of [[{ a: 1 }, { a: 1 }], [{ isTooDeep: true }, "Error: too deep"]]) {
     const request = new Incoming("1");
     const served = peer.serve(request);
-    assert.equal(peer.open, 1);
+    assert.equal(peer.openCount, 1);
     request.done.resolve(result as JsonObject);
     await served;
     assert.deepEqual(request.said, [said]);
-    assert.equal(peer.open, 0);
+    assert.equal(peer.openCount, 0);
   }
 });
 
@@ -217,7 +217,7 @@ Deno.test("a cancelled request of the other side does not take the place of a la
   const other = peer.serve(second);
   first.done.reject(new Error("cancelled"));
   await one;
-  assert.equal(peer.open, 1);
+  assert.equal(peer.openCount, 1);
   receive(peer, cancel);
   assert.deepEqual([first.said, second.said], [["enough"], ["enough"]]);
   second.done.resolve({});
@@ -229,12 +229,12 @@ Deno.test("all requests of the other side with one id count, and are cancelled w
   const error = new Error("Connection closed");
   const requests = [new Incoming("1"), new Incoming("1")];
   const served = requests.map((request) => peer.serve(request));
-  assert.equal(peer.open, 2);
+  assert.equal(peer.openCount, 2);
   peer.end(error);
   assert.deepEqual(requests.map(({ said }) => said), [[error], [error]]);
   for (const { done } of requests) done.resolve({});
   await Promise.all(served);
-  assert.equal(peer.open, 0);
+  assert.equal(peer.openCount, 0);
 });
 
 Deno.test("RpcPeer throws for no message, and resolves no request by a wrong one", () => {
@@ -253,6 +253,6 @@ Deno.test("RpcPeer throws for no message, and resolves no request by a wrong one
       const read = messageOfServer(one);
       if (read !== undefined) peer.receive(read);
     }
-    assert.equal(peer.pending, 1);
+    assert.equal(peer.pendingCount, 1);
   }));
 });

@@ -26,12 +26,12 @@ import type { ALL_CHANGES } from "../servers/client/_meta.ts";
 import type { Hello } from "./connection.ts";
 import { META } from "./envelope.ts";
 import { ERROR, type ErrorObject, RpcError } from "./errors.ts";
-import { greet } from "./initialize.ts";
+import { initializeResult } from "./initialize.ts";
 import { classify, type Message, messageOfServer, refusalMessage } from "./message.ts";
-import { ResultTexts } from "./result_texts.ts";
+import { ResultTexts } from "./open_request.ts";
 import type { DefinedMethod, RevisionKind } from "./revisions.ts";
 import { type RequestId, RpcPeer } from "./rpc_peer.ts";
-import { type Notification, SUBSCRIPTION } from "./subscriptions.ts";
+import { type Notification, SUBSCRIPTION_KEY } from "./subscriptions.ts";
 
 /** Compiles if each value of `From` is a `To`. */
 function fits<To, _From extends To>(): void {}
@@ -94,7 +94,7 @@ Deno.test("the codes of errors and the reserved members of _meta are those of th
   });
   const all = Object.values(ProtocolErrorCode).filter((one) => typeof one === "number");
   assert.deepEqual(new Set<number>(Object.values(codes)), new Set<number>(all));
-  assert.deepEqual({ ...META, subscription: SUBSCRIPTION }, {
+  assert.deepEqual({ ...META, subscription: SUBSCRIPTION_KEY }, {
     version: PROTOCOL_VERSION_META_KEY,
     client: CLIENT_INFO_META_KEY,
     capabilities: CLIENT_CAPABILITIES_META_KEY,
@@ -149,6 +149,6 @@ Deno.test("the SDK reads the messages that PML makes", () => {
   const hello = { capabilities: { tools: { listChanged: true } }, serverInfo, instructions: "" };
   const clientInfo = { name: "t", version: "1" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
-  assert.ok(isSpecType.InitializeResult(greet({ method: "initialize", params }, hello)));
-  assert.ok(isSpecType.DiscoverResult(new ResultTexts(() => hello).discovered()));
+  assert.ok(isSpecType.InitializeResult(initializeResult({ method: "initialize", params }, hello)));
+  assert.ok(isSpecType.DiscoverResult(new ResultTexts(() => hello).discoverResult()));
 });

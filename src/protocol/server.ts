@@ -1,8 +1,8 @@
 /**
- * Serves the messages of one connection, whichever transport carries them.
+ * Serves the messages of one connection, for all transports.
  *
- * The first message decides the kind of the connection: the one with `initialize`, or the one in
- * which each request names its revision.
+ * The first message decides whether the connection has a handshake (`initialize`), or each request
+ * names its revision.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { durationText } from "../core/amounts.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import { after } from "../io/waiting.ts";
+import { callAfter } from "../io/waiting.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type {
   ClientPeer,
@@ -24,57 +24,60 @@ import type {
 import {
   envelopeError,
   hasEnvelope,
-  lift,
+  revisionError,
   revisionOf,
+  separateReserved,
   tokenError,
-  unsupported,
 } from "./envelope.ts";
-import { greet, type Handshake, isInitialize } from "./initialize.ts";
+import { type Handshake, initializeResult, isInitialize } from "./initialize.ts";
 import { errorText, type Message, type RequestMessage, resultText } from "./message.ts";
 import { messageWith } from "./message_members.ts";
-import { ResultTexts } from "./result_texts.ts";
-import { OpenRequest, type RequestHost } from "./open_request.ts";
+import { OpenRequest, type RequestHost, ResultTexts } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
 import {
-  isDefined,
+  isDefinedMethod,
   isOfOtherKind,
   type RevisionKind,
   STATELESS_REVISION,
   statelessPart,
 } from "./revisions.ts";
 import { type IncomingNotification, type PeerHost, RpcPeer } from "./rpc_peer.ts";
-import { type Listened, ListenRequests, type Notification } from "./subscriptions.ts";
+import { type ListenedItems, ListenRequests, type Notification } from "./subscriptions.ts";
 
 /** Sends messages to the client. */
 export interface ClientTransport {
-  /** Sends a notification or a request. `related` is the id, as JSON, of the request it belongs to. */
+  /**
+   * Sends a notification or a request. `related` is the id, as JSON, of the client's request to which
+   * the message belongs.
+   */
   send(message: JsonObject, related?: string): Promise<void>;
-  /** Answers a request. `members` is the text of the answer's members; the id is JSON. */
+  /** Answers a request. `id` is JSON; `members` is the text of the answer's members. */
   answer(id: string, members: string): void;
 }
 
-/** A message of PML to the client. */
+/** A notification to the client. */
 interface OutgoingMessage {
   readonly method: string;
   readonly members?: JsonObject | undefined;
 }
 
-/** The options of `ProtocolServer`. */
-export interface ProtocolServerOptions {
-  readonly transport: ClientTransport;
-  /** Returns PML's own description of itself. */
-  readonly hello: (isStateless: boolean) => Hello;
+/** The collaborators of a connection. */
+export interface ProtocolHost {
+  /** The id of the HTTP session, if the connection is a session. */
+  readonly sessionId?: string;
   /** Receives the roots of the client. */
-  readonly roots?: RootsReceiver | undefined;
+  readonly roots?: RootsReceiver;
   /** Receives the function that asks the client outside of its requests. */
   readonly questions?: QuestionsReceiver;
-  /** Is called with all subscriptions of the client when they change. */
-  readonly onListen: (listened: Listened) => void;
+  /** Returns PML's own description of itself. */
+  hello(isStateless: boolean): Hello;
+  /** Receives all subscriptions of the client after each change. */
+  listensTo(listened: ListenedItems): void;
   /** Returns whether there is a task with this id. */
-  readonly isTask: (id: string) => boolean;
+  isTask(id: string): boolean;
 }
 
-/** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
+/** Asks the client. Returns undefined if it refuses, answers too late, or cannot be asked. */
 export type AskClient = (
   method: string,
   options: ClientRequestOptions,
@@ -85,14 +88,14 @@ export interface RootsReceiver {
   /** Takes the function that asks the client for its roots. */
   connect(ask: () => Promise<JsonObject | undefined>): void;
   /** Is called when the client notifies that its roots have changed. */
-  changed(): void;
+  onChanged(): void;
   /** Is called when a client of an older revision has finished its handshake. */
-  initialized?(): void;
+  onInitialized?(): void;
 }
 
 /** Receives the function that asks a client outside of its requests. */
 export interface QuestionsReceiver {
-  /** Takes the function. */
+  /** Takes the function that asks the client. */
   connect(ask: AskClient): void;
 }
 
@@ -104,40 +107,44 @@ const BAD_INITIALIZE =
 /** Serves one connection. */
 export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
   readonly #connections: Promise<ConnectionFactory>;
-  readonly #options: ProtocolServerOptions;
+  readonly #host: ProtocolHost;
   readonly #transport: ClientTransport;
   readonly #peer: RpcPeer;
   readonly #subscriptions: ListenRequests;
   /** Writes the results. */
   readonly texts: ResultTexts;
   #revisionKind: RevisionKind | undefined;
-  #greeted: Handshake | undefined;
-  /** The members of its `initialize`. */
+  #handshake: Handshake | undefined;
+  /** The capabilities in `initialize`. */
   #clientCapabilities = objectOf(undefined);
   #clientInfo = objectOf(undefined);
   #connecting: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   /** Whether the client has listened for a resource or a task. */
   #hasListened = false;
-  /** The lists whose change is notified with the next microtask. */
-  readonly #changed = new Set<string>();
+  /** The methods of the notifications about lists that the next microtask sends. */
+  readonly #changedLists = new Set<string>();
 
   /** Takes the factory that opens the connection and serves its requests. */
-  constructor(connections: Promise<ConnectionFactory>, options: ProtocolServerOptions) {
+  constructor(
+    connections: Promise<ConnectionFactory>,
+    transport: ClientTransport,
+    host: ProtocolHost,
+  ) {
     this.#connections = connections;
-    this.#options = options;
-    this.#transport = options.transport;
-    this.texts = new ResultTexts(options.hello);
+    this.#host = host;
+    this.#transport = transport;
+    this.texts = new ResultTexts((isStateless) => host.hello(isStateless));
     this.#peer = new RpcPeer(this);
-    this.#subscriptions = new ListenRequests(options.isTask);
-    options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
-    options.questions?.connect((method, how) => this.#ask(method, how));
+    this.#subscriptions = new ListenRequests((id) => host.isTask(id));
+    host.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
+    host.questions?.connect((method, options) => this.#ask(method, options));
   }
 
-  /** Takes an `initialize` that was answered. */
-  greeted(greeted: Handshake): void {
-    this.#greeted = greeted;
-    const params = objectOf(greeted.message.params);
+  /** Takes a handshake that the transport has answered already. */
+  takeHandshake(handshake: Handshake): void {
+    this.#handshake = handshake;
+    const params = objectOf(handshake.message.params);
     this.#clientCapabilities = objectOf(params.capabilities);
     this.#clientInfo = objectOf(params.clientInfo);
     this.#revisionKind = "handshake";
@@ -148,9 +155,11 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
     await (this.#connecting ??= this.#connect("handshake"));
   }
 
-  /** Serves a message. */
-  take(message: Message): void {
-    if (message.kind === "cancel" && this.#subscriptions.close(message.request)) this.#listens();
+  /** Handles a message of the client. */
+  receive(message: Message): void {
+    if (message.kind === "cancel" && this.#subscriptions.close(message.request)) {
+      this.#reportListened();
+    }
     if (message.kind === "cancel" || message.kind === "notification") {
       this.#revisionKind ??= hasEnvelope(objectOf(message.message.params))
         ? "stateless"
@@ -159,7 +168,7 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
     this.#peer.receive(message);
   }
 
-  /** Cancels everything and closes the connection. */
+  /** Cancels all requests and closes the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#peer.end(new Error("Connection closed"));
     const [connection] = await Promise.allSettled([this.#connecting]);
@@ -196,22 +205,24 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
     const { message, id } = request;
     const { method } = message as JsonObject & { readonly method: string };
     const params = objectOf(message.params);
-    const badToken = tokenError(params);
-    if (badToken !== undefined) return this.#refuse(id, badToken);
+    const tokenProblem = tokenError(params);
+    if (tokenProblem !== undefined) return this.#refuse(id, tokenProblem);
     if (isInitialize(message) && !hasEnvelope(params)) return this.#initialize(message, id);
     const revisionKind = this.#revisionKind ?? (hasEnvelope(params) ? "stateless" : "handshake");
-    const invalid = revisionKind === "stateless"
-      ? envelopeError(params) ?? unsupported(revisionOf(params))
+    const envelopeProblem = revisionKind === "stateless"
+      ? envelopeError(params) ?? revisionError(revisionOf(params))
       : undefined;
-    // An invalid first request does not decide the kind.
-    if (invalid !== undefined && this.#revisionKind === undefined) return this.#refuse(id, invalid);
-    // A client that asks for the revisions may choose the other kind afterwards.
+    // An invalid first request does not decide whether the connection has a handshake.
+    if (envelopeProblem !== undefined && this.#revisionKind === undefined) {
+      return this.#refuse(id, envelopeProblem);
+    }
+    // After `server/discover`, a client may still begin a handshake.
     const part = revisionKind === "stateless" ? statelessPart(method) : undefined;
-    if (part === "discover" && invalid === undefined) {
-      return this.#answer(id, this.texts.discovered());
+    if (part === "discover" && envelopeProblem === undefined) {
+      return this.#answer(id, this.texts.discoverResult());
     }
     this.#revisionKind = revisionKind;
-    const error = isOfOtherKind(method, revisionKind) ? NO_SUCH_METHOD : invalid;
+    const error = isOfOtherKind(method, revisionKind) ? NO_SUCH_METHOD : envelopeProblem;
     if (error !== undefined) return this.#refuse(id, error);
     if (part === "listen") return this.#listen(id, params);
     const open = new OpenRequest(request, revisionKind, this);
@@ -222,29 +233,29 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
   #initialize(message: JsonObject, id: string): void {
     const { protocolVersion } = objectOf(message.params);
     if (this.#revisionKind === "stateless") {
-      const error = unsupported(protocolVersion);
+      const error = revisionError(protocolVersion);
       if (error !== undefined) return this.#refuse(id, error);
     }
     this.#revisionKind ??= "handshake";
-    const result = greet(message, this.#options.hello(false));
+    const result = initializeResult(message, this.#host.hello(false));
     if (result === undefined) {
       return this.#refuse(id, { code: ERROR.invalidParams, message: BAD_INITIALIZE });
     }
-    this.greeted({ message, result });
+    this.takeHandshake({ message, result });
     this.#answer(id, result);
   }
 
   #listen(id: string, params: JsonObject): void {
     const refusal = this.#subscriptions.open(id, params);
     if (refusal !== undefined) return this.#refuse(id, refusal);
-    this.#listens();
+    this.#reportListened();
     void this.#send(this.#subscriptions.acknowledgement(id));
   }
 
-  #listens(): void {
+  #reportListened(): void {
     const listened = this.#subscriptions.listened;
     const listens = listened.uris.length + listened.tasks.length > 0;
-    if (listens || this.#hasListened) this.#options.onListen(listened);
+    if (listens || this.#hasListened) this.#host.listensTo(listened);
     this.#hasListened ||= listens;
   }
 
@@ -252,19 +263,19 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
   onNotification(notification: IncomingNotification): void {
     const { method } = notification;
     if (notification.members !== undefined) this.#peer.takesMembers = true;
-    if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
-    if (method === "notifications/initialized") this.#options.roots?.initialized?.();
-    if (isDefined(method) && notification.members === undefined) return;
+    if (method === "notifications/roots/list_changed") this.#host.roots?.onChanged();
+    if (method === "notifications/initialized") this.#host.roots?.onInitialized?.();
+    if (isDefinedMethod(method) && notification.members === undefined) return;
     // If no connection can be opened, the first request reports why.
-    this.#pass(notification).catch(() => {});
+    this.#passOn(notification).catch(() => {});
   }
 
-  /** Passes on a notification that PML does not know, or one with members that it does not know. */
-  async #pass({ method, params: rawParams, members }: IncomingNotification): Promise<void> {
+  /** Passes on a notification with an unknown method, or with unknown members. */
+  async #passOn({ method, params: rawParams, members }: IncomingNotification): Promise<void> {
     const connecting = this.#connecting ??= this.#connect(this.#revisionKind ?? "handshake");
     const connection = this.#connection ?? await connecting;
-    const { params, envelope } = lift(rawParams);
-    connection.note({ method, params, members, envelope });
+    const { params, envelope } = separateReserved(rawParams);
+    connection.handleNotification({ method, params, members, envelope });
   }
 
   async #ask(method: string, options: ClientRequestOptions): Promise<JsonObject | undefined> {
@@ -274,19 +285,19 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
   }
 
   /**
-   * Sends a request to the client and returns its result. Rejects with the error of the client, with
-   * -32001 if it takes too long, and with the reason of the signal.
+   * Sends a request to the client and returns its result. Rejects with the error of the client,
+   * with -32001 after `ms` milliseconds, or with the reason of the signal.
    */
   async ask(
     method: string,
     { params, ms, signal, related, members, onProgress }: ClientRequestOptions,
   ): Promise<JsonObject> {
     using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
-    const late = () => {
+    const onTimeout = () => {
       const why = `The client did not answer ${method} within ${durationText(ms)}`;
       cancellation.cancel(new RpcError(ERROR.requestTimeout, why));
     };
-    using _ = after(ms, late);
+    using _ = callAfter(ms, onTimeout);
     const others = members && { message: members };
     const client = onProgress === undefined ? NO_CLIENT : { onProgress };
     const options = { cancellation, client, related, members: others };
@@ -303,33 +314,39 @@ export class ProtocolServer implements PeerHost, RequestHost, AsyncDisposable {
 
   #client(revisionKind: RevisionKind): ClientPeer {
     return {
+      sessionId: this.#host.sessionId,
       getClientCapabilities: () => this.#clientCapabilities,
       getClientVersion: () => this.#clientInfo,
       getNegotiatedProtocolVersion: () =>
         revisionKind === "stateless"
           ? STATELESS_REVISION
-          : this.#greeted?.result.protocolVersion as string | undefined,
-      notification: (one) => this.#notify(one),
+          : this.#handshake?.result.protocolVersion as string | undefined,
+      notification: (notification) => this.#notify(notification),
       takesMembers: () => this.#peer.takesMembers === true,
     };
   }
 
-  /** Sends a notification to a client that wants it. A list that changes often is notified once. */
-  async #notify(one: Notification): Promise<void> {
-    const { method } = one;
-    const isPlain = one.params === undefined && one.members === undefined;
+  /**
+   * Sends a notification if the client wants it. Sends several changes of a list in one turn as one
+   * notification.
+   */
+  async #notify(notification: Notification): Promise<void> {
+    const { method } = notification;
+    const isPlain = notification.params === undefined && notification.members === undefined;
     if (isPlain && method.endsWith("/list_changed")) {
-      if (this.#changed.has(method)) return;
-      this.#changed.add(method);
+      if (this.#changedLists.has(method)) return;
+      this.#changedLists.add(method);
       await Promise.resolve();
-      this.#changed.delete(method);
+      this.#changedLists.delete(method);
     }
-    const all = this.#revisionKind === "stateless" ? this.#subscriptions.copiesOf(one) : [one];
-    await Promise.all(all.map((copy) => this.#send(copy)));
+    const copies = this.#revisionKind === "stateless"
+      ? this.#subscriptions.copiesOf(notification)
+      : [notification];
+    await Promise.all(copies.map((copy) => this.#send(copy)));
   }
 
-  async #send(one: OutgoingMessage, related?: string): Promise<void> {
-    await this.#transport.send(messageWith(one, this.#peer.takesMembers === true), related);
+  async #send(message: OutgoingMessage, related?: string): Promise<void> {
+    await this.#transport.send(messageWith(message, this.#peer.takesMembers === true), related);
   }
 
   #answer(id: string, result: JsonObject): void {

@@ -4,21 +4,21 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import type { Connection, ConnectionFactory } from "./connection.ts";
-import { helloOf } from "../gateway/hello.ts";
+import { createHello } from "../gateway/hello.ts";
 import { sdkServer } from "../../tests/kit/sdk_server.ts";
 import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
-import { soon, yieldTurn } from "../io/waiting.ts";
+import { settlesWithin, yieldTurn } from "../io/waiting.ts";
 import { readMessage } from "./message.ts";
 import { ERROR } from "./errors.ts";
 import { tokenError } from "./envelope.ts";
-import { isDefined } from "./revisions.ts";
-import { ProtocolServer, type ProtocolServerOptions } from "./server.ts";
+import { isDefinedMethod } from "./revisions.ts";
+import { type ClientTransport, type ProtocolHost, ProtocolServer } from "./server.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
 
 function connectionOf(isStateless: boolean): Connection {
-  return { isStateless, serve: echo, note() {}, close() {} };
+  return { isStateless, serve: echo, handleNotification() {}, close() {} };
 }
 
 const connections: ConnectionFactory = { connect: (_, isStateless) => connectionOf(isStateless) };
@@ -41,7 +41,7 @@ class Answers {
 
   async all(): Promise<readonly JSONRPCMessage[]> {
     // A missing answer fails the comparison.
-    if (this.#wanted > 0) await soon(this.#done.promise, LATE_MS);
+    if (this.#wanted > 0) await settlesWithin(this.#done.promise, LATE_MS);
     return this.said.toSorted((one, other) => idOf(one) - idOf(other));
   }
 }
@@ -50,15 +50,16 @@ function idOf(message: JSONRPCMessage): number {
   return Number("id" in message && message.id);
 }
 
-function optionsOf(answers: Answers): ProtocolServerOptions {
+const host: ProtocolHost = {
+  hello: (isStateless) => createHello([], { ...NAME, isStateless }),
+  listensTo() {},
+  isTask: () => true,
+};
+
+function transportTo(answers: Answers): ClientTransport {
   return {
-    transport: {
-      send: (message) => answers.take(message as unknown as JSONRPCMessage),
-      answer: (id, text) => void answers.take(JSON.parse(`{${text},"jsonrpc":"2.0","id":${id}}`)),
-    },
-    hello: (isStateless) => helloOf([], { ...NAME, isStateless }),
-    onListen() {},
-    isTask: () => true,
+    send: (message) => answers.take(message as unknown as JSONRPCMessage),
+    answer: (id, text) => void answers.take(JSON.parse(`{${text},"jsonrpc":"2.0","id":${id}}`)),
   };
 }
 
@@ -68,12 +69,12 @@ function take(server: ProtocolServer, message: JSONRPCMessage): void {
     bytes: new TextEncoder().encode(JSON.stringify(message)),
   });
   assert.ok(read !== undefined && read.kind !== "refusal");
-  server.take(read);
+  server.receive(read);
 }
 
 async function byPml(messages: readonly JSONRPCMessage[]) {
   const answers = new Answers(messages);
-  await using server = new ProtocolServer(Promise.resolve(connections), optionsOf(answers));
+  await using server = new ProtocolServer(Promise.resolve(connections), transportTo(answers), host);
   for (const message of messages) take(server, message);
   return await answers.all();
 }
@@ -88,7 +89,7 @@ async function bySdk(messages: readonly JSONRPCMessage[]) {
   const factory: McpServerFactory = ({ era }) => {
     const isStateless = era === "modern";
     const open = () => connectionOf(isStateless);
-    return sdkServer(helloOf([], { ...NAME, isStateless }), { open, onError() {} });
+    return sdkServer(createHello([], { ...NAME, isStateless }), { open, onError() {} });
   };
   const handle = serveStdio(factory, { transport, onerror() {} });
   for (const message of messages) transport.onmessage?.(structuredClone(message));
@@ -145,7 +146,9 @@ function comparable(message: JSONRPCMessage): unknown {
   return /_meta|Invalid params/.test(error.message) ? { id, code: error.code } : message;
 }
 
-/** Returns whether an answer refuses a revision. The SDK looks only at that of the first request. */
+/**
+ * Returns whether an answer refuses a revision. The SDK looks only at that of the first request.
+ */
 function isRefused(message: JSONRPCMessage | undefined): boolean {
   return message !== undefined && "error" in message &&
     message.error.code === ERROR.unsupportedProtocolVersion;
@@ -154,7 +157,7 @@ function isRefused(message: JSONRPCMessage | undefined): boolean {
 /** Returns whether an extension's request ends with a question, which the SDK does not allow. */
 function isQuestionOfExtension(answer: JSONRPCMessage, asked: JSONRPCMessage | undefined): boolean {
   return "result" in answer && answer.result.resultType === "input_required" &&
-    asked !== undefined && "method" in asked && !isDefined(asked.method);
+    asked !== undefined && "method" in asked && !isDefinedMethod(asked.method);
 }
 
 Deno.test("messages are answered as the SDK answers them", async () => {
@@ -198,7 +201,7 @@ Deno.test("a cancelled request is aborted, and gets no answer", async () => {
     }),
   };
   const answers = new Answers([]);
-  const server = new ProtocolServer(Promise.resolve(slow), optionsOf(answers));
+  const server = new ProtocolServer(Promise.resolve(slow), transportTo(answers), host);
   take(server, { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "x" } });
   await yieldTurn();
   const params = { requestId: 7, reason: "enough" };

@@ -1,12 +1,12 @@
 /**
- * The entries of skills (SEP-2640): which ones clients get, and the files that belong to them.
+ * Checks the entries of skills (SEP-2640), and finds the files that belong to them.
  *
  * @module
  */
 
 import { numberOf } from "../core/exact_number.ts";
 import {
-  decoded,
+  decodePercents,
   isObject,
   type Json,
   type JsonObject,
@@ -23,23 +23,23 @@ import type { ToolDefinition } from "./tool.ts";
 /** The method that lists the children of a directory. */
 export const DIRECTORY_READ = "resources/directory/read";
 
-/** The most skills of one server. */
+/** The maximum number of skills of one server. */
 export const SKILLS_MAX = 1_000;
-/** The most files of one skill, and the most bytes of them: the limits of the extension. */
+/** The maximum number and total size in bytes of the files of one skill, by the extension. */
 const [FILES_MAX, BYTES_MAX] = [512, 16_777_216];
-/** The most characters of a frontmatter, and the most levels of it. */
+/** The maximum length in characters and the maximum depth of a frontmatter. */
 const [FRONTMATTER_MAX, FRONTMATTER_DEPTH] = [64_000, 32];
-/** The most characters of an address, and the most segments of it. */
+/** The maximum length in characters and the maximum number of segments of an address. */
 const [URI_MAX, SEGMENTS_MAX] = [2_000, 64];
 
 const SCHEME = "skill://";
 const SKILL_PIN = /^@skill\([!-~]{1,2000}\)$/;
-/** An address without query and fragment. Characters beyond ASCII have percent codes in it. */
+/** An address without query and fragment, and with only ASCII characters. */
 const URI = /^([a-z][a-z\d+.-]*:(?:\/\/)?)([!$-.0-;=@-[\]_a-z~][!$-;=@-[\]_a-z~]*)$/i;
 const MANIFEST = "/SKILL.md";
 const NAME = /^[a-z\d]+(?:-[a-z\d]+)*$/;
 const DIGEST = /^sha256:[\da-f]{64}$/;
-/** The most characters of texts in a frontmatter, as Agent Skills defines them. */
+/** The maximum lengths of texts in a frontmatter, in characters, by the Agent Skills standard. */
 const [NAME_MAX, DESCRIPTION_MAX, COMPATIBILITY_MAX] = [64, 1_024, 500];
 
 /** A file of a skill. */
@@ -48,22 +48,22 @@ export interface SkillFile {
   readonly size: number;
 }
 
-/** The members of an entry that PML uses. */
-interface Parts {
+/** The parts of an entry that PML uses. */
+interface SkillParts {
   /** The address of the directory, decoded. */
   readonly root: string;
   /** The files by their decoded addresses; undefined if the server generates them. */
   readonly files: ReadonlyMap<string, SkillFile> | undefined;
 }
 
-/** Returns whether an address is one of the scheme for skills, so that rules for skills apply. */
+/** Returns whether an address has the scheme for skills, so that rules for skills apply. */
 export function isSkillAddress(uri: string): boolean {
   return uri.slice(0, SCHEME.length).toLowerCase() === SCHEME;
 }
 
 /**
- * Returns why clients do not get the entry of a skill; undefined if they do. Clients have to refuse
- * an invalid entry, and some refuse the whole list with it.
+ * Returns why PML leaves out the entry of a skill; undefined if it is valid. Clients refuse an
+ * invalid entry, and some clients then refuse the whole list.
  */
 export function skillProblem(
   { uri, frontmatter, resources, _meta }: JsonObject,
@@ -88,22 +88,22 @@ function frontmatterProblem(
     return "its name is not 1 to 64 lowercase letters, digits and single hyphens";
   }
   if (name !== directory) return "its name is not that of its directory";
-  if (!isTextOf(description, DESCRIPTION_MAX)) {
+  if (!isShortText(description, DESCRIPTION_MAX)) {
     return "its description is not a text of 1 to 1,024 characters";
   }
-  if (!isTextOf(compatibility, COMPATIBILITY_MAX)) {
+  if (!isShortText(compatibility, COMPATIBILITY_MAX)) {
     return "its compatibility is not a text of 1 to 500 characters";
   }
-  const isTexts = isObject(metadata) &&
-    Object.values(metadata).every((one) => typeof one === "string");
-  if (!isTexts) return "its metadata contains values other than texts";
+  const hasOnlyTexts = isObject(metadata) &&
+    Object.values(metadata).every((value) => typeof value === "string");
+  if (!hasOnlyTexts) return "its metadata contains values other than texts";
   if (JSON.stringify(frontmatter).length > FRONTMATTER_MAX) {
     return `its frontmatter has over ${FRONTMATTER_MAX} characters`;
   }
   if (depthOf(frontmatter, FRONTMATTER_DEPTH) > FRONTMATTER_DEPTH) {
     return `its frontmatter has over ${FRONTMATTER_DEPTH} levels`;
   }
-  // An escape would not match the file, which clients compare with the entry.
+  // PML cannot replace hidden characters by escapes, because clients compare the entry with the file.
   // guard: skill-hidden
   if (textsIn(frontmatter).some((text) => safeText(text) !== text)) {
     return "its frontmatter has hidden characters";
@@ -138,7 +138,7 @@ function filesProblem(uri: string, resources: Json | undefined): string | undefi
   return bytes > BYTES_MAX ? `its files have ${bytes} bytes, over ${BYTES_MAX}` : undefined;
 }
 
-/** Returns the skill that an address belongs to, as its SKILL.md, a file or a directory. */
+/** Returns the skill in whose directory an address is; undefined if there is none. */
 export function skillOf(skills: readonly ListItem[], uri: string): ListItem | undefined {
   const key = keyOf(uri);
   if (key === undefined) return undefined;
@@ -147,20 +147,20 @@ export function skillOf(skills: readonly ListItem[], uri: string): ListItem | un
   for (const skill of skills) {
     const { root } = partsOf(skill);
     const isWithin = key === root || key.startsWith(`${root}/`);
-    // A skill inside of another one has its own entry.
+    // A skill can be inside the directory of another one, so the longest match wins.
     if (isWithin && root.length > longest) [match, longest] = [skill, root.length];
   }
   return match;
 }
 
-/** Returns the digest and the size of a file, or undefined if the skill does not list it. */
+/** Returns the digest and the size of a file; undefined if the skill does not list it. */
 export function fileOf(skill: ListItem, uri: string): SkillFile | undefined {
   return partsOf(skill).files?.get(keyOf(uri) ?? "");
 }
 
 /**
- * Returns whether a skill contains an address: a file that it lists, or a directory. The files of a
- * skill that its server generates are unknown, so every address in its directory belongs to it.
+ * Returns whether a skill contains an address: a listed file, or a directory of one. If the server
+ * generates the files, they are unknown, and every address in the skill's directory counts.
  */
 export function hasAddress(skill: ListItem, uri: string): boolean {
   const { files, root } = partsOf(skill);
@@ -170,8 +170,8 @@ export function hasAddress(skill: ListItem, uri: string): boolean {
 }
 
 /**
- * Returns a skill as a definition, so that its digests are pinned like a tool. It is the same object
- * for the same entry.
+ * Returns a skill as a definition, so that its digests are pinned like a tool. Returns the same
+ * object for the same entry.
  */
 export const skillDefinition = memoized((skill: ListItem): ToolDefinition => ({
   name: `@skill(${textOf(skill.uri)})`,
@@ -179,7 +179,7 @@ export const skillDefinition = memoized((skill: ListItem): ToolDefinition => ({
   skill: skill as JsonObject, // it came as JSON
 }));
 
-/** Returns the names and the descriptions of skills as a definition, for a question. */
+/** Returns the names and the descriptions of skills as one definition, for an approval request. */
 export const skillTexts = memoized((skills: readonly ListItem[]): ToolDefinition => ({
   name: "@skills",
   inputSchema: {},
@@ -189,17 +189,17 @@ export const skillTexts = memoized((skills: readonly ListItem[]): ToolDefinition
   }),
 }));
 
-/** Returns whether a definition of this name is that of a skill. No tool has such a name. */
+/** Returns whether a name is the name of a skill's definition. No tool can have such a name. */
 export function isSkillPin(name: string): boolean {
   return SKILL_PIN.test(name);
 }
 
-/** Returns the skill of a definition; undefined if it is that of a tool. */
+/** Returns the skill of a definition; undefined if the definition is about a tool. */
 export function skillIn({ name, skill }: ToolDefinition): ListItem | undefined {
   return isSkillPin(name) && isObject(skill) ? objectOf(skill) : undefined;
 }
 
-/** Returns the children of a directory of a skill; undefined if its files are not known. */
+/** Returns the children of a skill's directory; undefined if the files of the skill are unknown. */
 export function childrenOf(skill: ListItem, uri: string): readonly JsonObject[] | undefined {
   const { files } = partsOf(skill);
   const key = keyOf(uri);
@@ -207,13 +207,16 @@ export function childrenOf(skill: ListItem, uri: string): readonly JsonObject[] 
   if (!isDirectory || !hasAddress(skill, uri)) return undefined;
   const { length } = uri.split("/");
   const children = new Map<string, JsonObject>();
-  for (const { uri: own, size } of listOf(skill.resources).map(objectOf)) {
-    if (keyOf(textOf(own))?.startsWith(`${key}/`) !== true) continue;
-    const parts = textOf(own).split("/");
-    const about = { uri: parts.slice(0, length + 1).join("/"), name: decoded(parts[length] ?? "") };
+  for (const { uri: fileUri, size } of listOf(skill.resources).map(objectOf)) {
+    if (keyOf(textOf(fileUri))?.startsWith(`${key}/`) !== true) continue;
+    const parts = textOf(fileUri).split("/");
+    const child = {
+      uri: parts.slice(0, length + 1).join("/"),
+      name: decodePercents(parts[length] ?? ""),
+    };
     const isFile = parts.length === length + 1;
     const kind: JsonObject = isFile ? { size: size ?? 0 } : { mimeType: "inode/directory" };
-    children.set(about.name, { ...about, ...kind });
+    children.set(child.name, { ...child, ...kind });
   }
   return [...children.values()];
 }
@@ -225,18 +228,18 @@ export function isChildOf(directory: string, uri: string): boolean {
   return segments !== undefined && segments.slice(0, -1).join("/") === keyOf(directory);
 }
 
-/** Returns the skill with other addresses. */
-export function renamedSkill(skill: ListItem, rename: (uri: string) => string): JsonObject {
+/** Returns a skill whose addresses `rename` has changed. */
+export function renameSkill(skill: ListItem, rename: (uri: string) => string): JsonObject {
   const { uri, resources } = skill;
   return {
     ...skill,
     uri: rename(textOf(uri)),
-    ...Array.isArray(resources) && { resources: renamedAll(resources, rename) },
+    ...Array.isArray(resources) && { resources: renameSkills(resources, rename) },
   } as JsonObject; // it came as JSON
 }
 
-/** Returns objects with an address, such as contents and resources, with other addresses. */
-export function renamedAll(
+/** Returns objects, such as contents and resources, whose addresses `rename` has changed. */
+export function renameSkills(
   all: readonly Json[],
   rename: (uri: string) => string,
 ): readonly JsonObject[] {
@@ -245,7 +248,7 @@ export function renamedAll(
   );
 }
 
-const partsOf = memoized(({ uri, resources }: ListItem): Parts => {
+const partsOf = memoized(({ uri, resources }: ListItem): SkillParts => {
   const root = segmentsOf(textOf(uri))?.slice(0, -1).join("/") ?? "";
   if (!Array.isArray(resources)) return { root, files: undefined };
   const files = resources.map(objectOf).map(({ uri, digest, size }) => {
@@ -257,19 +260,19 @@ const partsOf = memoized(({ uri, resources }: ListItem): Parts => {
   return { root, files: new Map(files) };
 });
 
-/** Returns the key that all spellings of an address share; undefined if it is no plain address. */
+/** Returns the same key for all spellings of an address; undefined if it is not a plain address. */
 function keyOf(uri: string): string | undefined {
   return segmentsOf(uri)?.join("/");
 }
 
-/** Returns the decoded segments of an address, the first with its scheme. */
+/** Returns the scheme and the decoded segments of an address; undefined if it is not plain. */
 function segmentsOf(uri: string): readonly string[] | undefined {
   if (uri.length > URI_MAX) return undefined;
   const [, scheme = "pml:", path = ""] = URI.exec(uri) ?? [];
   const segments = path.split("/").map(segmentOf);
   // guard: skill-of-pml
   if (scheme.toLowerCase().startsWith("pml:") || segments.length > SEGMENTS_MAX) return undefined;
-  return segments.every((one) => one !== undefined)
+  return segments.every((segment) => segment !== undefined)
     ? [scheme.toLowerCase(), ...segments]
     : undefined;
 }
@@ -285,14 +288,14 @@ function segmentOf(segment: string): string | undefined {
   }
 }
 
-function isTextOf(value: unknown, most: number): boolean {
+function isShortText(value: unknown, maxLength: number): boolean {
   return typeof value === "string" && value !== "" &&
-    [...value.slice(0, 2 * most + 1)].length <= most;
+    [...value.slice(0, 2 * maxLength + 1)].length <= maxLength;
 }
 
-/** Returns the depth of JSON, or a larger number than `most` if it is deeper than that. */
-function depthOf(json: unknown, most: number): number {
+/** Returns the depth of JSON; any number above `most` if it is deeper than `most`. */
+function depthOf(json: unknown, maxDepth: number): number {
   if (typeof json !== "object" || json === null) return 0;
-  if (most === 0) return 1;
-  return 1 + Math.max(0, ...Object.values(json).map((one) => depthOf(one, most - 1)));
+  if (maxDepth === 0) return 1;
+  return 1 + Math.max(0, ...Object.values(json).map((value) => depthOf(value, maxDepth - 1)));
 }

@@ -5,11 +5,11 @@ import {
   fileOf,
   hasAddress,
   isChildOf,
-  renamedSkill,
+  renameSkill,
   skillOf,
   skillProblem,
 } from "./skills.ts";
-import { placedAddress, splitPlaced } from "./placed_address.ts";
+import { addressInLists, splitListAddress } from "./placed_address.ts";
 
 const DIGEST = `sha256:${"0".repeat(64)}`;
 const ROOT = "skill://a/x";
@@ -32,7 +32,7 @@ function withFrontmatter(more: JsonObject): JsonObject {
   return entry([], { frontmatter: { name: "x", description: "d", ...more } });
 }
 
-Deno.test("a valid skill passes, whatever other members it has", () => {
+Deno.test("a valid skill with unknown members passes", () => {
   assert.equal(skillProblem(entry()), undefined);
   assert.equal(skillProblem(entry([`${ROOT}/a/Q%26A%20%C3%A9.md`])), undefined);
   assert.equal(skillProblem(entry([], { resources: "dynamic", more: [1] })), undefined);
@@ -155,13 +155,13 @@ Deno.test("the children of a directory are its files and directories", () => {
 });
 
 Deno.test("addresses get the name of the server as their first segment, and lose it again", () => {
-  const placed = (name: string) => placedAddress("skill://", { server: "s", name });
+  const placed = (name: string) => addressInLists("skill://", { server: "s", name });
   assert.equal(placed("skill://x/SKILL.md"), "skill://s/x/SKILL.md");
-  assert.deepEqual(splitPlaced("skill://", "skill://s/x"), { server: "s", name: "skill://x" });
+  assert.deepEqual(splitListAddress("skill://", "skill://s/x"), { server: "s", name: "skill://x" });
   for (const other of ["skill://x", "skill://X/y", "pml://s/x", "skill:/s/x"]) {
-    assert.equal(splitPlaced("skill://", other), undefined, other);
+    assert.equal(splitListAddress("skill://", other), undefined, other);
   }
-  const renamed = renamedSkill(entry([], { more: 1 }), placed);
+  const renamed = renameSkill(entry([], { more: 1 }), placed);
   const uri = "skill://s/a/x/SKILL.md";
   assert.deepEqual(renamed, { ...entry(), more: 1, uri, resources: [fileAt(uri)] });
 });

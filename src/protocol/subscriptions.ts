@@ -9,27 +9,28 @@ import { isObject, type JsonObject, objectOf, textsOf } from "../core/json.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 
 /** The resources and tasks that a client listens for. */
-export interface Listened {
+export interface ListenedItems {
   /** The URIs of resources. */
   readonly uris: readonly string[];
   /** The ids of tasks. */
   readonly tasks: readonly string[];
 }
 
-/** The member of `_meta` in which a notification names the request that listens for it. */
-export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
+/** The key in `_meta` of a notification for the id of the request that listens for it. */
+export const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId";
 
-/** How many requests of one client may be open. */
-const MOST = 1_024;
+/** The maximum number of open `subscriptions/listen` requests of one client. */
+const OPEN_MAX = 1_024;
 
-const LISTS: Readonly<Record<string, string>> = {
+/** The notifications about lists, by the members of a filter that request them. */
+const LIST_NOTIFICATIONS: Readonly<Record<string, string>> = {
   toolsListChanged: "notifications/tools/list_changed",
   promptsListChanged: "notifications/prompts/list_changed",
   resourcesListChanged: "notifications/resources/list_changed",
 };
 
-/** One open request. */
-interface Subscription extends Listened {
+/** The filter of one open request. */
+interface Subscription extends ListenedItems {
   /** The notifications about lists. */
   readonly methods: readonly string[];
 }
@@ -38,13 +39,13 @@ interface Subscription extends Listened {
 export interface Notification {
   readonly method: string;
   readonly params?: unknown;
-  /** Members next to `method` and `params`, which the client gets if it takes them. */
+  /** Members next to `method` and `params`, which the client gets if it accepts them. */
   readonly members?: JsonObject | undefined;
 }
 
 /** Keeps the open requests of one client. */
 export class ListenRequests {
-  readonly #open = new Map<string, Subscription>();
+  readonly #openRequests = new Map<string, Subscription>();
   readonly #isTask: (id: string) => boolean;
 
   /** Takes a function that returns whether there is a task with an id. */
@@ -53,8 +54,8 @@ export class ListenRequests {
   }
 
   /** The resources and tasks that the client listens for in any request. */
-  get listened(): Listened {
-    const all = [...this.#open.values()];
+  get listened(): ListenedItems {
+    const all = [...this.#openRequests.values()];
     return {
       uris: [...new Set(all.flatMap(({ uris }) => uris))],
       tasks: [...new Set(all.flatMap(({ tasks }) => tasks))],
@@ -63,17 +64,17 @@ export class ListenRequests {
 
   /** Opens a request. `id` is its id as JSON. Returns why it is refused; undefined if it is not. */
   open(id: string, { notifications }: JsonObject): ErrorObject | undefined {
-    if (this.#open.size >= MOST) {
+    if (this.#openRequests.size >= OPEN_MAX) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
     if (!isFilter(notifications)) {
-      const why = "notifications must be an object with booleans and lists of texts";
+      const why = "notifications must be an object with booleans and arrays of strings";
       return { code: ERROR.invalidParams, message: `Invalid params: ${why}` };
     }
     const { resourceSubscriptions, taskIds } = notifications;
-    this.#open.set(id, {
-      methods: Object.keys(LISTS).filter((name) => notifications[name] === true)
-        .map((name) => LISTS[name] ?? ""),
+    this.#openRequests.set(id, {
+      methods: Object.keys(LIST_NOTIFICATIONS).filter((name) => notifications[name] === true)
+        .map((name) => LIST_NOTIFICATIONS[name] ?? ""),
       uris: textsOf(resourceSubscriptions),
       tasks: textsOf(taskIds),
     });
@@ -82,49 +83,50 @@ export class ListenRequests {
 
   /** Returns the notification that acknowledges a request. */
   acknowledgement(id: string): Notification {
-    const { methods = [], uris = [], tasks = [] } = this.#open.get(id) ?? {};
+    const { methods = [], uris = [], tasks = [] } = this.#openRequests.get(id) ?? {};
     const taskIds = tasks.filter(this.#isTask);
     const notifications = {
       ...Object.fromEntries(
-        Object.entries(LISTS).filter(([, method]) => methods.includes(method))
+        Object.entries(LIST_NOTIFICATIONS).filter(([, method]) => methods.includes(method))
           .map(([name]) => [name, true]),
       ),
       ...uris.length > 0 && { resourceSubscriptions: uris },
       ...taskIds.length > 0 && { taskIds },
     };
-    const acknowledged = { method: "notifications/subscriptions/acknowledged" };
-    return stamped({ ...acknowledged, params: { notifications } }, id);
+    const acknowledgement = { method: "notifications/subscriptions/acknowledged" };
+    return withSubscriptionId({ ...acknowledgement, params: { notifications } }, id);
   }
 
   /** Returns whether a request listens for nothing. */
   isIdle(id: string): boolean {
-    const { methods = [], uris = [], tasks = [] } = this.#open.get(id) ?? {};
+    const { methods = [], uris = [], tasks = [] } = this.#openRequests.get(id) ?? {};
     return methods.length + uris.length + tasks.length === 0;
   }
 
   /** Closes a request. Returns false if none with this id is open. */
   close(id: string): boolean {
-    return this.#open.delete(id);
+    return this.#openRequests.delete(id);
   }
 
   /**
-   * Returns the notifications to send: one copy for each request that listens for this one, or the
-   * notification itself if it is of a kind that needs no request.
+   * Returns the notifications to send: one copy for each request that listens for `notification`,
+   * or `notification` itself if clients get it without a request.
    */
   copiesOf(notification: Notification): readonly Notification[] {
-    const wants = this.#listenerOf(notification);
-    if (wants === undefined) return [notification];
-    return [...this.#open].filter(([, one]) => wants(one))
-      .map(([id]) => stamped(notification, id));
+    const listensFor = this.#filterFor(notification);
+    if (listensFor === undefined) return [notification];
+    return [...this.#openRequests].filter(([, subscription]) => listensFor(subscription))
+      .map(([id]) => withSubscriptionId(notification, id));
   }
 
-  #listenerOf({ method, params }: Notification): ((one: Subscription) => boolean) | undefined {
+  /** Returns which requests get a notification; undefined if clients get it without a request. */
+  #filterFor({ method, params }: Notification): ((one: Subscription) => boolean) | undefined {
     const { uri, taskId } = objectOf(params);
     if (method === "notifications/resources/updated") {
       return ({ uris }) => uris.includes(String(uri));
     }
     if (method === "notifications/tasks") return ({ tasks }) => tasks.includes(String(taskId));
-    if (!Object.values(LISTS).includes(method)) return undefined;
+    if (!Object.values(LIST_NOTIFICATIONS).includes(method)) return undefined;
     return ({ methods }) => methods.includes(method);
   }
 }
@@ -133,17 +135,19 @@ function isFilter(value: unknown): value is JsonObject {
   if (!isObject(value)) return false;
   const { resourceSubscriptions = [], taskIds = [] } = value;
   return [resourceSubscriptions, taskIds].every(isTexts) &&
-    Object.keys(LISTS).every((name) => ["undefined", "boolean"].includes(typeof value[name]));
+    Object.keys(LIST_NOTIFICATIONS).every((name) =>
+      ["undefined", "boolean"].includes(typeof value[name])
+    );
 }
 
 function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-function stamped({ params, ...notification }: Notification, id: string): Notification {
+function withSubscriptionId({ params, ...notification }: Notification, id: string): Notification {
   const { _meta, ...rest } = objectOf(params);
   return {
     ...notification,
-    params: { ...rest, _meta: { ...objectOf(_meta), [SUBSCRIPTION]: parseExact(id) } },
+    params: { ...rest, _meta: { ...objectOf(_meta), [SUBSCRIPTION_KEY]: parseExact(id) } },
   };
 }

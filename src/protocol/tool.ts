@@ -8,16 +8,16 @@
 import { basename } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
-import { isFreeName, serverSlug } from "../core/tool_id.ts";
+import { isUsableServerName, serverSlug } from "../core/tool_id.ts";
 import {
-  extended,
   type Issue,
   leaf,
   object,
   record,
   setting,
   type ValueOf,
-} from "../core/wanted.ts";
+  withKeywords,
+} from "../core/value_schema.ts";
 
 /** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
@@ -37,7 +37,7 @@ export interface Permissions {
 export const NO_PERMISSIONS: Permissions = { read: [], write: [], net: [], run: [], env: [] };
 
 /** Returns the union of several permissions, without duplicates. */
-export function joinedPermissions(all: readonly Partial<Permissions>[]): Permissions {
+export function unionOfPermissions(all: readonly Partial<Permissions>[]): Permissions {
   const kinds = Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]; // the keys of a literal
   const lists = kinds.map((kind) => [kind, [...new Set(all.flatMap((one) => one[kind] ?? []))]]);
   return Object.fromEntries(lists);
@@ -57,7 +57,9 @@ export interface ToolDefinition {
   readonly outputSchema?: JsonObject;
   /** Hints about the effects of the tool. */
   readonly annotations?: JsonObject;
-  /** `internal` hides it from all but its own server and capabilities that the user saved. */
+  /**
+   * `internal` hides the tool from everything but its own server and the user's saved capabilities.
+   */
   readonly visibility?: Json;
   /** Other members of the server's definition. */
   readonly [key: string]: Json | undefined;
@@ -149,23 +151,25 @@ const ERRORS = leaf<JsonObject>(
   "an object of texts or JSON Schema objects, by the code of the error",
   (value) =>
     isObject(value) &&
-    Object.values(value).every((one) => typeof one === "string" || isObject(one)),
+    Object.values(value).every((item) => typeof item === "string" || isObject(item)),
   { type: "object", additionalProperties: { type: ["string", "object"] } },
 );
 const A_SERVER = "a server name (a-z, 0-9, '.', '_', '-')";
 const SERVER_NAME = leaf<string>(
   A_SERVER,
-  (value) => typeof value === "string" && isFreeName(value),
-  { type: "string", name: "serverName", pattern: isFreeName },
+  (value) => typeof value === "string" && isUsableServerName(value),
+  { type: "string", name: "serverName", pattern: isUsableServerName },
 );
-/** Authors choose their names, so a name that PML would have to shorten for clients is refused. */
+/**
+ * The pattern of tool names in modules. Refuses names that PML would have to change for clients.
+ */
 const PLAIN_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 const TOOL_NAME = leaf<string>(
   "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",
   (value) => typeof value === "string" && PLAIN_NAME.test(value),
   { type: "string", pattern: PLAIN_NAME },
 );
-const PERMISSIONS = extended(
+const PERMISSIONS = withKeywords(
   object({}, {
     read: setting(TEXTS, "Files and folders to read, relative to the workspace.", []),
     write: setting(TEXTS, "Files and folders to write, relative to the workspace.", []),
@@ -175,7 +179,7 @@ const PERMISSIONS = extended(
   }),
   { name: "permissions" },
 );
-const META_TOOL = object({}, {
+const TOOL_META = object({}, {
   title: setting(TEXT, "The name for people; by default the name of the tool."),
   description: setting(TEXT, "The description for the model; none by default."),
   annotations: setting(OBJECT, "Hints about the effects of the tool, such as readOnlyHint.", {}),
@@ -211,7 +215,7 @@ const META_TOOL = object({}, {
 export const metaSchema = object(
   {
     tools: setting(
-      record(TOOL_NAME, META_TOOL, "an object of tools"),
+      record(TOOL_NAME, TOOL_META, "an object of tools"),
       "The tools, by the names of the functions.",
     ),
   },
@@ -225,8 +229,8 @@ export const metaSchema = object(
 );
 
 /**
- * Parses `__meta__` (JSON from outside). `source` is the path of the module: the message names it, and
- * a missing name is taken from it.
+ * Parses the `__meta__` of a module. `source` is the path of the module, which error messages
+ * contain. If `name` is missing, the server gets its name from this path.
  *
  * @throws {PmlError} CONFIG_INVALID if a member is wrong; the message names the member and the wanted
  * value.
@@ -243,12 +247,12 @@ export const metaSchema = object(
  * ```
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
-  const named = isObject(value) && value.name === undefined
+  const namedValue = isObject(value) && value.name === undefined
     ? { ...value, name: nameOfFile(source) }
     : value;
-  const wrong = ({ path, wanted, keys }: Issue): never => {
+  const throwIssue = ({ path, wanted, keys }: Issue): never => {
     const actual = keys === undefined
-      ? path.reduce<unknown>((part, key) => Object(part)[key], named)
+      ? path.reduce<unknown>((part, key) => Object(part)[key], namedValue)
       : path.at(-1);
     const text = visible(JSON.stringify(actual) ?? String(actual), 80);
     const key = ["__meta__", ...path].join(".");
@@ -258,15 +262,19 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
       { hint: "Fix __meta__ in the module, then call again" },
     );
   };
-  const isValid = metaSchema(named, { path: [], wrong });
-  if (!isValid || named.name === undefined) return wrong({ path: ["name"], wanted: A_SERVER });
-  const { name, version, description, permissions, tools } = named;
-  const wholePermissions = { ...NO_PERMISSIONS, ...permissions };
-  const all = Object.entries(tools).map(([tool, one]) => toolOf(tool, one, wholePermissions));
-  return { name, version, description, tools: all };
+  const isValid = metaSchema(namedValue, { path: [], wrong: throwIssue });
+  if (!isValid || namedValue.name === undefined) {
+    return throwIssue({ path: ["name"], wanted: A_SERVER });
+  }
+  const { name, version, description, permissions, tools } = namedValue;
+  const modulePermissions = { ...NO_PERMISSIONS, ...permissions };
+  const moduleTools = Object.entries(tools).map(([tool, toolMeta]) =>
+    toModuleTool(tool, toolMeta, modulePermissions)
+  );
+  return { name, version, description, tools: moduleTools };
 }
 
-/** Returns a server name made of the name of a file; undefined if none can be made. */
+/** Returns a server name from the name of a file; undefined if that is impossible. */
 function nameOfFile(path: string): string | undefined {
   try {
     return serverSlug(basename(path.replaceAll("\\", "/")).replace(/(?<=.)\.[^.]*$/, ""));
@@ -275,10 +283,10 @@ function nameOfFile(path: string): string | undefined {
   }
 }
 
-function toolOf(
+function toModuleTool(
   name: string,
-  { permissions, inputSchema, outputSchema, ...rest }: ValueOf<typeof META_TOOL>,
-  wholePermissions: Permissions,
+  { permissions, inputSchema, outputSchema, ...rest }: ValueOf<typeof TOOL_META>,
+  modulePermissions: Permissions,
 ): ModuleTool {
   const definition = {
     ...rest,
@@ -290,7 +298,7 @@ function toolOf(
   return {
     definition,
     permissions: permissions === undefined
-      ? wholePermissions
+      ? modulePermissions
       : { ...NO_PERMISSIONS, ...permissions },
   };
 }

@@ -10,27 +10,27 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 
 /** A named set of tools. */
 export interface Toolset {
-  /** The name. */
+  /** The name of the set. */
   readonly name: string;
-  /** The tools. */
+  /** The patterns of the tools in the set. */
   readonly tools: readonly Pattern[];
 }
 
-/** A server's requests to its client belong to all of its tools. */
-const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
+/** Parts of MCP that are not about one tool: a tool set allows them with any tool of the server. */
+const CLIENT_REQUEST_PARTS = ["@elicitation", "@sampling", "@roots", "@tools"];
 
-/** Returns the verdict about a tool that is missing in a tool set; undefined if all have it. */
+/** Returns the verdict about a tool that a tool set does not contain; undefined if all contain it. */
 export function missingVerdict(
   sets: readonly (Toolset | undefined)[],
   id: ToolId,
 ): Verdict | undefined {
-  const other = sets.find((set) => set !== undefined && !isIn(set.tools, id));
-  return other &&
-    { kind: "deny", rule: "no tool of the set", source: `the tool set ${other.name}` };
+  const excludingSet = sets.find((set) => set !== undefined && !hasTool(set.tools, id));
+  return excludingSet &&
+    { kind: "deny", rule: "no tool of the set", source: `the tool set ${excludingSet.name}` };
 }
 
-function isIn(tools: readonly Pattern[], id: ToolId): boolean {
+function hasTool(tools: readonly Pattern[], id: ToolId): boolean {
   const { server, tool } = splitToolId(id);
-  if (!ASKS.includes(tool)) return covers(tools, id);
-  return tools.some((one) => one.kind === "any" || one.server === server);
+  if (!CLIENT_REQUEST_PARTS.includes(tool)) return covers(tools, id);
+  return tools.some((pattern) => pattern.kind === "any" || pattern.server === server);
 }

@@ -9,14 +9,14 @@ import { parseJson } from "../core/parse_json.ts";
 import ofCode from "./importable_code.min.js" with { type: "text" };
 import ofPlan from "./importable_plan.min.js" with { type: "text" };
 
-/** The end of a runtime: its export becomes a variable of the module. */
+/** Matches the export at the end of a runtime, which is replaced by a variable. */
 const EXPORT = /export\s*\{\s*([\w$]+) as imported\s*\};?\s*$/;
 /** `await import()` would treat a module with an export of this name as a promise. */
 const THENABLE = "then";
 
 /**
- * Returns a module that exports the function of a capability. The content is a string in it, so it
- * cannot run when the module is loaded.
+ * Returns a module that exports the function of a capability. The module contains the content as a
+ * string, so that loading the module does not run it.
  */
 export function capabilityModule(content: Uint8Array, manifest: JsonObject): Uint8Array {
   const { fqdn, version, description, integrity, tools } = manifest;

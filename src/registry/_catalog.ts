@@ -6,14 +6,15 @@
  */
 
 import { parseExact } from "../core/exact_json.ts";
-import { defined, isObject, textOf } from "../core/json.ts";
+import { isObject, textOf, withoutUndefined } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../servers/manifest.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
+import { examplesIn } from "../protocol/tool_examples.ts";
 import { yieldTurn } from "../io/waiting.ts";
 import { entryTools } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
-import { kindNamed } from "../servers/kinds.ts";
-import type { CachedRegistry, RegistryUser } from "./_place.ts";
+import { findKind } from "../servers/kinds.ts";
+import type { CachedRegistry, RegistryUser } from "./_cached_registry.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
@@ -29,7 +30,7 @@ export interface CatalogItem {
   readonly description: string | undefined;
   readonly routing: Manifest["routing"];
   readonly tools: readonly ManifestTool[];
-  /** The URL of the registry that offers it. */
+  /** The URL of the registry that offers the server. */
   readonly source: string;
 }
 
@@ -48,33 +49,41 @@ type CatalogRow = readonly [
 ];
 
 /** A cached catalog. */
-export interface KeptCatalog {
+export interface CachedCatalog {
   readonly at: number;
   readonly rows: readonly CatalogRow[];
   /** The number of unusable entries. */
   readonly dropped: number;
 }
 
+/** The limits of one catalog: entries, pages, and characters of all tool definitions. */
 const MOST_ENTRIES = 50_000;
 const MOST_PAGES = 200;
 const MOST_CHARACTERS = 32 * 1024 * 1024;
+/** The maximum length of the tool definitions of one entry; longer definitions are dropped. */
 const LONGEST_DEFINITIONS = 64 * 1024;
+/** The time after which no further page is requested, in milliseconds. */
 const LONGEST_MS = 120_000;
+/** The maximum depth of an entry. */
 const DEEPEST = 32;
+/** How long rows are read before other work continues, in milliseconds. */
 const AT_ONCE_MS = 10;
 
 /** Returns the cached catalog of a registry; undefined if there is none. */
-export function keptCatalog(place: CachedRegistry, cache: Cache): KeptCatalog | undefined {
+export function readCachedCatalog(
+  registry: CachedRegistry,
+  cache: Cache,
+): CachedCatalog | undefined {
   // The cache returns only values that `freshCatalog` stored.
-  return cache.read("catalog", [place.source.url]) as KeptCatalog | undefined;
+  return cache.read("catalog", [registry.source.url]) as CachedCatalog | undefined;
 }
 
 /** Downloads the catalog of a registry and caches it. */
 export async function freshCatalog(
-  place: CachedRegistry,
+  registry: CachedRegistry,
   cache: Cache,
   { log, closing: signal }: Pick<RegistryUser, "log" | "closing">,
-): Promise<KeptCatalog> {
+): Promise<CachedCatalog> {
   const rows = new Map<string, CatalogRow>();
   const cursors = new Set<string | undefined>();
   const until = performance.now() + LONGEST_MS;
@@ -83,7 +92,7 @@ export async function freshCatalog(
   const isFull = () => rows.size >= MOST_ENTRIES || characters >= MOST_CHARACTERS;
   do {
     cursors.add(cursor);
-    const page: CatalogPage = await place.ask((source) => source.catalog({ signal, cursor }));
+    const page: CatalogPage = await registry.ask((source) => source.catalog(signal, cursor));
     for (const item of page.items) {
       if (isFull()) break;
       const row = rowOf(item);
@@ -101,11 +110,11 @@ export async function freshCatalog(
   );
   if (cursor !== undefined) {
     log.warn(
-      `The catalog of "${place.source.url}" has no end: after ${rows.size} entries PML stopped`,
+      `The catalog of "${registry.source.url}" has no end: after ${rows.size} entries PML stopped`,
     );
   }
   const catalog = { at: Date.now(), rows: [...rows.values()], dropped };
-  cache.keep("catalog", [place.source.url], catalog);
+  cache.keep("catalog", [registry.source.url], catalog);
   return catalog;
 }
 
@@ -113,7 +122,7 @@ export async function freshCatalog(
  * Yields the entries of a catalog. The definitions of their tools are parsed when they are first
  * read.
  */
-export function* itemsOf({ rows }: KeptCatalog, source: string): Generator<CatalogItem> {
+export function* itemsOf({ rows }: CachedCatalog, source: string): Generator<CatalogItem> {
   for (const [fqdn, kind, version, description, routing, names, definitions] of rows) {
     let tools: readonly ManifestTool[] | undefined;
     yield {
@@ -141,7 +150,7 @@ function rowOf(entry: unknown): CatalogRow | undefined {
   if (!isObject(entry) || !isSound(entry, DEEPEST)) return undefined;
   const { fqdn, type, version, description, routing, tools } = entry;
   const id = fqdnOf(textOf(fqdn));
-  const kind = kindNamed(textOf(type));
+  const kind = findKind(textOf(type));
   if (id === undefined || kind?.manifest === undefined) return undefined;
   const listed = entryTools(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], id)
     .tools.filter(({ definition }) => definition?.visibility !== "internal");
@@ -162,11 +171,14 @@ function rowOf(entry: unknown): CatalogRow | undefined {
 
 function shortened(definition: ToolDefinition): ToolDefinition {
   const { name, title, description, inputSchema, annotations } = definition;
-  return defined({
+  const examples = examplesIn(definition);
+  return withoutUndefined({
     name,
     title: shownText(title),
     description: shownText(description) ?? "",
     inputSchema,
     annotations,
+    // Search uses examples before the server is approved.
+    examples: examples.length === 0 ? undefined : examples,
   });
 }

@@ -6,21 +6,22 @@
 
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import {
+  type CachedCatalog,
   type CatalogItem,
   freshCatalog,
   itemsOf,
-  type KeptCatalog,
-  keptCatalog,
+  readCachedCatalog,
 } from "./_catalog.ts";
 import type { Fqdn } from "./fqdn.ts";
 import type { BackgroundRefresh } from "./_background.ts";
-import type { CachedRegistry, RegistryUser } from "./_place.ts";
+import type { CachedRegistry, RegistryUser } from "./_cached_registry.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { untilAborted } from "./client.ts";
 
 /** The result of refreshing the catalog of one registry. */
 export interface CatalogOutcome {
   readonly source: string;
+  /** The number of usable entries. */
   readonly entries: number;
   /** The number of unusable entries. */
   readonly dropped: number;
@@ -34,51 +35,54 @@ interface CatalogsParts {
   readonly background: BackgroundRefresh;
 }
 
-/** The options for reading one catalog. */
-export interface CatalogLook {
-  readonly place: CachedRegistry;
+/** A request for one catalog. */
+export interface CatalogRequest {
+  readonly registry: CachedRegistry;
   readonly signal: AbortSignal;
 }
 
-type CachedRows = Pick<KeptCatalog, "at" | "rows">;
+type CachedRows = Pick<CachedCatalog, "at" | "rows">;
 
 /** The age at which a catalog is downloaded again for a missing capability, in milliseconds. */
-const LACKING_MS = 10_000;
+const MISSING_CAPABILITY_MS = 10_000;
 /** The age at which a catalog is downloaded again, in milliseconds. */
 const CATALOG_MS = 3_600_000;
 
 /** The catalogs of all registries, in their order. */
 export class Catalogs {
-  readonly #places: readonly CachedRegistry[];
+  readonly #registries: readonly CachedRegistry[];
   readonly #parts: CatalogsParts;
-  readonly #catalogs = new Map<CachedRegistry, KeptCatalog>();
-  readonly #loading = new Map<CachedRegistry, Promise<KeptCatalog>>();
-  /** The registries that sent no catalog while a caller waited for it. */
-  readonly #waited = new WeakSet<CachedRegistry>();
+  readonly #catalogs = new Map<CachedRegistry, CachedCatalog>();
+  readonly #loading = new Map<CachedRegistry, Promise<CachedCatalog>>();
+  /**
+   * The registries whose first catalog was invalid or too slow. Later callers do not wait for it.
+   */
+  readonly #failed = new WeakSet<CachedRegistry>();
   #merged: readonly CatalogItem[] | undefined;
 
-  /** Takes the registries; requests and reads nothing yet. */
-  constructor(places: readonly CachedRegistry[], parts: CatalogsParts) {
-    this.#places = places;
+  /** Requests and reads nothing yet. */
+  constructor(registries: readonly CachedRegistry[], parts: CatalogsParts) {
+    this.#registries = registries;
     this.#parts = parts;
   }
 
   /** Returns all known entries. */
   items(): readonly CatalogItem[] {
-    for (const place of this.#places) {
-      const catalog = this.#catalogs.get(place) ?? keptCatalog(place, this.#parts.cache);
-      if (catalog !== undefined) this.#keep(place, catalog);
-      this.#refreshIfOld(place, catalog?.at ?? 0);
+    for (const registry of this.#registries) {
+      const catalog = this.#catalogs.get(registry) ??
+        readCachedCatalog(registry, this.#parts.cache);
+      if (catalog !== undefined) this.#keep(registry, catalog);
+      this.#refreshIfOld(registry, catalog?.at ?? 0);
     }
-    this.#merged ??= this.#all();
+    this.#merged ??= this.#merge();
     return this.#merged;
   }
 
   /** Downloads a catalog. Concurrent callers share the download. */
-  async load(place: CachedRegistry): Promise<KeptCatalog> {
-    const loading = this.#loading.get(place) ??
-      this.#fresh(place).finally(() => this.#loading.delete(place));
-    this.#loading.set(place, loading);
+  async load(registry: CachedRegistry): Promise<CachedCatalog> {
+    const loading = this.#loading.get(registry) ??
+      this.#download(registry).finally(() => this.#loading.delete(registry));
+    this.#loading.set(registry, loading);
     return await loading;
   }
 
@@ -86,64 +90,72 @@ export class Catalogs {
    * Returns whether a registry offers a server. If its catalog was never downloaded, waits for it
    * once. Throws REGISTRY_OFFLINE if the registry cannot be reached.
    */
-  async has(name: string, looking: CatalogLook): Promise<boolean> {
-    const { rows } = await this.#rowsOf(looking);
+  async isOffered(name: string, request: CatalogRequest): Promise<boolean> {
+    const { rows } = await this.#rowsOf(request);
     return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
   }
 
   /**
-   * Returns the name of the entry that has a tool: the server, if the catalog lists the tool there;
-   * otherwise a capability of this name; otherwise the server; undefined if there is neither.
+   * Returns the name of the entry that has a tool: the server if its row lists the tool, otherwise
+   * a capability with this name, otherwise the server, although its row does not list the tool.
+   * Returns undefined if the catalog has neither the server nor the capability.
    */
-  async entryOf(
+  async findEntryOf(
     { name: server, action: tool = "" }: Fqdn,
-    looking: CatalogLook,
+    request: CatalogRequest,
   ): Promise<string | undefined> {
-    const whole = `${server}:${tool}`;
-    let cached = await this.#rowsOf(looking);
+    const capability = `${server}:${tool}`;
+    let cached = await this.#rowsOf(request);
     const rowOf = (name: string) => cached.rows.find(([fqdn]) => fqdn === name);
-    const find = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
-    const isOfSpace = cached.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
+    const find = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(capability) && capability;
+    const hasCapabilities = cached.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
     // A capability may have been published since the download.
-    if (isOfSpace && find() === undefined) cached = await this.#again(looking, cached);
+    if (hasCapabilities && find() === undefined) {
+      cached = await this.#downloadAgain(request, cached);
+    }
     return find() ?? (rowOf(server) && server);
   }
 
-  async #again({ place, signal }: CatalogLook, cached: CachedRows): Promise<CachedRows> {
-    if (ageOf(cached.at) < LACKING_MS) return cached;
+  /** Downloads a catalog again, unless the cached catalog is newer than `MISSING_CAPABILITY_MS`. */
+  async #downloadAgain(
+    { registry, signal }: CatalogRequest,
+    cached: CachedRows,
+  ): Promise<CachedRows> {
+    if (ageOf(cached.at) < MISSING_CAPABILITY_MS) return cached;
     try {
-      return await this.#soon({ place, signal });
+      return await this.#loadInTime({ registry, signal });
     } catch {
       return cached; // the cached catalog stays valid while the registry cannot be reached
     }
   }
 
-  async #rowsOf({ place, signal }: CatalogLook): Promise<CachedRows> {
-    const cached = this.#catalogs.get(place) ?? keptCatalog(place, this.#parts.cache);
-    if (cached !== undefined) this.#refreshIfOld(place, cached.at);
-    return cached ?? await this.#first(place, signal);
+  async #rowsOf({ registry, signal }: CatalogRequest): Promise<CachedRows> {
+    const cached = this.#catalogs.get(registry) ?? readCachedCatalog(registry, this.#parts.cache);
+    if (cached !== undefined) this.#refreshIfOld(registry, cached.at);
+    return cached ?? await this.#downloadFirst(registry, signal);
   }
 
-  async #first(place: CachedRegistry, signal: AbortSignal): Promise<CachedRows> {
+  /** Downloads a catalog for the first time. Returns no rows if an earlier download failed. */
+  async #downloadFirst(registry: CachedRegistry, signal: AbortSignal): Promise<CachedRows> {
     try {
-      if (!this.#waited.has(place)) {
-        return await this.#soon({ place, signal });
+      if (!this.#failed.has(registry)) {
+        return await this.#loadInTime({ registry, signal });
       }
     } catch (error) {
       if (asPmlError(error).code === "REGISTRY_OFFLINE") throw error;
-      this.#waited.add(place);
+      this.#failed.add(registry);
     }
-    return { at: Infinity, rows: [] };
+    return { at: Infinity, rows: [] }; // an age at which callers do not download it again
   }
 
   /**
    * Downloads the catalogs of all registries. A slow download continues after `signal` aborts.
    */
   async refresh(signal: AbortSignal): Promise<readonly CatalogOutcome[]> {
-    return await Promise.all(this.#places.map(async (place) => {
-      const source = place.source.url;
+    return await Promise.all(this.#registries.map(async (registry) => {
+      const source = registry.source.url;
       try {
-        const { rows, dropped } = await this.#soon({ place, signal });
+        const { rows, dropped } = await this.#loadInTime({ registry, signal });
         return { source, entries: rows.length, dropped, error: undefined };
       } catch (thrown) {
         return { source, entries: 0, dropped: 0, error: asPmlError(thrown) };
@@ -152,35 +164,35 @@ export class Catalogs {
   }
 
   /** Downloads an expired catalog again in the background. */
-  #refreshIfOld(place: CachedRegistry, at: number): void {
+  #refreshIfOld(registry: CachedRegistry, at: number): void {
     if (ageOf(at) < CATALOG_MS) return;
-    const work = () => this.load(place);
-    this.#parts.background.run(place, { key: "", isForced: false, work });
+    const work = () => this.load(registry);
+    this.#parts.background.run(registry, { key: "", isForced: false, work });
   }
 
   /** Loads a catalog; rejects early if its registry is unreachable or `signal` aborts. */
-  #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
-    return untilAborted(place.limitDuringOutage(() => this.load(place)), signal);
+  #loadInTime({ registry, signal }: CatalogRequest): Promise<CachedCatalog> {
+    return untilAborted(registry.limitDuringOutage(() => this.load(registry)), signal);
   }
 
-  async #fresh(place: CachedRegistry): Promise<KeptCatalog> {
-    const catalog = await freshCatalog(place, this.#parts.cache, this.#parts.user);
-    this.#keep(place, catalog);
+  async #download(registry: CachedRegistry): Promise<CachedCatalog> {
+    const catalog = await freshCatalog(registry, this.#parts.cache, this.#parts.user);
+    this.#keep(registry, catalog);
     return catalog;
   }
 
-  #keep(place: CachedRegistry, catalog: KeptCatalog): void {
-    if (this.#catalogs.get(place) !== catalog) this.#merged = undefined;
-    this.#catalogs.set(place, catalog);
+  #keep(registry: CachedRegistry, catalog: CachedCatalog): void {
+    if (this.#catalogs.get(registry) !== catalog) this.#merged = undefined;
+    this.#catalogs.set(registry, catalog);
   }
 
-  /** Returns the merged entries. If several registries offer a name, the first one is used. */
-  #all(): readonly CatalogItem[] {
+  /** Merges the entries. If several registries offer a name, the first one is used. */
+  #merge(): readonly CatalogItem[] {
     const items = new Map<string, CatalogItem>();
-    for (const place of this.#places.toReversed()) {
-      const catalog = this.#catalogs.get(place);
+    for (const registry of this.#registries.toReversed()) {
+      const catalog = this.#catalogs.get(registry);
       if (catalog === undefined) continue;
-      for (const item of itemsOf(catalog, place.source.url)) items.set(item.fqdn, item);
+      for (const item of itemsOf(catalog, registry.source.url)) items.set(item.fqdn, item);
     }
     return [...items.values()];
   }

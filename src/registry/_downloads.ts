@@ -9,12 +9,12 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { CodeManifest } from "../servers/manifest.ts";
 import type { BackgroundRefresh } from "./_background.ts";
-import type { CachedRegistry } from "./_place.ts";
+import type { CachedRegistry } from "./_cached_registry.ts";
 import type { Cache } from "./cache.ts";
 import { untilAborted } from "./client.ts";
 import { integrityOf } from "../core/hash.ts";
 
-/** The options of one caller of `code()`. `registry` has the code. */
+/** The options of `Downloads.code()`. `registry` has the code. */
 export interface CodeRequest {
   readonly registry: CachedRegistry | undefined;
   readonly signal: AbortSignal;
@@ -26,28 +26,28 @@ interface Download {
   readonly listeners: Set<(progress: Progress) => void>;
 }
 
-/** Downloads code. */
+/** Downloads and caches code. */
 export class Downloads {
   readonly #cache: Cache;
   readonly #background: BackgroundRefresh;
   readonly #closing: AbortSignal;
-  readonly #all = new Map<string, Download>();
+  readonly #downloads = new Map<string, Download>();
 
-  /** Downloads nothing yet; `closing` aborts all downloads. */
+  /** Creates an instance. `closing` aborts all downloads. */
   constructor(cache: Cache, background: BackgroundRefresh, closing: AbortSignal) {
     this.#cache = cache;
     this.#background = background;
     this.#closing = closing;
   }
 
-  /** Returns the code of an entry. Throws INTEGRITY_MISMATCH if its hash is not the one of the entry. */
+  /** Returns the code of an entry. Throws INTEGRITY_MISMATCH if its hash differs from the entry. */
   async code(
     manifest: CodeManifest,
     { registry, signal, onProgress }: CodeRequest,
   ): Promise<Uint8Array> {
     const cached = this.#cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
-    const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, registry);
+    const download = this.#downloads.get(manifest.integrity) ?? this.#begin(manifest, registry);
     if (onProgress !== undefined) download.listeners.add(onProgress);
     try {
       return await untilAborted(download.bytes, signal);
@@ -64,17 +64,17 @@ export class Downloads {
     const listeners: Download["listeners"] = new Set();
     const onProgress = (progress: Progress) => listeners.forEach((listener) => listener(progress));
     const bytes = this.#fetch(manifest, { registry, onProgress }).finally(() =>
-      this.#all.delete(integrity)
+      this.#downloads.delete(integrity)
     );
     // All callers may have stopped waiting when the download fails.
     bytes.catch((error) => {
       // The code does not match its entry, so one of the two is outdated.
       if (asPmlError(error).code === "INTEGRITY_MISMATCH") {
-        this.#background.entry(registry, fqdn, true);
+        this.#background.refreshEntry(registry, fqdn, true);
       }
     });
     const download = { bytes, listeners };
-    this.#all.set(integrity, download);
+    this.#downloads.set(integrity, download);
     return download;
   }
 
@@ -87,7 +87,7 @@ export class Downloads {
   ): Promise<Uint8Array> {
     const signal = this.#closing;
     return await registry.limitDuringOutage(async () => {
-      const bytes = await registry.ask((source) => source.code(manifest, { signal, onProgress }));
+      const bytes = await registry.ask((source) => source.code(manifest, signal, onProgress));
       const integrity = integrityOf(bytes);
       const { fqdn, version, integrity: expected } = manifest;
       // guard: registry-code

@@ -8,20 +8,20 @@ import { PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
 import type { ManifestTool } from "../servers/manifest.ts";
 import {
-  joinedPermissions,
   type ModuleTool,
   parseModuleMeta,
   type Permissions,
+  unionOfPermissions,
 } from "../protocol/tool.ts";
 import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
 import { isPlain, isVariable, MOST, sortedNames } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
 /** The prefix of the metadata parser's error messages. */
-const BEFORE = /^.*?__meta__\.tools\.(?:x\.)?/;
+const META_PREFIX = /^.*?__meta__\.tools\.(?:x\.)?/;
 
-/** The tools of an entry, and the permissions of those with a definition. */
-export interface ToolsRead {
+/** The parsed tools of an entry, and the permissions of each tool with a definition. */
+export interface ParsedTools {
   readonly tools: readonly ManifestTool[];
   readonly permissions: readonly Permissions[];
   readonly leftOut: readonly OmittedTool[];
@@ -34,7 +34,7 @@ export interface OmittedTool {
 }
 
 /** Parses the tools of an entry. Omits tools that cannot belong to it. */
-export function entryTools(list: readonly unknown[], fqdn: Fqdn): ToolsRead {
+export function entryTools(list: readonly unknown[], fqdn: Fqdn): ParsedTools {
   const leftOut: OmittedTool[] = [];
   const tools: ManifestTool[] = [];
   const permissions: Permissions[] = [];
@@ -52,7 +52,7 @@ export function entryTools(list: readonly unknown[], fqdn: Fqdn): ToolsRead {
       if (tool !== undefined) permissions.push(tool.permissions);
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
-      leftOut.push({ name, reason: error.message.replace(BEFORE, "") });
+      leftOut.push({ name, reason: error.message.replace(META_PREFIX, "") });
     }
   }
   return { tools, permissions, leftOut };
@@ -82,7 +82,7 @@ function definitionOf(
   { name: _, ...definition }: Readonly<Record<string, unknown>>,
 ): ModuleTool {
   const { tools: [parsedTool] } = parseModuleMeta({ name: "x", tools: { [tool]: definition } }, "");
-  if (parsedTool === undefined) throw conflict("it is no tool");
+  if (parsedTool === undefined) throw conflict("it is not a tool");
   return parsedTool;
 }
 
@@ -92,20 +92,20 @@ export function permissionsOf(permissions: unknown, wrong: (why: string) => PmlE
     return definitionOf("x", { permissions }).permissions;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
-    throw wrong(error.message.replace(BEFORE, ""));
+    throw wrong(error.message.replace(META_PREFIX, ""));
   }
 }
 
 /** Merges the permissions of an entry and its tools. Throws if they are too many or invalid. */
-export function together(
+export function combinePermissions(
   all: readonly Permissions[],
   wrong: (why: string) => PmlError,
 ): Permissions {
-  const joined = Object.entries(joinedPermissions(all)).map(([kind, some]) => {
+  const joined = Object.entries(unionOfPermissions(all)).map(([kind, some]) => {
     const list = sortedNames(some);
-    const isWell = list.length <= MOST.texts && list.every(isPlain) &&
+    const isValid = list.length <= MOST.texts && list.every(isPlain) &&
       (kind !== "env" || list.every(isVariable));
-    if (!isWell) throw wrong(`permissions.${kind} contains values that cannot be requested`);
+    if (!isValid) throw wrong(`permissions.${kind} contains values that cannot be requested`);
     return [kind, list];
   });
   return Object.fromEntries(joined);

@@ -16,13 +16,13 @@ const LONGEST = { text: 2_000, line: 300 };
 
 const CONTROL = /\p{Cc}/u;
 /** Characters that are invisible or change how other characters are shown. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]+/gu;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]+/gu;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const REFERENCE = /\$\{([A-Za-z_]\w*)(?::-[^}]*)?\}/g;
 
 /** Returns a text on one line, without invisible characters, truncated to `max` characters. */
 export function shownText(text: string | undefined, max = LONGEST.text): string | undefined {
-  return text?.slice(0, max).replace(UNSEEN, " ").trim().toWellFormed();
+  return text?.slice(0, max).replace(INVISIBLE, " ").trim().toWellFormed();
 }
 
 /** Returns whether a text has no control characters and is not too long. */
@@ -47,7 +47,7 @@ export function referencesOf(value: string): readonly string[] {
 }
 
 /** Returns the names of the variables in a value that have no default. */
-export function neededIn(value: string): readonly string[] {
+export function requiredVariablesIn(value: string): readonly string[] {
   return [...value.matchAll(REFERENCE)].filter(([text]) => !text.includes(":-"))
     .map(([, name = ""]) => name);
 }
@@ -69,7 +69,7 @@ export function isSound(value: unknown, depth: number): boolean {
     Object.entries(value).every(([key, inner]) => key.isWellFormed() && isSound(inner, depth - 1));
 }
 
-/** Returns warnings as lines, whatever form they have. */
+/** Returns the warnings of an entry as lines. They may be an object, a list or a single value. */
 export function entryWarnings(warnings: unknown): readonly string[] {
   const word = (value: unknown) => typeof value === "string" ? value : JSON.stringify(value) ?? "";
   const listed = (value: unknown) =>
@@ -100,7 +100,7 @@ export interface BadEntry {
 }
 
 /** Creates the error for an invalid entry. */
-export function badEntry(
+export function badEntryError(
   { name, url, why, hint = "Report it to the registry's owner; PML did not use the entry" }:
     BadEntry,
 ): PmlError {

@@ -41,7 +41,7 @@ async function open(all = ALL) {
     retryMs: 1,
   });
   const signal = new AbortController().signal;
-  const look = (name: string) => source.manifest(parseFqdn(name), { signal });
+  const look = (name: string) => source.manifest(parseFqdn(name), signal);
   return {
     ...{ registry, source, signal, look },
     [Symbol.asyncDispose]: () => registry[Symbol.asyncDispose](),
@@ -84,8 +84,8 @@ Deno.test("Official returns the catalog page by page, without servers that PML c
   const many = Array.from({ length: 120 }, (_, at) => published(`com.many/s${at}`, "1.0.0"));
   await using official = await open([...ALL, ...many]);
   const { registry, source, signal, look } = official;
-  const first = await source.catalog({ signal });
-  const second = await source.catalog({ signal, cursor: first.next });
+  const first = await source.catalog(signal);
+  const second = await source.catalog(signal, first.next);
   const names = [...first.items, ...second.items].map((item) => (item as { fqdn: string }).fqdn);
   assert.deepEqual(names.slice(0, 4), [
     ...["io.github.user.weather", "io.github.some-body.maps", "com.example.my.server"],
@@ -106,7 +106,7 @@ Deno.test("Official does not confuse servers whose names are equal in PML", asyn
   for (const names of [[mine, other], [other, mine]]) {
     await using official = await open(names.map((name) => published(name, "1.0.0")));
     const { source, signal, look } = official;
-    await source.catalog({ signal });
+    await source.catalog(signal);
     const found = await look("com.example.team.tool");
     assert.equal(found.kind === "found" && found.json.description, `D ${mine}`);
   }
@@ -120,12 +120,12 @@ Deno.test("Official reports why a server cannot be run and why a response is unu
     message: /"com.example\/box" .*"oci"/,
   });
   await assert.rejects(
-    source.code({} as never, { signal }),
+    source.code({} as never, signal),
     { code: "REGISTRY_BAD_RESPONSE", message: /it has no modules/ },
   );
   for (const body of ["{", "[]", '{"servers": {}}']) {
     registry.fault("/v0.1/servers", { body });
-    await assert.rejects(source.catalog({ signal }), { code: "REGISTRY_BAD_RESPONSE" }, body);
+    await assert.rejects(source.catalog(signal), { code: "REGISTRY_BAD_RESPONSE" }, body);
   }
   registry.fault("*", { status: 503 });
   await assert.rejects(look("io.github.user.weather"), { code: "REGISTRY_OFFLINE" });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
 import { ContractSource } from "./_contract.ts";
-import type { PinnedEntry, RegistryUser } from "./_place.ts";
+import type { PinnedEntry, RegistryUser } from "./_cached_registry.ts";
 import { type Folder, plainFetch, type ScriptedRegistry } from "./_scripted_test.ts";
 import { Cache } from "./cache.ts";
 import { Registries, type RegistryTimes } from "./registries.ts";
@@ -41,7 +41,7 @@ export class FakeUser implements RegistryUser {
     return this.#own.includes(server);
   }
 
-  pinned(name: string): PinnedEntry | undefined {
+  pinOf(name: string): PinnedEntry | undefined {
     return this.#pins[name];
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { exactNumber } from "../core/exact_number.ts";
 import type { JsonObject } from "../core/json.ts";
-import { nameHere, offerOf } from "./_server_json.ts";
+import { offerOf, pmlName } from "./_server_json.ts";
 import type { HttpManifest } from "../servers/http/kind.ts";
 import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
@@ -249,9 +249,9 @@ Deno.test("offerOf() never replaces undeclared variables, and never joins or spl
   );
 });
 
-Deno.test("nameHere() returns valid server names", () => {
+Deno.test("pmlName() returns valid server names", () => {
   assert.equal(
-    nameHere("io.github.GongRzhe/Office-PowerPoint"),
+    pmlName("io.github.GongRzhe/Office-PowerPoint"),
     "io.github.gongrzhe.office-powerpoint",
   );
 });

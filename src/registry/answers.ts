@@ -4,7 +4,7 @@
  * @module
  */
 
-import { decoded, textOf } from "../core/json.ts";
+import { decodePercents, textOf } from "../core/json.ts";
 import { publishedKind } from "../servers/kinds.ts";
 import { integrityOf } from "../core/hash.ts";
 import type { RegistryStore } from "./registry_store.ts";
@@ -36,8 +36,9 @@ const CODE_TYPE = "application/typescript";
 const FOR_EVER = "public, max-age=31536000, immutable";
 const ASK_AGAIN = "no-cache";
 const NAME_MAX = 200;
-const PAGE = 100;
-const PAGE_MAX = 1_000;
+/** The number of entries on a page of the catalog, by default and at most. */
+const PAGE_SIZE = 100;
+const PAGE_SIZE_MAX = 1_000;
 const NOTHING = new Uint8Array();
 
 /**
@@ -75,11 +76,11 @@ export async function answer(
     });
   }
   const [path = "", query = ""] = target.split(/\?(.*)/s);
-  const name = decoded(path.replace(/^\/mcp(?=\/|$)/, "").slice(1));
+  const name = decodePercents(path.replace(/^\/mcp(?=\/|$)/, "").slice(1));
   const response = name === ""
     ? await catalog(new URLSearchParams(query), store)
     : await entry(name, { accept, store });
-  return conditional(response, request);
+  return toConditionalResponse(response, request);
 }
 
 async function entry(
@@ -95,9 +96,10 @@ async function entry(
   }
   const { code, immutable, manifest } = match;
   const isCode = code !== undefined && !prefersJson(accept);
-  // PML requests a type and gets the pinned content. Deno's `import()` requests no type.
+  // The header `accept` of PML lists this type, so PML gets the content that it pins. The header of
+  // an `import()` of Deno does not, so Deno gets a module that it can run.
   const isImported = isCode && publishedKind(manifest.type)?.onlyCalls === true &&
-    !names(accept, CODE_TYPE);
+    !listsType(accept, CODE_TYPE);
   const body = !isCode
     ? bytesOf(manifest)
     : isImported
@@ -105,7 +107,7 @@ async function entry(
     : code;
   // A newer version of PML may create another module from the same content.
   const isFinal = immutable && match.version === version && !isImported;
-  return ok(body, {
+  return okResponse(body, {
     "content-type": isCode ? CODE_TYPE : JSON_TYPE,
     "cache-control": isFinal ? FOR_EVER : ASK_AGAIN,
     "vary": "accept",
@@ -116,14 +118,14 @@ async function entry(
 }
 
 async function catalog(query: URLSearchParams, store: RegistryStore): Promise<RegistryResponse> {
-  const limit = query.get("limit") ?? String(PAGE);
+  const limit = query.get("limit") ?? String(PAGE_SIZE);
   if (!/^[1-9]\d{0,8}$/.test(limit)) {
-    return errorResponse(400, "bad_request", { message: "limit is no number above 0" });
+    return errorResponse(400, "bad_request", { message: "limit must be a whole number above 0" });
   }
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const after = query.get("cursor") ?? "";
   const withTools = query.get("include")?.split(",").includes("tools") === true;
-  const most = Math.min(Number(limit), PAGE_MAX);
+  const most = Math.min(Number(limit), PAGE_SIZE_MAX);
   const entries = await store.page({ after, words, limit: most });
   const page = entries.slice(0, most);
   const items = page.map(({ fqdn, version, manifest }) => {
@@ -132,7 +134,7 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   });
   const last = page.at(-1)?.fqdn;
   const body = { items, next_cursor: page.length < entries.length && last ? last : null };
-  return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
+  return okResponse(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
 /**
@@ -150,7 +152,10 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
  * assert.equal(headers["content-length"], "2");
  * ```
  */
-export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
+export function okResponse(
+  body: Uint8Array,
+  headers: RegistryResponse["headers"],
+): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
   return {
@@ -190,20 +195,20 @@ export function errorResponse(
 }
 
 /**
- * Returns a response without its body if the client has that body already (304) or sent HEAD, and the
- * same response otherwise.
+ * Returns a response without its body if the client has that body already (304) or sent HEAD, and
+ * the same response otherwise.
  *
  * @example
  * ```ts
  * import assert from "node:assert/strict";
  * import { conditional, ok } from "@casys/pml/registry";
  *
- * const made = ok(new TextEncoder().encode("{}"), { "content-type": "application/json" });
- * const request = { method: "GET", target: "/mcp/weather", ifNoneMatch: made.headers.etag };
- * assert.equal(conditional(made, request).status, 304);
+ * const response = ok(new TextEncoder().encode("{}"), { "content-type": "application/json" });
+ * const request = { method: "GET", target: "/mcp/weather", ifNoneMatch: response.headers.etag };
+ * assert.equal(conditional(response, request).status, 304);
  * ```
  */
-export function conditional(
+export function toConditionalResponse(
   response: RegistryResponse,
   { method, ifNoneMatch }: RegistryRequest,
 ): RegistryResponse {
@@ -216,8 +221,8 @@ export function conditional(
   return method === "HEAD" ? { ...response, body: NOTHING } : response;
 }
 
-/** Returns whether a header contains a type explicitly. */
-function names(accept: string, type: string): boolean {
+/** Returns whether `accept` names a type itself, and not only a range that includes it. */
+function listsType(accept: string, type: string): boolean {
   return accept.toLowerCase().split(",").some((part) => part.split(";")[0]?.trim() === type);
 }
 
@@ -230,13 +235,13 @@ function prefersJson(accept: string): boolean {
     const ranges = [type, "application/*", "*/*"];
     const weights = accept.toLowerCase().split(",").flatMap((part) => {
       const [range = "", ...parameters] = part.split(";").map((one) => one.trim());
-      const at = ranges.indexOf(range);
+      const rank = ranges.indexOf(range);
       const q = parameters.find((one) => one.startsWith("q="))?.slice(2) ?? "1";
-      return at < 0 ? [] : [{ at, q: Number(q) || 0 }];
+      return rank < 0 ? [] : [{ rank, q: Number(q) || 0 }];
     });
     // The most specific range decides.
-    const best = weights.sort((a, b) => a.at - b.at)[0];
-    return best === undefined ? 0 : best.q * 10 - best.at;
+    const best = weights.sort((a, b) => a.rank - b.rank)[0];
+    return best === undefined ? 0 : best.q * 10 - best.rank;
   }) as [number, number];
   return json > code;
 }

@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import { drop, keepFile } from "../io/kept.ts";
-import { joined } from "../io/lines.ts";
-import { infoAt, stampAt } from "../io/place.ts";
+import { removeIfPossible, writeFileWhole } from "../io/cache_files.ts";
+import { joinBytes } from "../io/lines.ts";
+import { infoAt, stampAt } from "../io/path_info.ts";
 import { isSharedMode, privateFolder, type WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "../core/hash.ts";
@@ -24,33 +24,34 @@ const MB = 1024 * 1024;
 const KEPT_BYTES = 256 * MB;
 const LONGEST_FILE = 64 * MB;
 /** The number of written bytes after which old files are removed. */
-const LOOK_BYTES = 4 * MB;
+const PRUNE_BYTES = 4 * MB;
 const HOUR_MS = 3_600_000;
 const HASH_LENGTH = 64;
-const WRITING = ".tmp";
+const TEMPORARY_ENDING = ".tmp";
 /**
  * The version of the file format. It is part of the file names, so that PML does not read other
  * versions.
  */
-const FORM = 1;
+const FORMAT_VERSION = 1;
 
 /** The files of the cache. Only this user can read them. */
 export class Cache {
   readonly #folder: string;
   readonly #log: WarningLog;
-  readonly #most: number;
+  readonly #maxBytes: number;
   readonly #stamps = new Map<string, string | undefined>();
-  #written = Infinity;
-  #warned = false;
+  #writtenBytes = Infinity;
+  #hasWarned = false;
 
   /**
-   * Takes the PML home; opens nothing yet. It logs once if nothing can be stored. If the files have
-   * more than `most` bytes, those that are unused for the longest time are removed.
+   * Creates a cache in the PML home. Opens nothing yet. Logs once if nothing can be stored. If the
+   * files have more than `maxBytes` bytes, the files that were unused for the longest time are
+   * removed.
    */
-  constructor(home: string, log: WarningLog, most = KEPT_BYTES) {
+  constructor(home: string, log: WarningLog, maxBytes = KEPT_BYTES) {
     this.#folder = join(home, "cache");
     this.#log = log;
-    this.#most = most;
+    this.#maxBytes = maxBytes;
   }
 
   /** Returns the code with a hash; undefined if it is missing or damaged. */
@@ -100,7 +101,7 @@ export class Cache {
   #read(name: string): Uint8Array | undefined {
     try {
       // guard: cache-folder
-      return this.#isOurs() ? plainBytes(join(this.#folder, name)) : undefined;
+      return this.#isRealFolder() ? plainBytes(join(this.#folder, name)) : undefined;
     } catch {
       // If the file is missing or unreadable, the value is downloaded again.
       return undefined;
@@ -111,24 +112,24 @@ export class Cache {
     const path = join(this.#folder, name);
     try {
       privateFolder(this.#folder);
-      keepFile(path, joined(parts));
-      for (const { length } of parts) this.#written += length;
-      if (this.#written >= LOOK_BYTES) this.#prune();
+      writeFileWhole(path, joinBytes(parts));
+      for (const { length } of parts) this.#writtenBytes += length;
+      if (this.#writtenBytes >= PRUNE_BYTES) this.#prune();
     } catch (error) {
-      if (!this.#warned) {
+      if (!this.#hasWarned) {
         this.#log.warn(
           `Cannot cache what registries send in ${quoted(this.#folder)}: ${messageOf(error)}`,
         );
       }
-      this.#warned = true;
+      this.#hasWarned = true;
     }
   }
 
   /**
-   * Returns whether the cache folder is a folder of this user. Through a link, files would be
-   * written outside the PML home.
+   * Returns whether the cache folder is a folder, not a link: a link could lead outside the PML
+   * home. Makes the folder private.
    */
-  #isOurs(): boolean {
+  #isRealFolder(): boolean {
     const info = Deno.lstatSync(this.#folder);
     if (info.isDirectory && isSharedMode(info)) Deno.chmodSync(this.#folder, 0o700);
     return info.isDirectory;
@@ -146,11 +147,11 @@ export class Cache {
     let total = 0;
     for (const { path, size, used } of files) {
       // A process that was killed may have left an incomplete file.
-      const isAbandoned = path.endsWith(WRITING) && used < Date.now() - HOUR_MS;
-      if (isAbandoned || total + size > this.#most) drop(path);
+      const isAbandoned = path.endsWith(TEMPORARY_ENDING) && used < Date.now() - HOUR_MS;
+      if (isAbandoned || total + size > this.#maxBytes) removeIfPossible(path);
       else total += size;
     }
-    this.#written = 0;
+    this.#writtenBytes = 0;
   }
 }
 
@@ -164,7 +165,7 @@ function codeName(integrity: string): string {
 }
 
 function fileName(kind: CacheKind, key: readonly string[]): string {
-  return `${sha256(JSON.stringify([FORM, ...key]))}.${kind}`;
+  return `${sha256(JSON.stringify([FORMAT_VERSION, ...key]))}.${kind}`;
 }
 
 function plainBytes(path: string): Uint8Array {

@@ -55,7 +55,7 @@ Deno.test("no text of a capability runs when its module is loaded", async () => 
   assert.equal(Object.hasOwn(globalThis, "pmlTrick"), false);
 });
 
-Deno.test("an imported capability is exported under its name even if that is no identifier", async () => {
+Deno.test("an imported capability is exported under its name even if the name is not an identifier", async () => {
   for (const name of ["read_json", "read-json", "a.b", "default", "class"]) {
     const { __meta__: meta, ...exports } = await loaded(`my:${name}`, { kind: "code", code: "1" });
     assert.deepEqual(Object.keys(exports).sort(), [...new Set([name, "default"])].sort());

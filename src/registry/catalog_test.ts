@@ -118,7 +118,7 @@ Deno.test("Registries limits endless and too large catalogs", async () => {
   assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "the earlier catalog stays");
 });
 
-Deno.test("Registries.entryOf() downloads an old catalog again only for a missing capability", async () => {
+Deno.test("Registries.findEntryOf() downloads an old catalog again only for a missing capability", async () => {
   using home = new Folder();
   const tools = [{ name: "read", inputSchema: {} }];
   const items = [{ fqdn: "fs", type: "deno", tools }, { fqdn: "fs:count", type: "deno" }];
@@ -127,7 +127,7 @@ Deno.test("Registries.entryOf() downloads an old catalog again only for a missin
   await registries.refreshCatalog(never);
   const loads = registry.asked.length;
   const entryOf = async (action: string, name = "fs") =>
-    await registries.entryOf({ name, action, version: undefined }, never);
+    await registries.findEntryOf({ name, action, version: undefined }, never);
   const { now } = Date;
   try {
     assert.equal(await entryOf("new"), "fs");

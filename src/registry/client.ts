@@ -8,25 +8,25 @@ import type { Progress } from "../protocol/call.ts";
 import { durationText } from "../core/amounts.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { defined, quoted, visible } from "../core/json.ts";
-import { excessOf } from "../core/json_bounds.ts";
+import { quoted, visible, withoutUndefined } from "../core/json.ts";
+import { exceededLimit } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
-import { joined } from "../io/lines.ts";
+import { joinBytes } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
 
 /** The access of the user to one registry. */
-export interface RegistryAccess {
+export interface RegistryCredentials {
   /** Whether the registry is the hub of `cloud.url`, whose token is PML_API_KEY. */
   readonly isHub: boolean;
-  /** Returns the present token for this registry. It is sent to the registry's origin only. */
+  /** Returns the current token for this registry. It is sent to the registry's origin only. */
   token(): string | undefined;
 }
 
 /** The network and the limits of a registry client. */
 export interface RegistryClientOptions {
   readonly fetch: Fetch;
-  readonly access?: RegistryAccess | undefined;
+  readonly access?: RegistryCredentials | undefined;
   /** How long the client waits before its first retry, in milliseconds. */
   readonly retryMs?: number | undefined;
   /** The time limit for an entry or a page of PML's own API, in milliseconds. */
@@ -56,6 +56,7 @@ interface GetAttempt extends GetOptions {
   readonly path: string;
 }
 
+/** The maximum number of retries, and the average pause before the first one, in milliseconds. */
 const RETRIES = 2;
 const RETRY_MS = 200;
 const REDIRECTS = 3;
@@ -71,7 +72,7 @@ export class RegistryClient {
   readonly #base: URL;
   readonly #options: RegistryClientOptions;
 
-  /** Takes a URL that was already validated; does not connect yet. */
+  /** Creates a client for a URL that was already validated. Does not connect yet. */
   constructor(url: string, options: RegistryClientOptions) {
     this.url = url;
     this.#base = new URL(url.replace(/^mcp\+/, ""));
@@ -81,48 +82,48 @@ export class RegistryClient {
   /**
    * Requests a path below the registry's URL. A path that begins with `?` is a query of the URL.
    */
-  async get(path: string, asking: GetOptions): Promise<GetResult> {
-    const { signal, ms } = asking;
-    const late = AbortSignal.timeout(ms);
-    const both = AbortSignal.any([signal, late]);
+  async get(path: string, options: GetOptions): Promise<GetResult> {
+    const { signal, ms } = options;
+    const timeout = AbortSignal.timeout(ms);
+    const both = AbortSignal.any([signal, timeout]);
     const until = performance.now() + ms;
-    for (let tries = 0;; tries++) {
-      const answered = await untilAborted(this.#follow({ ...asking, path, signal: both }), both)
+    for (let retries = 0;; retries++) {
+      const answered = await untilAborted(this.#follow({ ...options, path, signal: both }), both)
         .catch((error) =>
           signal.aborted
             ? reasonOf(signal)
-            : late.aborted
+            : timeout.aborted
             ? this.#offline(`no answer within ${durationText(ms)}`)
             : this.#failure(error)
         );
       if (!(answered instanceof PmlError)) return answered;
-      const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** tries * (0.5 + Math.random());
-      const isOver = tries === RETRIES || performance.now() + wait >= until;
-      if (answered.code !== "REGISTRY_OFFLINE" || isOver) throw answered;
+      const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** retries * (0.5 + Math.random());
+      const isLast = retries === RETRIES || performance.now() + wait >= until;
+      if (answered.code !== "REGISTRY_OFFLINE" || isLast) throw answered;
       await pause(wait, both);
     }
   }
 
   /** Parses bytes as JSON. Throws REGISTRY_BAD_RESPONSE if they are not valid. */
   json(bytes: Uint8Array): unknown {
-    const excess = excessOf(bytes);
-    if (excess !== undefined) throw this.bad(excess);
+    const excess = exceededLimit(bytes);
+    if (excess !== undefined) throw this.badResponse(excess);
     try {
       return parseJsonBytes(bytes, parseExact);
     } catch (cause) {
-      throw this.bad("its response is not JSON", { cause });
+      throw this.badResponse("its response is not JSON", { cause });
     }
   }
 
   /** Returns the error for an unusable response. */
-  bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
+  badResponse(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
       hint: hint ?? "Report it to the registry's owner; PML did not use the response",
       cause,
     });
   }
 
-  /** Follows redirects within the registry's origin. Throws for all others. */
+  /** Follows redirects within the registry's origin. Throws for all other redirects. */
   async #follow(attempt: GetAttempt): Promise<GetResult> {
     const { origin, pathname } = this.#base;
     let url = `${origin}${pathname.replace(/\/+$/, "")}${attempt.path}`;
@@ -138,8 +139,8 @@ export class RegistryClient {
       const to = location === null ? null : URL.parse(location, url);
       const isSame = to?.origin === origin && to.username === "" && to.password === "";
       // guard: registry-redirect
-      if (to === null || !isSame) throw this.bad("it redirects to another place");
-      if (hops === REDIRECTS) throw this.bad(`it redirects more than ${REDIRECTS} times`);
+      if (to === null || !isSame) throw this.badResponse("it redirects to another origin");
+      if (hops === REDIRECTS) throw this.badResponse(`it redirects more than ${REDIRECTS} times`);
       url = to.href;
     }
   }
@@ -152,7 +153,7 @@ export class RegistryClient {
       });
     }
     const authorization = token && `Bearer ${token}`;
-    return defined({ "accept": type, authorization, "if-none-match": etag });
+    return withoutUndefined({ "accept": type, authorization, "if-none-match": etag });
   }
 
   async #answer(response: Response, attempt: GetAttempt): Promise<GetResult> {
@@ -166,7 +167,7 @@ export class RegistryClient {
     if (status === 404) return { kind: "missing" };
     if (status === 304 && attempt.etag !== undefined) return { kind: "unchanged" };
     if (status === 429 || status >= 500) throw this.#offline(`it answers ${status}`);
-    if (status !== 401 && status !== 403) throw this.bad(`it answers ${status}`);
+    if (status !== 401 && status !== 403) throw this.badResponse(`it answers ${status}`);
     throw this.#denied(status);
   }
 
@@ -176,14 +177,14 @@ export class RegistryClient {
     const hasToken = access?.token() !== undefined;
     if (status === 401 && access?.isHub === true) {
       return hasToken
-        ? this.bad("it rejects PML_API_KEY", { hint: "Ask its operator for a valid key" })
-        : this.bad("it requires PML_API_KEY", { hint: keyHint("PML_API_KEY") });
+        ? this.badResponse("it rejects PML_API_KEY", { hint: "Ask its operator for a valid key" })
+        : this.badResponse("it requires PML_API_KEY", { hint: keyHint("PML_API_KEY") });
     }
     const hint = hasToken
       ? "Check the value of the variable in its token_env"
       : "Set token_env of the registry to the variable of your token, or cloud.url to the hub " +
         "of your PML_API_KEY";
-    return this.bad(`it answers ${status}`, { hint });
+    return this.badResponse(`it answers ${status}`, { hint });
   }
 
   async #body(response: Response, { type, maxBytes, onBytes, signal }: GetAttempt) {
@@ -202,17 +203,19 @@ export class RegistryClient {
     let length = 0;
     if (why !== undefined) {
       await body?.cancel();
-      throw this.bad(why);
+      throw this.badResponse(why);
     }
     // Leaving the loop cancels the rest of the body.
     for await (const piece of body ?? []) {
       length += piece.length;
-      if (length > maxBytes) throw this.bad(`its response is longer than ${maxBytes} bytes`);
+      if (length > maxBytes) {
+        throw this.badResponse(`its response is longer than ${maxBytes} bytes`);
+      }
       parts.push(piece);
       signal.throwIfAborted();
       onBytes?.({ progress: length, ...(Number.isNaN(total) ? {} : { total }) });
     }
-    return joined(parts);
+    return joinBytes(parts);
   }
 
   /**
@@ -223,11 +226,11 @@ export class RegistryClient {
     const why = error.message.replace(/^.*?: /s, "");
     if (error.code === "UPSTREAM_DOWN") return this.#offline(why, error);
     const isOurs = /^REGISTRY_|^(?:KEY_MISSING|CONFIG_INVALID)$/.test(error.code);
-    return isOurs ? error : this.bad(why, { cause: error });
+    return isOurs ? error : this.badResponse(why, { cause: error });
   }
 
   #offline(why: string, cause?: unknown): PmlError {
-    return offline(this.url, { why, cause });
+    return offlineError(this.url, { why, cause });
   }
 
   #name(): string {
@@ -236,7 +239,7 @@ export class RegistryClient {
 }
 
 /** Returns the error for a registry that cannot be reached. */
-export function offline(
+export function offlineError(
   url: string,
   { why, cause }: { readonly why: string; readonly cause?: unknown },
 ): PmlError {

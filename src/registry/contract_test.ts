@@ -17,7 +17,7 @@ import {
   ScriptedRegistry,
   tag,
 } from "./_scripted_test.ts";
-import type { RegistryAccess } from "./client.ts";
+import type { RegistryCredentials } from "./client.ts";
 import { parseFqdn } from "./fqdn.ts";
 import { parseManifest } from "./manifest.ts";
 
@@ -33,7 +33,7 @@ function manifest(): CodeManifest {
   return manifest;
 }
 
-function tokenOf(token: string | undefined): RegistryAccess {
+function tokenOf(token: string | undefined): RegistryCredentials {
   return { isHub: false, token: () => token };
 }
 
@@ -52,19 +52,16 @@ Deno.test("ContractSource requests entries and code as specified", async () => {
     "hello": { json: denoEntry("hello", CODE), text: CODE },
   }));
   const source = new ContractSource(`${registry.url}/`, FAST);
-  const found = await source.manifest(NAME, { signal: never });
+  const found = await source.manifest(NAME, never);
   assert.ok(found.kind === "found");
   assert.deepEqual(found.json, denoEntry("hello", CODE));
   const { etag } = found;
-  assert.deepEqual(await source.manifest(NAME, { signal: never, etag }), { kind: "unchanged" });
-  assert.deepEqual(await source.manifest(parseFqdn("fs:read_json"), { signal: never }), {
+  assert.deepEqual(await source.manifest(NAME, never, etag), { kind: "unchanged" });
+  assert.deepEqual(await source.manifest(parseFqdn("fs:read_json"), never), {
     kind: "missing",
   });
   const told: Progress[] = [];
-  const bytes = await source.code(manifest(), {
-    signal: never,
-    onProgress: (progress) => told.push(progress),
-  });
+  const bytes = await source.code(manifest(), never, (progress) => told.push(progress));
   assert.equal(new TextDecoder().decode(bytes), CODE);
   assert.deepEqual(told.at(-1), {
     progress: CODE.length,
@@ -89,27 +86,27 @@ Deno.test("ContractSource accepts only the exact content types", async () => {
   for (const type of types) {
     registry.answer = () => code(CODE, { "content-type": type });
     await fails(
-      source.code(manifest(), { signal: never }),
+      source.code(manifest(), never),
       "REGISTRY_BAD_RESPONSE",
       /content type/,
     );
     registry.answer = () => json(denoEntry("hello", CODE), { "content-type": type });
-    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+    await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /content type/);
   }
   const etag = { etag: tag(CODE) };
   registry.answer = () => ({ headers: etag, body: CODE });
-  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  await fails(source.code(manifest(), never), "REGISTRY_BAD_RESPONSE", /content type/);
   // JSON where code was requested, and code where JSON was requested.
   registry.answer = () => json(denoEntry("hello", CODE), etag);
-  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  await fails(source.code(manifest(), never), "REGISTRY_BAD_RESPONSE", /content type/);
   registry.answer = () => code(CODE);
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /content type/);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /content type/);
   registry.answer = () => code(CODE, { "content-type": "Application/TypeScript; charset=UTF-8" });
-  assert.equal((await source.code(manifest(), { signal: never })).length, CODE.length);
+  assert.equal((await source.code(manifest(), never)).length, CODE.length);
   const before = registry.asked.length;
   for (const odd of ["", "x", "\ufeff{", "[1]", '{"a":"\\q"}', "\xff\xfe"]) {
     registry.answer = () => json(odd);
-    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE");
+    await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE");
   }
   assert.equal(registry.asked.length, before + 6, "unusable responses are not retried");
 });
@@ -138,15 +135,15 @@ Deno.test("ContractSource follows redirects only within the registry", async () 
   ];
   for (const location of elsewhere) {
     registry.answer = () => redirect(location);
-    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /redirects to/);
+    await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /redirects to/);
   }
   registry.answer = () => ({ status: 307 });
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /redirects to/);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /redirects to/);
   assert.deepEqual(other.asked, []);
   const before = registry.asked.length;
   registry.answer = () => redirect("/mcp/hello");
   await fails(
-    source.manifest(NAME, { signal: never }),
+    source.manifest(NAME, never),
     "REGISTRY_BAD_RESPONSE",
     /more than 3 times/,
   );
@@ -156,7 +153,7 @@ Deno.test("ContractSource follows redirects only within the registry", async () 
     const hop = hops[["/mcp/hello", "/mcp/a", "/mcp/b"].indexOf(target)];
     return hop === undefined ? json(denoEntry("hello", CODE)) : redirect(hop, 308);
   };
-  assert.equal((await source.manifest(NAME, { signal: never })).kind, "found");
+  assert.equal((await source.manifest(NAME, never)).kind, "found");
   assert.ok(registry.asked.every(({ headers }) => headers.get("authorization") === "Bearer t0ken"));
 });
 
@@ -172,15 +169,15 @@ Deno.test("ContractSource limits the size of responses, even if their length hea
   const long = /longer than 1048576 bytes/;
   registry.answer = () => ({ raw: endless(Infinity) });
   const memory = Deno.memoryUsage().rss;
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", long);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", long);
   registry.answer = () => json("", { "content-length": "2000000000" });
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", long);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", long);
   const bomb = gzipSync(new Uint8Array(32 << 20).fill(32));
   registry.answer = () => ({
     body: bomb,
     headers: { "content-encoding": "gzip", "content-type": "application/json" },
   });
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /compressed/);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /compressed/);
   assert.ok(Deno.memoryUsage().rss - memory < 150 << 20, "memory stays flat");
 });
 
@@ -204,7 +201,7 @@ Deno.test("ContractSource stops waiting for slow, silent and broken responses at
   for (const answer of slow) {
     registry.answer = answer;
     await fails(
-      hasty.manifest(NAME, { signal: never }),
+      hasty.manifest(NAME, never),
       "REGISTRY_OFFLINE",
       /no answer within 150 ms/,
     );
@@ -219,16 +216,16 @@ Deno.test("ContractSource stops waiting for slow, silent and broken responses at
   for (const answer of broken) {
     registry.answer = answer;
     const before = registry.asked.length;
-    await fails(source.manifest(NAME, { signal: never }), "REGISTRY_OFFLINE");
+    await fails(source.manifest(NAME, never), "REGISTRY_OFFLINE");
     // The platform may retry by itself after a connection that ended without an answer.
     assert.ok(registry.asked.length - before >= 3, "the request was retried twice");
   }
   let tries = 0;
   registry.answer = () => tries++ < 2 ? { status: 502 } : json(denoEntry("hello", CODE));
-  assert.equal((await source.manifest(NAME, { signal: never })).kind, "found");
+  assert.equal((await source.manifest(NAME, never)).kind, "found");
   registry.stop();
   await fails(
-    source.manifest(NAME, { signal: never }),
+    source.manifest(NAME, never),
     "REGISTRY_OFFLINE",
     /cached servers still work/,
   );
@@ -238,7 +235,7 @@ Deno.test("ContractSource stops as soon as the caller aborts", async () => {
   await using registry = new ScriptedRegistry(() => "silence");
   const source = new ContractSource(registry.url, FAST);
   const abort = new AbortController();
-  const looking = source.manifest(NAME, { signal: abort.signal });
+  const looking = source.manifest(NAME, abort.signal);
   abort.abort(new PmlError("CANCELLED", "it was cancelled", { hint: "nothing to do here" }));
   await fails(looking, "CANCELLED");
 });
@@ -249,22 +246,22 @@ Deno.test("ContractSource reports other status codes with a hint", async () => {
   for (const status of [201, 204, 400, 410, 418]) {
     registry.answer = () => ({ status });
     await fails(
-      source.manifest(NAME, { signal: never }),
+      source.manifest(NAME, never),
       "REGISTRY_BAD_RESPONSE",
       RegExp(`${status}`),
     );
   }
   // An etag for something that was not requested proves nothing.
   registry.answer = () => ({ status: 304, headers: { etag: tag(CODE) } });
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /304/);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /304/);
   registry.answer = () => ({ status: 401 });
-  await fails(source.manifest(NAME, { signal: never }), "REGISTRY_BAD_RESPONSE", /token_env/);
+  await fails(source.manifest(NAME, never), "REGISTRY_BAD_RESPONSE", /token_env/);
   for (const etag of ["x", 'W/"1"', `"${hash(CODE).toUpperCase()}"`, `W/${tag(CODE)}`]) {
     registry.answer = () => code(CODE, { etag });
-    await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /etag/);
+    await fails(source.code(manifest(), never), "REGISTRY_BAD_RESPONSE", /etag/);
   }
   registry.answer = () => ({ status: 404 });
-  await fails(source.code(manifest(), { signal: never }), "REGISTRY_BAD_RESPONSE", /has no code/);
+  await fails(source.code(manifest(), never), "REGISTRY_BAD_RESPONSE", /has no code/);
 });
 
 Deno.test("ContractSource throws different errors for an unreachable and a forbidden registry", async () => {
@@ -276,7 +273,7 @@ Deno.test("ContractSource throws different errors for an unreachable and a forbi
         tries++;
         return Promise.reject(error);
       },
-    }).manifest(NAME, { signal: never });
+    }).manifest(NAME, never);
   const why = 'Cannot reach "registry.example": its certificate does not hold (CERT_HAS_EXPIRED)';
   await fails(failing(new PmlError("UPSTREAM_DOWN", why)), "REGISTRY_OFFLINE", /CERT_HAS_EXPIRED/);
   assert.equal(tries, 3);
@@ -292,7 +289,7 @@ Deno.test("ContractSource sends a token in one header or sends none", async () =
   await using registry = new ScriptedRegistry(() => json(denoEntry("hello", CODE)));
   for (const token of ["a\r\nx: y", "ключ", "", "x".repeat(1 << 20), "a b"]) {
     const source = new ContractSource(registry.url, { ...FAST, access: tokenOf(token) });
-    await assert.rejects(source.manifest(NAME, { signal: never }), (error) => {
+    await assert.rejects(source.manifest(NAME, never), (error) => {
       assert.ok(error instanceof PmlError && error.code === "KEY_MISSING", `${error}`);
       if (token !== "") assert.ok(!`${error.message}${error.hint}`.includes(token));
       return true;
@@ -311,9 +308,9 @@ Deno.test("ContractSource requests the catalog page by page", async () => {
     return json(pages[cursor] ?? {});
   });
   const source = new ContractSource(registry.url, FAST);
-  const first = await source.catalog({ signal: never });
+  const first = await source.catalog(never);
   assert.deepEqual(first, { items: [1, 2], next: "a b&c" });
-  assert.deepEqual(await source.catalog({ signal: never, cursor: first.next }), {
+  assert.deepEqual(await source.catalog(never, first.next), {
     items: [3],
     next: undefined,
   });
@@ -325,6 +322,6 @@ Deno.test("ContractSource requests the catalog page by page", async () => {
     }]
   ) {
     registry.answer = () => json(page);
-    await fails(source.catalog({ signal: never }), "REGISTRY_BAD_RESPONSE", /catalog/);
+    await fails(source.catalog(never), "REGISTRY_BAD_RESPONSE", /catalog/);
   }
 });

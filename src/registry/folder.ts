@@ -13,18 +13,18 @@ import { parseJsonBytes } from "../core/utf8.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberText } from "../core/exact_number.ts";
 import { parseJson } from "../core/parse_json.ts";
-import { namesInFolder, stampOf } from "../io/place.ts";
+import { namesInFolder, stampOf } from "../io/path_info.ts";
 import type { WarningLog } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import type { Manifest } from "../servers/manifest.ts";
-import { kindNamed, KINDS } from "../servers/kinds.ts";
+import { findKind, KINDS } from "../servers/kinds.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "../core/hash.ts";
 import { type OmittedTool, parseManifest } from "./manifest.ts";
 import {
   capabilityManifest,
   type CatalogQuery,
-  chosen,
+  chooseVersion,
   entriesPage,
   type EntryVersion,
   moduleManifest,
@@ -36,10 +36,14 @@ import {
 
 /** Reads the content of files. */
 export interface FolderReader {
+  /** The real path of the folder. */
+  readonly path: string;
+  /** The largest size of a file, in bytes. */
+  readonly maxBytes: number;
   /** Reads the metadata of a module without running any of it in this process. */
   describe(path: string, code: Uint8Array): Promise<ModuleMeta>;
   /** Reads the JSON of an exported capability. */
-  capability(json: JsonObject): SavedCapability;
+  parseCapability(json: JsonObject): SavedCapability;
 }
 
 /** Signs the manifests of a folder. */
@@ -48,19 +52,11 @@ export interface FolderSigner {
   sign(manifest: JsonObject, issued: Date): Promise<JsonObject>;
 }
 
-/** The options of a folder. */
-export interface FolderOptions {
-  /** The largest size of a file, in bytes. */
-  readonly maxBytes: number;
-  readonly signer?: FolderSigner | undefined;
-  /** Logs a warning with the reason for each omitted file. */
-  readonly log: WarningLog;
-}
-
 /** A file in its last checked state. */
 interface FolderItem {
+  /** Identifies the state of the file. Each change of the file changes the stamp. */
   readonly stamp: string;
-  /** The name of the server, and of the version, in the file's name. */
+  /** The name of the entry in the file's name, without the version. */
   readonly name: string;
   /** The entry; undefined if the file is invalid, after a warning was logged. */
   readonly entry: Promise<EntryVersion | undefined>;
@@ -70,7 +66,7 @@ interface FolderItem {
 interface FileRead {
   readonly path: string;
   readonly bytes: Uint8Array;
-  readonly changed: Date;
+  readonly changedAt: Date;
   readonly fqdn: string;
   readonly version: string | undefined;
 }
@@ -79,8 +75,9 @@ type Tags = Readonly<Record<string, Versions["tags"]>>;
 
 const FILE = /^([^.].*)\.(ts|js|json)$/;
 const TAGS = "tags.json";
-const LANES = 3;
-/** The types of manifests without code. Code is in a separate file. */
+/** The maximum number of modules that are read at the same time. */
+const SLOTS = 3;
+/** The types that a JSON manifest may have: servers without code. A module is a file with code. */
 const TYPES = KINDS.filter(({ manifest }) => manifest !== undefined && manifest.code === undefined)
   .map(({ name }) => name);
 const MEMBERS = [
@@ -92,22 +89,25 @@ const MEMBERS = [
 export class Folder implements RegistryStore {
   readonly #path: string;
   readonly #reader: FolderReader;
-  readonly #options: FolderOptions;
+  readonly #log: WarningLog;
+  readonly #signer: FolderSigner | undefined;
+  /** The last message that was logged about each file. */
   readonly #reported = new Map<string, string>();
-  readonly #lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());
+  readonly #slots: Promise<unknown>[] = Array.from({ length: SLOTS }, () => Promise.resolve());
   #items = new Map<string, FolderItem>();
 
-  /** Takes the real path of a folder; reads nothing yet. */
-  constructor(path: string, reader: FolderReader, options: FolderOptions) {
-    this.#path = path;
+  /** Creates an instance. `log` receives the reason why a file is omitted. Reads nothing yet. */
+  constructor(reader: FolderReader, log: WarningLog, signer?: FolderSigner) {
+    this.#path = reader.path;
     this.#reader = reader;
-    this.#options = options;
+    this.#log = log;
+    this.#signer = signer;
   }
 
   /** Returns the entry of a version or a tag of a name. */
   async entry(fqdn: string, version: string | undefined): Promise<EntryVersion | undefined> {
     const versions = await this.find(fqdn);
-    return versions && chosen(versions, version);
+    return versions && chooseVersion(versions, version);
   }
 
   /** Returns a page of the newest entries. */
@@ -117,33 +117,35 @@ export class Folder implements RegistryStore {
 
   /** Returns the versions of a name. Does not wait for other modules, which may be slow. */
   async find(fqdn: string): Promise<Versions | undefined> {
-    this.#look();
+    this.#scan();
     const items = [...this.#items].filter(([file, item]) =>
       item.name === fqdn || file.endsWith(".json")
     );
-    return (await this.#together(items)).find((one) => one.fqdn === fqdn);
+    return (await this.#readVersions(items)).find((one) => one.fqdn === fqdn);
   }
 
-  /** Returns all entries. */
+  /** Returns the versions of all names. */
   all(): Promise<readonly Versions[]> {
-    this.#look();
-    return this.#together([...this.#items]);
+    this.#scan();
+    return this.#readVersions([...this.#items]);
   }
 
-  async #together(items: readonly (readonly [string, FolderItem])[]): Promise<readonly Versions[]> {
+  async #readVersions(
+    items: readonly (readonly [string, FolderItem])[],
+  ): Promise<readonly Versions[]> {
     const entries = new Map<string, EntryVersion>();
     for (const [file, item] of items) {
       const entry = await item.entry;
       if (entry === undefined) continue;
       const key = `${entry.fqdn}@${entry.version}`;
-      if (entries.has(key)) this.#leaveOut(file, `${quoted(key)} is there already`);
+      if (entries.has(key)) this.#leaveOut(file, `${quoted(key)} is defined twice`);
       else entries.set(key, entry);
     }
     return versionsOf([...entries.values()], this.#tags());
   }
 
   /** Finds new, changed and removed files. */
-  #look(): void {
+  #scan(): void {
     const items = namesInFolder(this.#path).toSorted().flatMap(
       (file): readonly [string, FolderItem][] => {
         const [, stem, kind] = FILE.exec(file) ?? [];
@@ -163,24 +165,24 @@ export class Folder implements RegistryStore {
     file: string,
     { stem, kind }: { readonly stem: string; readonly kind: string | undefined },
   ): FolderItem {
-    // Some file systems do not allow a colon in names. No valid name contains `__`, so file names
-    // use that instead.
-    const named = parseFqdn(stem.replace("__", ":"));
-    const { version } = named;
-    const fqdn = entryName(named);
+    // Some file systems do not allow a colon in names, so file names contain `__` instead. No valid
+    // name contains `__`.
+    const parsedName = parseFqdn(stem.replace("__", ":"));
+    const { version } = parsedName;
+    const fqdn = entryName(parsedName);
     const path = join(this.#path, file);
-    const info = regular(path, Deno.lstatSync(path));
+    const info = assertRegular(path, Deno.lstatSync(path));
     const stamp = stampOf(info);
     const item = this.#items.get(file);
     if (item?.stamp === stamp) return item;
     if (item !== undefined && version !== undefined) {
-      this.#options.log.warn(
+      this.#log.warn(
         `${quoted(file)} changed, but a version must not change: give it a new version`,
       );
     }
     const read = { path, ...this.#read(path, stamp), fqdn, version };
-    const made = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
-    const entry = made.then((entry) => {
+    const parsing = kind === "json" ? this.#manifestEntry(read) : this.#moduleEntry(read);
+    const entry = parsing.then((entry) => {
       this.#reported.delete(file);
       return entry;
     }, (error) => this.#leaveOut(file, error));
@@ -188,16 +190,16 @@ export class Folder implements RegistryStore {
   }
 
   /** Reads a file. Throws if it was replaced or changed after its stamp was taken. */
-  #read(path: string, stamp: string): Pick<FileRead, "bytes" | "changed"> {
-    const { bytes, info } = readRegular(path, { most: this.#options.maxBytes });
+  #read(path: string, stamp: string): Pick<FileRead, "bytes" | "changedAt"> {
+    const { bytes, info } = readRegular(path, { most: this.#reader.maxBytes });
     const isWhole = stampOf(info) === stamp && bytes.length === info.size;
-    if (!isWhole) throw broken("another process is changing it");
-    return { bytes, changed: info.mtime ?? new Date(0) };
+    if (!isWhole) throw invalidError("another process is changing it");
+    return { bytes, changedAt: info.mtime ?? new Date(0) };
   }
 
   async #moduleEntry(file: FileRead): Promise<EntryVersion> {
     const { path, bytes, fqdn } = file;
-    const meta = await this.#inTurn(() => this.#reader.describe(path, bytes));
+    const meta = await this.#runLimited(() => this.#reader.describe(path, bytes));
     const version = versionOf(file.version, meta.version);
     const integrity = integrityOf(bytes);
     const manifest = moduleManifest({ fqdn, version, meta, integrity });
@@ -207,16 +209,16 @@ export class Folder implements RegistryStore {
   async #manifestEntry(file: FileRead): Promise<EntryVersion> {
     const { bytes } = file;
     const json = parseJsonBytes(bytes, parseExact);
-    if (!isObject(json)) throw broken("it is not an object");
+    if (!isObject(json)) throw invalidError("it is not an object");
     if (json.kind !== undefined) return await this.#capabilityEntry(json as JsonObject, file);
     const type = textOf(json.type);
     if (!TYPES.includes(type)) {
-      throw broken(`its type is ${quoted(type)}, wanted one of ${TYPES.join(", ")}`);
+      throw invalidError(`its type is ${quoted(type)}, wanted one of ${TYPES.join(", ")}`);
     }
     const unknown = Object.keys(json).find((key) => !MEMBERS.includes(key));
-    if (unknown !== undefined) throw broken(`its key ${quoted(unknown)} is none of a manifest`);
+    if (unknown !== undefined) throw invalidError(`its key ${quoted(unknown)} is unknown`);
     const fqdn = textOf(json.fqdn ?? file.fqdn);
-    if (parseFqdn(fqdn).version !== undefined) throw broken("its fqdn has a version");
+    if (parseFqdn(fqdn).version !== undefined) throw invalidError("its fqdn has a version");
     const filled: Record<string, unknown> = {
       ...json,
       fqdn,
@@ -224,7 +226,7 @@ export class Folder implements RegistryStore {
       tools: json.tools ?? [],
       env_required: json.env_required ?? objectOf(json.install).env_required ?? [],
       warnings: json.warnings ?? [],
-      routing: json.routing ?? (kindNamed(type)?.isInCloud ? "cloud" : "local"),
+      routing: json.routing ?? (findKind(type)?.isInCloud ? "cloud" : "local"),
     };
     const manifest = Object.fromEntries(
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),
@@ -233,7 +235,7 @@ export class Folder implements RegistryStore {
   }
 
   async #capabilityEntry(json: JsonObject, file: FileRead): Promise<EntryVersion> {
-    const saved = this.#reader.capability(json);
+    const saved = this.#reader.parseCapability(json);
     const version = versionOf(file.version, undefined);
     const fqdn = textOf(json.name ?? file.fqdn);
     const manifest = capabilityManifest({ fqdn, version, saved });
@@ -242,25 +244,25 @@ export class Folder implements RegistryStore {
 
   async #entry(
     manifest: JsonObject,
-    { path, version, changed, code }: Pick<FileRead, "path" | "version" | "changed"> & {
+    { path, version, changedAt, code }: Pick<FileRead, "path" | "version" | "changedAt"> & {
       readonly code?: Uint8Array;
     },
   ): Promise<EntryVersion> {
     const file = basename(path);
     const name = parseFqdn(textOf(manifest.fqdn));
-    const read = this.#checked(manifest, { url: file, asked: name });
+    const read = this.#parse(manifest, { url: file, asked: name });
     return {
       fqdn: read.fqdn,
       version: read.version,
       // The time of the file is signed, so that clients recognize an older file.
-      manifest: await this.#options.signer?.sign(manifest, changed) ?? manifest,
+      manifest: await this.#signer?.sign(manifest, changedAt) ?? manifest,
       immutable: version !== undefined,
       ...(code && { code }),
     };
   }
 
   /** Parses a manifest as clients do, and logs the tools that they would omit. */
-  #checked(
+  #parse(
     manifest: JsonObject,
     options: { readonly url: string; readonly asked: Fqdn },
   ): Manifest {
@@ -270,7 +272,7 @@ export class Folder implements RegistryStore {
     } finally {
       for (const { name, reason } of leftOut) {
         const tool = `the tool ${quoted(name)} of ${quoted(options.url)}`;
-        this.#options.log.warn(`Clients leave out ${tool}: ${reason}`);
+        this.#log.warn(`Clients leave out ${tool}: ${reason}`);
       }
     }
   }
@@ -278,14 +280,14 @@ export class Folder implements RegistryStore {
   #tags(): Tags {
     const path = join(this.#path, TAGS);
     try {
-      const { bytes } = this.#read(path, stampOf(regular(path, Deno.lstatSync(path))));
+      const { bytes } = this.#read(path, stampOf(assertRegular(path, Deno.lstatSync(path))));
       const json = parseJson(new TextDecoder().decode(bytes));
       const isTags = isObject(json) &&
         Object.values(json).every((tags) =>
           isObject(tags) && Object.values(tags).every((version) => typeof version === "string")
         );
       if (isTags) return json as Tags; // its form was checked above
-      throw broken('wanted {"NAME": {"TAG": "VERSION"}}');
+      throw invalidError('wanted {"NAME": {"TAG": "VERSION"}}');
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) this.#leaveOut(TAGS, error);
       return {};
@@ -301,28 +303,28 @@ export class Folder implements RegistryStore {
     const message = `Cannot serve ${quoted(file + place)}: ${reason}`;
     if (this.#reported.get(file) === message) return;
     this.#reported.set(file, message);
-    this.#options.log.warn(message);
+    this.#log.warn(message);
   }
 
   /** Runs work with limited concurrency, because reading each module takes a child process. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const lane = this.#lanes.shift() ?? Promise.resolve();
-    const result = lane.then(work);
-    this.#lanes.push(result.catch(() => {}));
+  #runLimited<T>(work: () => Promise<T>): Promise<T> {
+    const slot = this.#slots.shift() ?? Promise.resolve();
+    const result = slot.then(work);
+    this.#slots.push(result.catch(() => {}));
     return result;
   }
 }
 
-function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
+function assertRegular(path: string, info: Deno.FileInfo): Deno.FileInfo {
   // guard: served-link
   if (info.isFile) return info;
-  throw broken(info.isSymlink ? "it is a link" : `${quoted(path)} is no regular file`);
+  throw invalidError(info.isSymlink ? "it is a link" : `${quoted(path)} is not a regular file`);
 }
 
 function versionOf(inName: string | undefined, value: unknown): string {
   const content = numberText(value) ?? value;
   if (inName !== undefined && content !== undefined && content !== inName) {
-    throw broken(
+    throw invalidError(
       `its name has version ${quoted(inName)}, but its content has ${quoted(String(content))}`,
     );
   }
@@ -331,6 +333,6 @@ function versionOf(inName: string | undefined, value: unknown): string {
   return parseFqdn(`x@${version}`).version ?? "";
 }
 
-function broken(why: string): PmlError {
+function invalidError(why: string): PmlError {
   return new PmlError("CONFIG_INVALID", why);
 }

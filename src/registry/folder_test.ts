@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { canonical, type JsonObject } from "../core/json.ts";
+import { canonicalJson, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../protocol/tool.ts";
-import { exportedIn } from "../workflow/saved_capability.ts";
+import { parseExported } from "../workflow/saved_capability.ts";
 import { Folder, type FolderReader } from "./folder.ts";
 import { integrityOf } from "../core/hash.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
@@ -22,7 +22,9 @@ async function make(files: Readonly<Record<string, string>>) {
   const warnings: string[] = [];
   let described = 0;
   const reader: FolderReader = {
-    capability: exportedIn,
+    path,
+    maxBytes: 10_000,
+    parseCapability: parseExported,
     describe: (file, code) => {
       described++;
       const [first = ""] = new TextDecoder().decode(code).split("\n");
@@ -30,7 +32,7 @@ async function make(files: Readonly<Record<string, string>>) {
     },
   };
   const log = { warn: (message: string) => void warnings.push(message) };
-  const folder = new Folder(path, reader, { maxBytes: 10_000, log });
+  const folder = new Folder(reader, log);
   return {
     ...{ path, folder, warnings, write },
     described: () => described,
@@ -106,13 +108,13 @@ Deno.test("Folder omits invalid files, logs the reason once, and serves the rest
     /its name has version "1.0.0", but its content has "1.0.1"/,
   );
   assert.match(said["kind.json"] ?? "", /type is "deno"/);
-  assert.match(said["odd.json"] ?? "", /its key "instal" is none/);
-  assert.match(said["escape.json"] ?? "", /no registry name/);
-  assert.match(said["version.json"] ?? "", /no registry name/);
-  assert.match(said["good.ts"] ?? "", /"good@1.0.0" is there already/);
+  assert.match(said["odd.json"] ?? "", /its key "instal" is unknown/);
+  assert.match(said["escape.json"] ?? "", /not a registry name/);
+  assert.match(said["version.json"] ?? "", /not a registry name/);
+  assert.match(said["good.ts"] ?? "", /"good@1.0.0" is defined twice/);
   assert.match(said["huge.ts"] ?? "", /bytes, and at most 10000/);
   assert.match(said["tags.json"] ?? "", /wanted/);
-  assert.match(said["folder.ts"] ?? "", /no regular file/);
+  assert.match(said["folder.ts"] ?? "", /not a regular file/);
 });
 
 Deno.test("Folder takes a number as the version of a manifest", async () => {
@@ -129,7 +131,11 @@ Deno.test("Folder accepts an exported capability in any JSON layout", async () =
   };
   const text = (more: object = {}) => {
     const form = { ...said, ...more };
-    return JSON.stringify({ hash: integrityOf(canonical(form as JsonObject)), ...form }, null, 2);
+    return JSON.stringify(
+      { hash: integrityOf(canonicalJson(form as JsonObject)), ...form },
+      null,
+      2,
+    );
   };
   const plan = { code: undefined, kind: "plan", plan: { tasks: [] } };
   await using made = await make({
@@ -220,13 +226,15 @@ Deno.test("Folder waits only for the requested module", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "slow.ts": module("1.0.0") });
   const slow = Promise.withResolvers<never>();
   const reader: FolderReader = {
-    capability: exportedIn,
+    path: made.path,
+    maxBytes: 10_000,
+    parseCapability: parseExported,
     describe: (file, code) =>
       file.endsWith("slow.ts")
         ? slow.promise
         : Promise.resolve(parseModuleMeta(JSON.parse(new TextDecoder().decode(code)), file)),
   };
-  const folder = new Folder(made.path, reader, { maxBytes: 10_000, log: { warn: () => {} } });
+  const folder = new Folder(reader, { warn: () => {} });
   assert.equal((await folder.find("a"))?.entries.length, 1);
   slow.reject(new Error("it does not load"));
   assert.equal((await folder.all()).length, 1);

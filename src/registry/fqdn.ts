@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isFreeName } from "../core/tool_id.ts";
+import { isUsableServerName } from "../core/tool_id.ts";
 
 /** The parts of a registry name. */
 export interface Fqdn {
@@ -42,7 +42,7 @@ const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/;
 export function parseFqdn(text: string): Fqdn {
   const fqdn = fqdnOf(text);
   if (fqdn !== undefined) return fqdn;
-  throw new PmlError("NAME_INVALID", `Cannot look up ${quoted(text)}: it is no registry name`, {
+  throw new PmlError("NAME_INVALID", `Cannot look up ${quoted(text)}: it is not a registry name`, {
     hint: 'Write "name", "namespace:action" or either with "@version", in lower case',
   });
 }
@@ -60,13 +60,14 @@ export function parseFqdn(text: string): Fqdn {
  * ```
  */
 export function fqdnOf(text: string): Fqdn | undefined {
-  const at = text.indexOf("@");
-  const version = at < 0 ? undefined : text.slice(at + 1);
-  const [name = "", action, ...rest] = (at < 0 ? text : text.slice(0, at)).split(":");
-  const valid = isFreeName(name) && !DEVICE.test(name) && rest.length === 0 &&
+  const atSign = text.indexOf("@");
+  const version = atSign < 0 ? undefined : text.slice(atSign + 1);
+  const nameText = atSign < 0 ? text : text.slice(0, atSign);
+  const [name = "", action, ...rest] = nameText.split(":");
+  const isValid = isUsableServerName(name) && !DEVICE.test(name) && rest.length === 0 &&
     (action === undefined || ACTION.test(action) && !action.includes("..")) &&
     (version === undefined || isVersion(version));
-  return valid ? { name, action, version } : undefined;
+  return isValid ? { name, action, version } : undefined;
 }
 
 /**

@@ -11,22 +11,22 @@ import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
 import {
+  combinePermissions,
   entryTools,
   type OmittedTool,
+  type ParsedTools,
   permissionsOf,
-  together,
-  type ToolsRead,
 } from "./_entry_tools.ts";
 import {
-  badEntry,
+  badEntryError,
   entryWarnings,
   isPlain,
   isSound,
   isTemplate,
   isVariable,
   MOST,
-  neededIn,
   referencesOf,
+  requiredVariablesIn,
   shownText,
   sortedNames,
 } from "./_entry_words.ts";
@@ -42,13 +42,14 @@ export interface ManifestOptions {
   /** The requested name. */
   readonly asked: Fqdn;
   /** Hosts of this machine, with their ports, that a server may use without TLS. */
-  readonly named?: ReadonlySet<string>;
-  /** Receives the omitted tools, also those of an entry that is then refused. */
+  readonly plainHttpHosts?: ReadonlySet<string>;
+  /** Receives the omitted tools, even if the entry itself is then refused. */
   readonly leftOut?: OmittedTool[];
 }
 
 type ManifestMembers = Readonly<Record<string, unknown>>;
 
+/** The maximum depth of an entry, and the maximum length of an address, in characters. */
 const DEEPEST = 64;
 const LONGEST_URL = 2_000;
 
@@ -92,14 +93,14 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   if (/^\d+\.\d/.test(exact)) {
     reader.read("version", version, { wanted: quoted(exact), is: (value) => value === exact });
   }
-  const listed = entryTools(reader.read("tools", entry.tools, TOOLS) ?? [], asked);
-  leftOut.push(...listed.leftOut);
+  const parsedTools = entryTools(reader.read("tools", entry.tools, TOOLS) ?? [], asked);
+  leftOut.push(...parsedTools.leftOut);
   const base = {
     fqdn: entryName(asked),
     name: asked.name,
     version,
     description: shownText(reader.read("description", entry.description, DESCRIPTION)),
-    tools: listed.tools,
+    tools: parsedTools.tools,
     envRequired: reader.variables("env_required", entry.env_required),
     warnings: entryWarnings(entry.warnings ?? undefined),
     routing: reader.read("routing", entry.routing, ROUTING),
@@ -116,14 +117,17 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
       is: () => false,
     });
   }
-  const own = kind.read(reader.of(entry, { listed, envRequired: base.envRequired }));
-  const envRequired = sortedNames(own.envRequired ?? base.envRequired);
-  return { ...base, ...own, envRequired, kind: kind.name };
+  const { envRequired: required } = base;
+  const kindMembers = kind.read(
+    reader.forKind(entry, { parsedTools, envRequired: required }),
+  );
+  const envRequired = sortedNames(kindMembers.envRequired ?? required);
+  return { ...base, ...kindMembers, envRequired, kind: kind.name };
 }
 
 /** The parts of an entry that are parsed before the members of its kind. */
 interface EntryParts {
-  readonly listed: ToolsRead;
+  readonly parsedTools: ParsedTools;
   readonly envRequired: readonly string[];
 }
 
@@ -135,12 +139,12 @@ class EntryReader {
     this.#options = options;
   }
 
-  /** Returns the reader of the members that only one kind has. */
-  of(entry: ManifestMembers, { listed, envRequired }: EntryParts): ManifestReader {
+  /** Returns the reader with which a kind of server reads its own members. */
+  forKind(entry: ManifestMembers, { parsedTools, envRequired }: EntryParts): ManifestReader {
     return {
       entry,
       envRequired,
-      read: (...of) => this.read(...of),
+      read: (...args) => this.read(...args),
       object: (key, value) => this.read(key, value, ENTRY),
       objectIfAny: (key, value) => this.read(key, value, MEMBERS),
       integrity: (key, value) => this.read(key, value, INTEGRITY),
@@ -152,8 +156,8 @@ class EntryReader {
       address: (key, value) => this.address(key, value),
       permissions: () => {
         const wrong = (why: string) => this.wrong(why);
-        const own = permissionsOf(entry.permissions ?? {}, wrong);
-        return together([own, ...listed.permissions], wrong);
+        const ownPermissions = permissionsOf(entry.permissions ?? {}, wrong);
+        return combinePermissions([ownPermissions, ...parsedTools.permissions], wrong);
       },
     };
   }
@@ -161,7 +165,7 @@ class EntryReader {
   /** Returns the error for an invalid entry. */
   wrong(why: string): PmlError {
     const { url, asked } = this.#options;
-    return badEntry({ name: entryName(asked), url, why });
+    return badEntryError({ name: entryName(asked), url, why });
   }
 
   /** Returns the value of a key if it is of a kind; throws otherwise. Null counts as missing. */
@@ -220,13 +224,13 @@ class EntryReader {
 
   /** Returns an address that PML may send requests to. */
   address(key: string, value: unknown): string {
-    const { named } = this.#options;
+    const { plainHttpHosts } = this.#options;
     const url = typeof value === "string" && value.length <= LONGEST_URL && isPlain(value)
       ? URL.parse(value)
       : null;
-    const isHere = url?.protocol === "http:" && isLoopback(url.hostname) &&
-      named?.has(url.host) === true;
-    const is = url !== null && (url.protocol === "https:" || isHere) &&
+    const isPlainHttpAllowed = url?.protocol === "http:" && isLoopback(url.hostname) &&
+      plainHttpHosts?.has(url.host) === true;
+    const is = url !== null && (url.protocol === "https:" || isPlainHttpAllowed) &&
       url.username === "" && url.password === "" && !url.href.includes("#");
     const kind: MemberKind<string> = {
       wanted: "an https address without user and fragment",
@@ -249,13 +253,16 @@ export function manifestHash({ description: _, ...manifest }: Manifest): string 
 /** Returns the names of all variables that a server uses, required or not. */
 export function manifestVariables(manifest: Manifest): readonly string[] {
   const names = codeManifest(manifest)?.permissions.env ?? [];
-  const named = templatesOf(manifest).flatMap(referencesOf);
-  return sortedNames([...manifest.envRequired, ...named, ...names]);
+  const referenced = templatesOf(manifest).flatMap(referencesOf);
+  return sortedNames([...manifest.envRequired, ...referenced, ...names]);
 }
 
 /** Returns the names of the variables that a server requires. */
-export function requiredOf(manifest: Manifest): readonly string[] {
-  return sortedNames([...manifest.envRequired, ...templatesOf(manifest).flatMap(neededIn)]);
+export function requiredVariables(manifest: Manifest): readonly string[] {
+  return sortedNames([
+    ...manifest.envRequired,
+    ...templatesOf(manifest).flatMap(requiredVariablesIn),
+  ]);
 }
 
 /** Returns the texts in which variables are replaced, including arguments. */
@@ -268,9 +275,9 @@ function nameKind(fqdn: Fqdn, version: string): MemberKind<string> {
   return {
     wanted: quoted(expected),
     is: (value) => {
-      const own = typeof value === "string" ? fqdnOf(value) : undefined;
-      return own !== undefined && entryName(own) === expected &&
-        (own.version === undefined || own.version === version);
+      const parsed = typeof value === "string" ? fqdnOf(value) : undefined;
+      return parsed !== undefined && entryName(parsed) === expected &&
+        (parsed.version === undefined || parsed.version === version);
     },
   };
 }

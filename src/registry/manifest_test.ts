@@ -12,7 +12,7 @@ import {
   manifestVariables,
   type OmittedTool,
   parseManifest,
-  requiredOf,
+  requiredVariables,
 } from "./manifest.ts";
 
 const URL_HERE = "https://registry.example/mcp";
@@ -34,7 +34,11 @@ type AnyManifest =
   & Partial<Omit<CodeManifest & StdioManifest & HttpManifest & CloudManifest, keyof Manifest>>;
 
 function parse(json: unknown, asked = "serena", named: readonly string[] = []): AnyManifest {
-  return parseManifest(json, { url: URL_HERE, asked: parseFqdn(asked), named: new Set(named) });
+  return parseManifest(json, {
+    url: URL_HERE,
+    asked: parseFqdn(asked),
+    plainHttpHosts: new Set(named),
+  });
 }
 
 function refuses(json: unknown, says: RegExp, asked = "serena"): void {
@@ -95,7 +99,7 @@ Deno.test("an entry without a type is refused", () => {
   refuses(rest, /type is missing/);
 });
 
-Deno.test("requiredOf() returns all required variables of an entry, without those that have a default", () => {
+Deno.test("requiredVariables() returns all required variables of an entry, without those that have a default", () => {
   const stdio = parse({
     ...STDIO,
     install: {
@@ -105,10 +109,10 @@ Deno.test("requiredOf() returns all required variables of an entry, without thos
       env_required: ["SERENA_TOKEN"],
     },
   });
-  assert.deepEqual(requiredOf(stdio), ["ARG_KEY", "GIVEN_KEY", "SERENA_TOKEN"]);
+  assert.deepEqual(requiredVariables(stdio), ["ARG_KEY", "GIVEN_KEY", "SERENA_TOKEN"]);
   const headers = { Authorization: "Bearer ${SERENA_TOKEN}", "X-Team": "${TEAM:-}" };
-  assert.deepEqual(requiredOf(parse({ ...HTTP, headers })), ["SERENA_TOKEN"]);
-  assert.deepEqual(requiredOf(parse({ ...DENO, permissions: { env: ["MAYBE"] } })), []);
+  assert.deepEqual(requiredVariables(parse({ ...HTTP, headers })), ["SERENA_TOKEN"]);
+  assert.deepEqual(requiredVariables(parse({ ...DENO, permissions: { env: ["MAYBE"] } })), []);
 });
 
 Deno.test("parseManifest() accepts warnings of any form as a limited number of visible lines", () => {

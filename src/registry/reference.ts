@@ -27,11 +27,13 @@ export interface ReferenceRegistry extends Listener {
 /** Answers a request. */
 export type Answerer = (request: RegistryRequest) => Promise<RegistryResponse>;
 
+/** How long a connection may be silent before it is closed. */
 const SILENT_MS = 60_000;
 
 /**
- * Starts a registry that listens until it is disposed. If only this machine can reach it, requests of
- * web pages from elsewhere get 403. If `answer` rejects, the client gets 500, and `onError` the error.
+ * Starts a registry that listens until it is disposed. If only this machine can reach it, requests
+ * of web pages from elsewhere get 403. If `answer` rejects, the client gets 500, and `onError` gets
+ * the error.
  *
  * @throws {PmlError} USAGE if it cannot listen.
  *
@@ -63,13 +65,13 @@ export async function openReference(
   let isLocal = true;
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const status = isLocal ? refusedSender(request, options) : undefined;
-    const made = status === undefined
+    const answered = status === undefined
       ? answerOf(request, answer)
-      : Promise.resolve(FOREIGN(status));
-    made.catch((error) => {
+      : Promise.resolve(foreignResponse(status));
+    answered.catch((error) => {
       onError(error);
-      return FAILED;
-    }).then((made) => send(response, made, request)).catch(onError);
+      return FAILED_RESPONSE;
+    }).then((answered) => send(response, answered, request)).catch(onError);
   };
   const listener: Listener = await listen({
     ...options,
@@ -100,6 +102,6 @@ function send(
   response.end(body);
 }
 
-const FOREIGN = (status: 400 | 403) =>
+const foreignResponse = (status: 400 | 403) =>
   errorResponse(status, "forbidden", { message: "This registry answers to this machine only" });
-const FAILED = errorResponse(500, "failed", { message: "The registry could not answer" });
+const FAILED_RESPONSE = errorResponse(500, "failed", { message: "The registry could not answer" });

@@ -12,13 +12,18 @@ import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { type CodeRequest, Downloads } from "./_downloads.ts";
 import { AGAIN_MS, BackgroundRefresh } from "./_background.ts";
-import { CachedRegistry, type KeptEntry, type RegistryPlace, type RegistryUser } from "./_place.ts";
+import {
+  type CachedEntry,
+  CachedRegistry,
+  type RegistryAccess,
+  type RegistryUser,
+} from "./_cached_registry.ts";
 import type { OmittedTool } from "./manifest.ts";
 import { ageOf, type Cache } from "./cache.ts";
 import { untilAborted } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
-export type { CatalogItem, CatalogOutcome, OmittedTool, RegistryPlace, RegistryUser };
+export type { CatalogItem, CatalogOutcome, OmittedTool, RegistryAccess, RegistryUser };
 
 /** Intervals between requests to registries, in milliseconds. */
 export interface RegistryTimes {
@@ -51,30 +56,31 @@ export interface FoundEntry {
 
 type WaitSignal = Pick<CodeRequest, "signal">;
 
+/** The pause before an unreachable registry is requested again, by default. */
 const REST_MS = 5_000;
 
 /** Looks up servers. The constructor requests and reads nothing. */
 export class Registries {
   readonly #user: RegistryUser;
   readonly #cache: Cache;
-  readonly #places: readonly CachedRegistry[];
+  readonly #registries: readonly CachedRegistry[];
   readonly #finding = new Map<string, Promise<FoundEntry | undefined>>();
   readonly #background: BackgroundRefresh;
   readonly #downloads: Downloads;
   readonly #catalogs: Catalogs;
 
-  /** Takes the registries in the order of their requests. */
+  /** Creates an instance with the registries in the order in which they are asked. */
   constructor(
-    places: readonly RegistryPlace[],
+    registries: readonly RegistryAccess[],
     user: RegistryUser,
     { cache, entryMs, restMs = REST_MS }: { readonly cache: Cache } & RegistryTimes,
   ) {
     const shared = { cache, outages: new Outages(restMs) };
     this.#user = user;
     this.#cache = cache;
-    this.#places = places.map((place) => new CachedRegistry(place, user, shared));
+    this.#registries = registries.map((registry) => new CachedRegistry(registry, user, shared));
     const background = this.#background = new BackgroundRefresh(user, entryMs);
-    this.#catalogs = new Catalogs(this.#places, { cache, user, background });
+    this.#catalogs = new Catalogs(this.#registries, { cache, user, background });
     this.#downloads = new Downloads(cache, background, user.closing);
   }
 
@@ -83,7 +89,7 @@ export class Registries {
    * never asked for the name. Refreshes an expired entry in the background.
    */
   cachedEntry(name: string): FoundEntry | undefined {
-    return this.#cachedEntry(name, (place) => this.#background.entry(place, name));
+    return this.#cachedEntry(name, (registry) => this.#background.refreshEntry(registry, name));
   }
 
   /** Returns the cached entry of a name at any age, without a refresh. */
@@ -91,13 +97,13 @@ export class Registries {
     return this.#cachedEntry(name, () => {});
   }
 
-  #cachedEntry(name: string, onOld: (place: CachedRegistry) => void): FoundEntry | undefined {
+  #cachedEntry(name: string, onOld: (registry: CachedRegistry) => void): FoundEntry | undefined {
     const fqdn = parseFqdn(name);
-    for (const place of this.#order(fqdn)) {
-      const answer = place.cachedAnswer(fqdn);
+    for (const registry of this.#order(fqdn)) {
+      const answer = registry.cachedAnswer(fqdn);
       if (answer === undefined) return undefined;
-      if (this.#background.isOld(answer.at, fqdn)) onOld(place);
-      if (answer.kind === "found") return this.#entryOf(place, { fqdn, entry: answer });
+      if (this.#background.isOld(answer.at, fqdn)) onOld(registry);
+      if (answer.kind === "found") return this.#entryOf(registry, { fqdn, entry: answer });
     }
     return undefined;
   }
@@ -138,12 +144,12 @@ export class Registries {
     { manifest, source }: FoundEntry,
     request: Omit<CodeRequest, "registry">,
   ): Promise<Uint8Array> {
-    const own = codeManifest(manifest);
-    if (own === undefined) {
-      throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
+    const code = codeManifest(manifest);
+    if (code === undefined) {
+      throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is not a module`);
     }
-    const registry = this.#places.find((place) => place.source.url === source);
-    return await this.#downloads.code(own, { ...request, registry });
+    const registry = this.#registries.find((registry) => registry.source.url === source);
+    return await this.#downloads.code(code, { ...request, registry });
   }
 
   /** Returns all cached catalog entries. Refreshes expired catalogs in the background. */
@@ -152,9 +158,9 @@ export class Registries {
   }
 
   /** Returns whether a catalog lists a server. The name is not sent to any registry. */
-  async offer(name: string, { signal }: WaitSignal): Promise<boolean> {
-    for (const place of this.#order(parseFqdn(name))) {
-      if (await this.#catalogs.has(name, { place, signal })) return true;
+  async isOffered(name: string, { signal }: WaitSignal): Promise<boolean> {
+    for (const registry of this.#order(parseFqdn(name))) {
+      if (await this.#catalogs.isOffered(name, { registry, signal })) return true;
     }
     return false;
   }
@@ -164,9 +170,9 @@ export class Registries {
    * in no catalog. The name is not sent to any registry. Registries after the one that offers the
    * tool get no request.
    */
-  async entryOf(tool: Fqdn, { signal }: WaitSignal): Promise<string | undefined> {
-    for (const place of this.#order(tool)) {
-      const entry = await this.#catalogs.entryOf(tool, { place, signal });
+  async findEntryOf(tool: Fqdn, { signal }: WaitSignal): Promise<string | undefined> {
+    for (const registry of this.#order(tool)) {
+      const entry = await this.#catalogs.findEntryOf(tool, { registry, signal });
       if (entry !== undefined) return entry;
     }
     return undefined;
@@ -180,55 +186,56 @@ export class Registries {
   /** Returns the registries to which a name may be sent, in order. */
   #order(fqdn: Fqdn): readonly CachedRegistry[] {
     if (this.#user.isPrivate(fqdn.name)) return [];
-    const url = this.#user.pinned(entryName(fqdn))?.source;
-    const pinned = this.#places.find(({ source }) => source.url === url);
-    return pinned === undefined ? this.#places : [pinned];
+    const url = this.#user.pinOf(entryName(fqdn))?.source;
+    const pinned = this.#registries.find(({ source }) => source.url === url);
+    return pinned === undefined ? this.#registries : [pinned];
   }
 
   /**
-   * Requests a name from the registries in order. Throws if a registry cannot be reached, because
-   * the next one may have another server of this name, and must not learn the first one's names.
+   * Requests a name from the registries in order. Throws if a registry cannot be reached. The next
+   * registry is not asked then: it may have another server of this name, and must not receive the
+   * names of servers of the first registry.
    */
-  async #ask(name: string, again = false): Promise<FoundEntry | undefined> {
+  async #ask(name: string, isForced = false): Promise<FoundEntry | undefined> {
     const fqdn = parseFqdn(name);
-    const without: CachedRegistry[] = [];
-    for (const place of this.#order(fqdn)) {
-      const before = place.cachedAnswer(fqdn);
-      const isUsed = !again && before !== undefined &&
+    const registriesWithout: CachedRegistry[] = [];
+    for (const registry of this.#order(fqdn)) {
+      const before = registry.cachedAnswer(fqdn);
+      const isUsed = !isForced && before !== undefined &&
         (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
       const answer = isUsed
         ? before
-        : await place.limitDuringOutage(() => place.look(fqdn, this.#user.closing));
+        : await registry.limitDuringOutage(() => registry.requestEntry(fqdn, this.#user.closing));
       if (answer.kind === "found") {
         // Caches that these registries do not have the name, so that the next lookup skips them.
         const missing = { kind: "missing", at: Date.now() } as const;
-        for (const other of without) other.keep(fqdn, missing, { stored: true });
-        return this.#entryOf(place, { fqdn, entry: answer });
+        for (const other of registriesWithout) other.keep(fqdn, missing, { stored: true });
+        return this.#entryOf(registry, { fqdn, entry: answer });
       }
-      without.push(place);
+      registriesWithout.push(registry);
     }
     return undefined;
   }
 
   #entryOf(
-    place: CachedRegistry,
-    { fqdn, entry }: { readonly fqdn: Fqdn; readonly entry: KeptEntry },
+    registry: CachedRegistry,
+    { fqdn, entry }: { readonly fqdn: Fqdn; readonly entry: CachedEntry },
   ): FoundEntry {
     const { at, gone, issued, newest } = entry;
     // guard: signature-older
     return {
-      ...place.read(fqdn, entry),
-      source: place.source.url,
+      ...registry.parseEntry(fqdn, entry),
+      source: registry.source.url,
       at,
       gone,
-      offline: place.isDown,
+      offline: registry.isDown,
       older: issued < newest,
-      vouched: vouchedBy(place),
+      vouched: originText(registry),
     };
   }
 }
 
-function vouchedBy({ isSigned, isSecure, host }: CachedRegistry): string {
+function originText({ isSigned, isSecure, host }: CachedRegistry): string {
   if (isSigned) return "signed by the key of this registry";
   return isSecure
     ? `authenticated only by TLS to ${host}`

@@ -1,6 +1,6 @@
 /**
  * The public API of the registry module, without the parts that start a process. The package
- * exports `app/registry_exports.ts`.
+ * exports `registry.ts`.
  *
  * @module
  */
@@ -10,11 +10,11 @@ export { canonicalHash, definitionHash } from "../policy/integrity.ts";
 export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
 export {
   answer,
-  conditional,
   errorResponse,
-  ok,
+  okResponse as ok,
   type RegistryRequest,
   type RegistryResponse,
+  toConditionalResponse as conditional,
 } from "./answers.ts";
 export {
   type Answerer,
@@ -25,7 +25,7 @@ export {
 export {
   capabilityManifest,
   type CatalogQuery,
-  chosen,
+  chooseVersion as chosen,
   compareVersions,
   type EntryVersion,
   type RegistryStore,

@@ -4,8 +4,15 @@
  * @module
  */
 
-import { defined, isObject, type Json, type JsonObject, memberOf, textOf } from "../core/json.ts";
-import { joinedPermissions, type ModuleMeta } from "../protocol/tool.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  memberOf,
+  textOf,
+  withoutUndefined,
+} from "../core/json.ts";
+import { type ModuleMeta, unionOfPermissions } from "../protocol/tool.ts";
 import { integrityOf } from "../core/hash.ts";
 import { CAPABILITY } from "../servers/capability/kind.ts";
 
@@ -29,7 +36,7 @@ export interface Versions {
   readonly fqdn: string;
   /** The entries, the newest first; never empty. */
   readonly entries: readonly EntryVersion[];
-  /** Names that stand for a version, such as `beta`. `latest` is used if no version is given. */
+  /** Versions by tags, such as `beta`. The tag `latest` is used for requests without a version. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
@@ -46,7 +53,7 @@ export interface CatalogQuery {
 /** A store of registry entries. */
 export interface RegistryStore {
   /**
-   * Returns the entry of a version or a tag of a name; without one, the newest release.
+   * Returns the entry of a version or a tag of a name; without a version, the newest release.
    */
   entry(fqdn: string, version: string | undefined): Promise<EntryVersion | undefined>;
   /**
@@ -62,12 +69,14 @@ export function entriesPage(
   { after, words, limit }: CatalogQuery,
 ): readonly EntryVersion[] {
   return all.flatMap((versions) => {
-    const newest = chosen(versions, undefined);
-    return newest !== undefined && newest.fqdn > after && fits(newest, words) ? [newest] : [];
+    const newest = chooseVersion(versions, undefined);
+    return newest !== undefined && newest.fqdn > after && matchesWords(newest, words)
+      ? [newest]
+      : [];
   }).slice(0, limit + 1);
 }
 
-function fits(entry: EntryVersion, words: readonly string[]): boolean {
+function matchesWords(entry: EntryVersion, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const text = searchText(entry);
   return words.every((word) => text.includes(word));
@@ -105,8 +114,8 @@ export function versionsOf(
 }
 
 /**
- * Returns the entry of a version or a tag; without one, the newest release. Returns undefined if no
- * entry has that version or tag.
+ * Returns the entry of a version or a tag; without a version, the newest release. Returns undefined
+ * if no entry has that version or tag.
  *
  * @example
  * ```ts
@@ -122,7 +131,7 @@ export function versionsOf(
  * assert.equal(chosen(versions, "3.0.0"), undefined);
  * ```
  */
-export function chosen<T extends Pick<EntryVersion, "version">>(
+export function chooseVersion<T extends Pick<EntryVersion, "version">>(
   { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
 ): T | undefined {
@@ -141,9 +150,9 @@ export function moduleManifest(
     readonly integrity: string;
   },
 ): JsonObject {
-  const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
+  const permissions = unionOfPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
-  return local({
+  return toLocalManifest({
     fqdn,
     type: "deno",
     version,
@@ -193,25 +202,26 @@ export function capabilityManifest(
   },
 ): JsonObject {
   const { code, description, parameters: inputSchema, calls: tools_used } = saved;
-  return local({
+  return toLocalManifest({
     fqdn,
     type: CAPABILITY.name,
     version,
     description,
-    tools: [defined({ name: fqdn.split(":")[1], description, inputSchema })],
+    tools: [withoutUndefined({ name: fqdn.split(":")[1], description, inputSchema })],
     tools_used,
     env_required: [],
   }, integrityOf(code));
 }
 
-function local(members: object, integrity: string): JsonObject {
+function toLocalManifest(members: object, integrity: string): JsonObject {
   // All members are JSON, because they were parsed from JSON.
-  return defined({ ...members, warnings: [], routing: "local", integrity }) as JsonObject;
+  return withoutUndefined({ ...members, warnings: [], routing: "local", integrity }) as JsonObject;
 }
 
 /**
  * Compares two versions by the rules of semantic versioning. Other texts are compared as texts.
- * Returns a number below 0 if the first one is older, above 0 if it is newer, and 0 if both are equal.
+ * Returns a number below 0 if the first one is older, above 0 if it is newer, and 0 if both are
+ * equal.
  *
  * @example
  * ```ts

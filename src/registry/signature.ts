@@ -1,6 +1,6 @@
 /**
- * Signs and checks the entries of a registry whose key the user pinned. TLS only proves the host;
- * the signature proves that its owner published the entry.
+ * Signs and checks the entries of a registry whose key the user pinned. TLS proves only the host;
+ * the signature proves that the owner of the key published the entry.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
-import { badEntry } from "./_entry_words.ts";
+import { badEntryError } from "./_entry_words.ts";
 import { canonicalHash, canonicalText } from "../policy/integrity.ts";
 
 /** The private key of a registry. */
@@ -48,8 +48,9 @@ export function signManifest(
 }
 
 /**
- * Verifies the signature of an entry and returns its time in milliseconds. Throws
- * REGISTRY_BAD_RESPONSE if the signature is missing or not valid.
+ * Verifies the signature of an entry and returns the time when the entry was signed, in
+ * milliseconds since the epoch. Throws REGISTRY_BAD_RESPONSE if the signature is missing or not
+ * valid.
  */
 export function verifyManifest(json: JsonObject, { registry, publicKey }: PinnedKey): number {
   const { signature, ...entry } = json;
@@ -61,7 +62,7 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Pinned
   if (isSigned && !Number.isNaN(at)) return at;
   const why = signature === undefined ? "it is not signed" : "its signature is not from that key";
   const hint = "Report it to the registry's owner, or set a new public_key if it changed";
-  throw badEntry({ name: textOf(entry.fqdn), url: registry, why, hint });
+  throw badEntryError({ name: textOf(entry.fqdn), url: registry, why, hint });
 }
 
 /** Parses a public key. Throws CONFIG_INVALID if it is not valid. */
@@ -80,14 +81,14 @@ export function publicKeyOf(text: string, registry: string): KeyObject {
   }
   throw new PmlError(
     "CONFIG_INVALID",
-    `Cannot use the registry ${quoted(registry, 200)}: its public_key is no Ed25519 key`,
+    `Cannot use the registry ${quoted(registry, 200)}: its public_key is not an Ed25519 key`,
     { hint: "Write the key as PEM, or its 32 bytes as base64" },
   );
 }
 
 /**
- * Returns the bytes that are signed. The separate members are those that a question shows; `entry`
- * is the hash of the whole entry, so that a command or a URL is signed as well.
+ * Returns the bytes that are signed: the members that approval requests show, and in `entry` the
+ * hash of the whole entry, so that a command or a URL is signed as well.
  */
 function signedBytes(entry: JsonObject, registry: string): Uint8Array {
   const signed = {

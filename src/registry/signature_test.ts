@@ -85,7 +85,7 @@ Deno.test("publicKeyOf() accepts only Ed25519 keys, and errors do not contain th
   for (const text of wrong) {
     assert.throws(() => publicKeyOf(text, REGISTRY), (error) => {
       assert.ok(error instanceof PmlError && error.code === "CONFIG_INVALID", `${error}`);
-      assert.match(error.message, /registry\.example.*public_key is no Ed25519 key/);
+      assert.match(error.message, /registry\.example.*public_key is not an Ed25519 key/);
       assert.ok(text === "" || !error.message.includes(text));
       return true;
     });

@@ -40,9 +40,13 @@ export interface Signer {
 export function signerOf(privateKey: string): Signer {
   const key = publicHalf(privateKey);
   if (key?.asymmetricKeyType !== "ed25519") {
-    throw new PmlError("CONFIG_INVALID", "Cannot sign entries: the key is no Ed25519 key as PEM", {
-      hint: "Make one with `openssl genpkey -algorithm ed25519 -out key.pem`",
-    });
+    throw new PmlError(
+      "CONFIG_INVALID",
+      "Cannot sign entries: the key is not an Ed25519 key in PEM",
+      {
+        hint: "Make one with `openssl genpkey -algorithm ed25519 -out key.pem`",
+      },
+    );
   }
   return new KeySigner(privateKey, key);
 }

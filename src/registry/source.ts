@@ -28,12 +28,6 @@ export interface CatalogPage {
   readonly next: string | undefined;
 }
 
-/** The options of one request. */
-export interface LookOptions {
-  readonly signal: AbortSignal;
-  readonly etag?: string | undefined;
-}
-
 /**
  * A registry. Its functions reject with REGISTRY_OFFLINE if it cannot be reached, and with
  * REGISTRY_BAD_RESPONSE if its answer cannot be used.
@@ -41,11 +35,14 @@ export interface LookOptions {
 export interface RegistryReader {
   /** The URL as configured. */
   readonly url: string;
-  manifest(name: Fqdn, options: LookOptions): Promise<Lookup>;
+  /** Looks up a name. With the `etag` of a cached entry, an unchanged entry is not sent again. */
+  manifest(name: Fqdn, signal: AbortSignal, etag?: string): Promise<Lookup>;
   /** Returns the code of a module as sent. The caller compares its hash. */
   code(
     manifest: CodeManifest,
-    options: LookOptions & { readonly onProgress?: ((progress: Progress) => void) | undefined },
+    signal: AbortSignal,
+    onProgress?: (progress: Progress) => void,
   ): Promise<Uint8Array>;
-  catalog(options: LookOptions & { readonly cursor?: string | undefined }): Promise<CatalogPage>;
+  /** Returns a page of the catalog: the first page, or the page at a cursor. */
+  catalog(signal: AbortSignal, cursor?: string): Promise<CatalogPage>;
 }

@@ -4,14 +4,14 @@
  * @module
  */
 
-import { defined, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { type JsonObject, objectOf, textOf, withoutUndefined } from "../core/json.ts";
 import type { MessagePart, ModelMessage } from "./_request.ts";
 import {
   type AnswerReader,
   Parts,
   resultBlocks,
   type Turn,
-  untaken,
+  unsupportedError,
   usageOf,
   type WireFormat,
 } from "./_wire.ts";
@@ -30,13 +30,13 @@ export const ANTHROPIC: WireFormat = {
   path: "/v1/messages",
   headers: (key) => ({ "x-api-key": key, "anthropic-version": "2023-06-01" }),
   body: bodyOf,
-  reader,
+  createReader: reader,
 };
 
 function bodyOf(turn: Turn): JsonObject {
   const { model, maxTokens, messages, systemPrompt, temperature, stopSequences, tools } = turn;
   const user = turn.metadata?.user_id;
-  return defined({
+  return withoutUndefined({
     model,
     max_tokens: maxTokens,
     messages: messages.map(messageOf),
@@ -45,7 +45,7 @@ function bodyOf(turn: Turn): JsonObject {
     stop_sequences: stopSequences,
     metadata: typeof user === "string" ? { user_id: user } : undefined,
     tools: tools?.map(({ name, description, inputSchema }) =>
-      defined({ name, description, input_schema: inputSchema })
+      withoutUndefined({ name, description, input_schema: inputSchema })
     ),
     tool_choice: tools && turn.toolChoice && { type: CHOICES[turn.toolChoice] },
     stream: true,
@@ -78,15 +78,15 @@ function blockOf(block: MessagePart): JsonObject {
       return { type: "tool_result", tool_use_id: textOf(block.toolUseId), content, ...isError };
     }
     default:
-      throw untaken(block.type, "Anthropic");
+      throw unsupportedError(block.type, "Anthropic");
   }
 }
 
 function reader(): AnswerReader {
   const parts = new Parts();
   let model = "";
-  let stop: string | undefined;
-  let isOver = false;
+  let stopReason: string | undefined;
+  let isComplete = false;
   let counts: JsonObject = {};
   const take = (event: JsonObject) => {
     const key = String(event.index);
@@ -110,18 +110,19 @@ function reader(): AnswerReader {
     }
     if (type === "message_delta") {
       const { stop_reason: reason } = objectOf(event.delta);
-      if (typeof reason === "string") stop = reason;
+      if (typeof reason === "string") stopReason = reason;
       counts = { ...counts, ...objectOf(event.usage) };
     }
-    if (type === "message_stop") isOver = true;
+    if (type === "message_stop") isComplete = true;
     return 0;
   };
   const end = () => {
-    if (!isOver || stop === undefined) return undefined;
+    if (!isComplete || stopReason === undefined) return undefined;
     const { input_tokens: input, output_tokens: output } = counts;
     const { cache_creation_input_tokens: cacheWrites, cache_read_input_tokens: read } = counts;
     const usage = usageOf([input, cacheWrites, read], [output]);
-    return { model, content: parts.blocks(), stopReason: STOP_REASONS.get(stop) ?? stop, usage };
+    const shownReason = STOP_REASONS.get(stopReason) ?? stopReason;
+    return { model, content: parts.blocks(), stopReason: shownReason, usage };
   };
   return { take, end };
 }

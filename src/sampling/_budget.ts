@@ -10,16 +10,16 @@ import type { SamplingSettings } from "../config/sampling.ts";
 import { PmlError } from "../core/errors.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { objectOf, quoted } from "../core/json.ts";
-import { locked, readPlain, writePrivate } from "../io/private_files.ts";
+import { readPlain, withLock, writePrivate } from "../io/private_files.ts";
 import type { Usage } from "./_wire.ts";
 
 /** The use of one day. */
-export interface Used {
+export interface DailyUse {
   readonly tokens: number;
   readonly money: number;
 }
 
-interface StoredUse extends Used {
+interface StoredUse extends DailyUse {
   /** The day, in UTC. */
   readonly day: string;
   /** Start times of the requests in the last minute, in milliseconds since the epoch. */
@@ -39,20 +39,21 @@ export class SamplingBudget {
   }
 
   /** Counts a request. Throws OVERLOADED if the last minute had too many requests. */
-  async begin({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
+  async countRequest({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
     await this.#change((use) => {
       // guard: sampling-minute
       if (use.recent.length >= most) {
         const why = `${most} requests were made in the last minute`;
-        throw capped(why, "requests_per_minute", "wait a minute");
+        throw limitError(why, "requests_per_minute", "wait a minute");
       }
       return { ...use, recent: [...use.recent, Date.now()] };
     });
   }
 
   /**
-   * Reserves the most that a request may use, before it is sent. Throws OVERLOADED if less is left
-   * for today. If the process dies before `settle()`, the reservation stays counted.
+   * Reserves `most`, the maximum that a request may use, before the request is sent. Throws
+   * OVERLOADED if less is left for today. If the process dies before `settle()`, the reservation
+   * stays counted.
    */
   async reserve(most: Usage, settings: SamplingSettings): Promise<void> {
     const { tokensPerDay, moneyPerDay = Infinity } = settings;
@@ -63,13 +64,13 @@ export class SamplingBudget {
       if (use.tokens + tokens > tokensPerDay) {
         const why = `${use.tokens} of ${tokensPerDay} tokens of today are used, and this may ` +
           `take ${tokens}`;
-        throw capped(why, "tokens_per_day", MIDNIGHT);
+        throw limitError(why, "tokens_per_day", MIDNIGHT);
       }
       // guard: sampling-money
       if (use.money + money > moneyPerDay) {
         const why = `${shownMoney(use.money)} of ${shownMoney(moneyPerDay)} of today is spent, ` +
           `and this may cost ${shownMoney(money)}`;
-        throw capped(why, "money_per_day", MIDNIGHT);
+        throw limitError(why, "money_per_day", MIDNIGHT);
       }
       return { ...use, tokens: use.tokens + tokens, money: use.money + money };
     });
@@ -82,7 +83,7 @@ export class SamplingBudget {
   ): Promise<void> {
     const tokens = used.input + used.output - most.input - most.output;
     const money = moneyOf(used, settings) - moneyOf(most, settings);
-    // A new day may have begun since the reservation, and does not include it.
+    // If a new day has begun since the reservation, its use does not include the reservation.
     await this.#change((use) => ({
       ...use,
       tokens: Math.max(use.tokens + tokens, 0),
@@ -91,12 +92,12 @@ export class SamplingBudget {
   }
 
   /** Returns the use of today. */
-  today(): Used {
+  today(): DailyUse {
     return this.#read();
   }
 
   async #change(change: (use: StoredUse) => StoredUse): Promise<void> {
-    await locked(`${this.#path}.lock`, async () => {
+    await withLock(`${this.#path}.lock`, async () => {
       await writePrivate(this.#path, change(this.#read()));
     });
   }
@@ -105,8 +106,8 @@ export class SamplingBudget {
     const now = Date.now();
     const day = new Date(now).toISOString().slice(0, 10);
     const plain = readPlain(this.#path);
-    const storedUse = plain === undefined ? undefined : parsed(plain.bytes);
-    if (plain !== undefined && storedUse === undefined) throw unreadable(this.#path);
+    const storedUse = plain === undefined ? undefined : parseUse(plain.bytes);
+    if (plain !== undefined && storedUse === undefined) throw unreadableError(this.#path);
     const recent = (storedUse?.recent ?? []).filter((at) => Math.abs(now - at) < MINUTE);
     if (storedUse?.day !== day) return { day, recent, tokens: 0, money: 0 };
     return { ...storedUse, recent };
@@ -125,24 +126,24 @@ export function shownMoney(money: number): string {
 
 const MIDNIGHT = "wait until midnight (UTC)";
 
-function capped(why: string, name: string, wait: string): PmlError {
+function limitError(why: string, name: string, wait: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot sample: ${why} (sampling.${name})`, {
     hint: `Raise sampling.${name} in config.yaml, or ${wait}`,
     detail: { cap: name },
   });
 }
 
-function unreadable(path: string): PmlError {
+function unreadableError(path: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot sample: ${quoted(path, 400)} cannot be read`, {
     hint: "The file counts the use of today; remove it to start from zero",
   });
 }
 
-function parsed(bytes: Uint8Array): StoredUse | undefined {
+function parseUse(bytes: Uint8Array): StoredUse | undefined {
   const { day, tokens, money, recent } = objectOf(boundedJson(bytes));
-  const isKept = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
+  const isValid = typeof day === "string" && isAmount(tokens) && isAmount(money) &&
     Array.isArray(recent) && recent.every(isAmount);
-  return isKept ? { day, tokens, money, recent } as StoredUse : undefined; // every member was checked
+  return isValid ? { day, tokens, money, recent } as StoredUse : undefined; // every member was checked
 }
 
 function isAmount(value: unknown): boolean {

@@ -4,14 +4,21 @@
  * @module
  */
 
-import { defined, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
+import {
+  type Json,
+  type JsonObject,
+  listOf,
+  objectOf,
+  textOf,
+  withoutUndefined,
+} from "../core/json.ts";
 import type { MessagePart, ModelMessage } from "./_request.ts";
 import {
   type AnswerReader,
   Parts,
   resultBlocks,
   type Turn,
-  untaken,
+  unsupportedError,
   usageOf,
   type WireFormat,
 } from "./_wire.ts";
@@ -30,25 +37,25 @@ export const OPENAI: WireFormat = {
   path: "/chat/completions",
   headers: (key) => ({ authorization: `Bearer ${key}` }),
   body: bodyOf,
-  reader,
+  createReader: reader,
 };
 
 function bodyOf(turn: Turn, isCompatible: boolean): JsonObject {
   const { model, maxTokens, messages, systemPrompt, temperature, stopSequences, tools } = turn;
   if ((stopSequences?.length ?? 0) > STOPS_MAX) {
-    throw untaken("more than 4 stop sequences", "OpenAI");
+    throw unsupportedError("more than 4 stop sequences", "OpenAI");
   }
   const system = systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }];
-  return defined({
+  return withoutUndefined({
     model,
     messages: [...system, ...messages.flatMap(messagesOf)],
-    // All compatible servers support the older name; only some support the newer one.
+    // All compatible servers support the older name `max_tokens`; only some support the newer name.
     [isCompatible ? "max_tokens" : "max_completion_tokens"]: maxTokens,
     temperature: temperature && Math.min(Math.max(temperature, 0), 2),
     stop: stopSequences,
     tools: tools?.map(({ name, description, inputSchema }) => ({
       type: "function",
-      function: defined({ name, description, parameters: inputSchema }),
+      function: withoutUndefined({ name, description, parameters: inputSchema }),
     })),
     tool_choice: tools && turn.toolChoice,
     stream: true,
@@ -84,7 +91,9 @@ function messagesOf({ role, content }: ModelMessage): readonly JsonObject[] {
 
 function partOf({ type, text, data, mimeType }: MessagePart, role: string): JsonObject {
   if (type === "text") return { type: "text", text: textOf(text) };
-  if (type !== "image" || role !== "user") throw untaken(`${type} of the ${role}`, "OpenAI");
+  if (type !== "image" || role !== "user") {
+    throw unsupportedError(`${type} of the ${role}`, "OpenAI");
+  }
   return {
     type: "image_url",
     image_url: { url: `data:${textOf(mimeType)};base64,${textOf(data)}` },
@@ -100,21 +109,21 @@ function reader(): AnswerReader {
     if (typeof event.model === "string") ({ model } = event as { readonly model: string });
     counts = { ...counts, ...objectOf(event.usage) };
     const choices = listOf(event.choices);
-    let grown = 0;
+    let addedLength = 0;
     for (const choice of choices.map(objectOf)) {
       if (choice.index !== undefined && choice.index !== 0) continue;
       const { content, refusal, tool_calls: calls } = objectOf(choice.delta);
       parts.begin("text", { type: "text" });
-      grown += parts.add("text", content ?? refusal);
+      addedLength += parts.add("text", content ?? refusal);
       for (const call of listOf(calls).map(objectOf)) {
         const { name, arguments: args } = objectOf(call.function);
         const key = `call ${call.index}`;
         parts.begin(key, { type: "tool_use", id: textOf(call.id), name: textOf(name) });
-        grown += parts.add(key, args);
+        addedLength += parts.add(key, args);
       }
       if (typeof choice.finish_reason === "string") stop = choice.finish_reason;
     }
-    return grown;
+    return addedLength;
   };
   const end = () => {
     if (stop === undefined) return undefined;

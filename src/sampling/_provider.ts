@@ -20,9 +20,9 @@ import type { ModelAnswer, Turn } from "./_wire.ts";
 /** Receives the progress of one request. */
 export interface AnswerProgress {
   /** Reports the number of characters received so far. */
-  grown(characters: number): void;
+  onGrowth(characters: number): void;
   /** Reports that the request to a busy provider is retried. */
-  busy(message: string): void;
+  onBusy(message: string): void;
 }
 
 /** The settings and collaborators of a request. */
@@ -46,19 +46,23 @@ interface ProviderRefusal {
 
 const FORMATS = { anthropic: ANTHROPIC, openai: OPENAI };
 const ATTEMPTS = 3;
-const BUSY = [408, 429, 500, 502, 503, 504, 529];
+const BUSY_STATUSES = [408, 429, 500, 502, 503, 504, 529];
 const [WAIT_MS, WAIT_MAX_MS] = [500, 20_000];
-/** An event with one token has about 300 bytes. */
+/**
+ * The maximum size of an answer in bytes: per token, and in addition. An event with one token has
+ * about 300 bytes.
+ */
 const [BYTES_A_TOKEN, BYTES_BESIDE] = [1_024, 256 * 1_024];
 const TOO_LONG = /too (?:long|large)|context|maximum.{1,30}tokens/i;
-const IN_STREAM = new Map(Object.entries({
+/** The HTTP status that corresponds to an error inside a stream. */
+const STATUS_BY_ERROR_TYPE = new Map(Object.entries({
   overloaded_error: 529,
   rate_limit_error: 429,
   api_error: 500,
   server_error: 500,
 }));
 /** Ends the reading of a stream when the answer is complete. */
-const WHOLE = new Error("the answer is whole");
+const COMPLETE = new Error("the answer is whole");
 
 /** Returns the host of a provider, with its port. */
 export function providerHost({ baseUrl }: Pick<SamplingSettings, "baseUrl">): string {
@@ -66,25 +70,25 @@ export function providerHost({ baseUrl }: Pick<SamplingSettings, "baseUrl">): st
 }
 
 /** Sends a request and returns the answer. Throws a `PmlError` with a hint if there is none. */
-export async function askProvider(turn: Turn, asking: ProviderContext): Promise<ModelAnswer> {
-  const { settings, signal, progress } = asking;
+export async function askProvider(turn: Turn, context: ProviderContext): Promise<ModelAnswer> {
+  const { settings, signal, progress } = context;
   for (let attempt = 1;; attempt++) {
-    const answer = await attempted(turn, asking);
+    const answer = await sendOnce(turn, context);
     if (!("status" in answer)) return answer;
     const { status, waitMs = WAIT_MS * 2 ** (attempt - 1) * (1 + Math.random()) } = answer;
     const isLast = attempt >= ATTEMPTS || waitMs > WAIT_MAX_MS;
-    if (isLast || !BUSY.includes(status)) throw refusalError(answer, asking);
-    progress.busy(`${providerHost(settings)} is busy (${status}); trying again`);
+    if (isLast || !BUSY_STATUSES.includes(status)) throw refusalError(answer, context);
+    progress.onBusy(`${providerHost(settings)} is busy (${status}); trying again`);
     await pause(waitMs, signal);
     signal.throwIfAborted();
   }
 }
 
-async function attempted(
+async function sendOnce(
   turn: Turn,
-  asking: ProviderContext,
+  context: ProviderContext,
 ): Promise<ModelAnswer | ProviderRefusal> {
-  const { settings: { provider, baseUrl, isCompatible }, key, fetch, signal } = asking;
+  const { settings: { provider, baseUrl, isCompatible }, key, fetch, signal } = context;
   const format = FORMATS[provider];
   const { hostname } = new URL(baseUrl);
   const response = await fetch(`${baseUrl}${format.path}`, {
@@ -101,23 +105,23 @@ async function attempted(
   });
   const { status } = response;
   if (status === 200 && contentType(response) === EVENTS_TYPE) {
-    return await read(response, turn, asking);
+    return await readAnswer(response, turn, context);
   }
   const text = await readStart(response.body);
   const message = status === 200
-    ? `its answer is no stream of events but ${quoted(contentType(response))}`
+    ? `its answer is not a stream of events, but ${quoted(contentType(response))}`
     : status >= 300 && status < 400
     ? "it redirects to another address, and PML does not send your key there"
     : messageIn(text);
   return { status, message, waitMs: waitOf(response.headers) };
 }
 
-async function read(
+async function readAnswer(
   { body }: Response,
   turn: Turn,
-  { settings, redactor, progress, ...asking }: ProviderContext,
+  { settings, redactor, progress, signal }: ProviderContext,
 ): Promise<ModelAnswer | ProviderRefusal> {
-  const reader = FORMATS[settings.provider].reader();
+  const reader = FORMATS[settings.provider].createReader();
   const most = turn.maxTokens * BYTES_A_TOKEN + BYTES_BESIDE;
   const limits = { lineBytes: most, resultBytes: most };
   let [bytes, characters] = [0, 0];
@@ -127,36 +131,44 @@ async function read(
     const event = boundedJson(data);
     if (event === undefined) {
       // OpenAI ends its streams with this text.
-      if (new TextDecoder().decode(data) === "[DONE]") throw WHOLE;
-      if (data.length > 0) throw new Error("an event of it is no JSON");
+      if (new TextDecoder().decode(data) === "[DONE]") throw COMPLETE;
+      if (data.length > 0) throw new Error("one of its events is not JSON");
     }
     const fields = objectOf(event);
     if (isObject(fields.error)) {
       refusal = refusalIn(fields.error as JsonObject);
-      throw WHOLE;
+      throw COMPLETE;
     }
-    const grown = reader.take(fields);
-    if (grown > 0) progress.grown(characters += grown);
-    if (fields.type === "message_stop") throw WHOLE;
+    const addedLength = reader.take(fields);
+    if (addedLength > 0) progress.onGrowth(characters += addedLength);
+    if (fields.type === "message_stop") throw COMPLETE;
   };
   try {
     await eachEvent(body, { limits, take });
   } catch (error) {
-    if (asking.signal.aborted) throw asking.signal.reason;
-    if (error !== WHOLE) throw broken(settings, redactor.clean(visible(messageOf(error), 300)));
+    if (signal.aborted) throw signal.reason;
+    if (error !== COMPLETE) {
+      throw unreadableAnswerError(settings, redactor.clean(visible(messageOf(error), 300)));
+    }
   }
   // An answer that has begun is not retried.
   if (refusal !== undefined && characters === 0) return refusal;
   const answer = refusal === undefined ? reader.end() : undefined;
   if (answer === undefined) {
-    throw broken(settings, redactor.clean(refusal?.message ?? "it broke off before its end"));
+    throw unreadableAnswerError(
+      settings,
+      redactor.clean(refusal?.message ?? "it broke off before its end"),
+    );
   }
   return answer;
 }
 
 function refusalIn(error: JsonObject): ProviderRefusal {
   const kind = textOf(error.type);
-  return { status: IN_STREAM.get(kind) ?? 400, message: messageIn(JSON.stringify({ error })) };
+  return {
+    status: STATUS_BY_ERROR_TYPE.get(kind) ?? 400,
+    message: messageIn(JSON.stringify({ error })),
+  };
 }
 
 /** Returns the message in the body of an error, in the format of either provider. */
@@ -172,7 +184,7 @@ function waitOf(headers: Headers): number | undefined {
   return /^\d{1,6}$/.test(after) ? Number(after) * 1_000 : undefined;
 }
 
-function broken(settings: SamplingSettings, why: string): PmlError {
+function unreadableAnswerError(settings: SamplingSettings, why: string): PmlError {
   return new PmlError(
     "UPSTREAM_PROTOCOL",
     `Cannot read the answer of ${quoted(providerHost(settings))}: ${why}`,
@@ -183,10 +195,10 @@ function broken(settings: SamplingSettings, why: string): PmlError {
 /** Returns the error for a rejected request, with a hint for the user. */
 function refusalError(
   { status, message: body, waitMs }: ProviderRefusal,
-  asking: ProviderContext,
+  context: ProviderContext,
 ): PmlError {
-  const { settings: { key, model, baseUrl }, redactor } = asking;
-  const fault = (code: ErrorCode, why: string, hint: string) =>
+  const { settings: { key, model, baseUrl }, redactor } = context;
+  const refusal = (code: ErrorCode, why: string, hint: string) =>
     new PmlError(
       code,
       `Cannot sample at ${quoted(providerHost({ baseUrl }))}: ${why} ` +
@@ -196,21 +208,21 @@ function refusalError(
   switch (status) {
     case 401:
     case 403: {
-      return fault("KEY_MISSING", `it refuses ${key}`, keyHint(key));
+      return refusal("KEY_MISSING", `it refuses ${key}`, keyHint(key));
     }
     case 404: {
       const hint = "Look at sampling.model and sampling.base_url in config.yaml";
-      return fault("UPSTREAM_PROTOCOL", `it has no ${quoted(model)}`, hint);
+      return refusal("UPSTREAM_PROTOCOL", `it has no ${quoted(model)}`, hint);
     }
     case 429: {
       const after = waitMs === undefined ? "" : ` in ${Math.ceil(waitMs / 1_000)} s`;
-      return fault("OVERLOADED", "the limit of your account is met", `Try again${after}`);
+      return refusal("OVERLOADED", "the limit of your account is met", `Try again${after}`);
     }
   }
   if (status === 413 || status === 400 && TOO_LONG.test(body)) {
-    return fault("INPUT_TOO_LARGE", "the request is too long", "Send fewer and shorter messages");
+    return refusal("INPUT_TOO_LARGE", "the request is too long", "Send fewer and shorter messages");
   }
-  return BUSY.includes(status)
-    ? fault("UPSTREAM_DOWN", "it is overloaded or down", `It was asked ${ATTEMPTS} times`)
-    : fault("UPSTREAM_PROTOCOL", "it refuses the request", "Look at `sampling` in config.yaml");
+  return BUSY_STATUSES.includes(status)
+    ? refusal("UPSTREAM_DOWN", "it is overloaded or down", `It was asked ${ATTEMPTS} times`)
+    : refusal("UPSTREAM_PROTOCOL", "it refuses the request", "Look at `sampling` in config.yaml");
 }

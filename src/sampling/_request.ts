@@ -44,6 +44,7 @@ export interface Prompt {
   readonly patterns: readonly string[];
 }
 
+/** The maximum number of steps to compare tool names with the patterns of a request. */
 const STEPS = 2_000_000;
 const MESSAGES_MAX = 1_000;
 const TOOLS_MAX = 128;
@@ -55,24 +56,28 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Parses a request. Throws BAD_REQUEST if it is invalid. */
-export function promptOf(params: JsonObject): Prompt {
+export function parsePrompt(params: JsonObject): Prompt {
   const { messages, toolChoice, tools, metadata, modelPreferences } = params;
   const { systemPrompt, stopSequences } = params;
   const [maxTokens, temperature] = [params.maxTokens, params.temperature]
     .map((value) => numberOf(value) ?? value);
   const mode = isObject(toolChoice) ? toolChoice.mode : toolChoice;
-  const all = listOf(messages, "messages", MESSAGES_MAX).map(messageOf);
+  const all = listOf(messages, "messages", MESSAGES_MAX).map(parseMessage);
   check(all.length > 0, "messages", "a list with a message");
-  check(isOr(systemPrompt, isText), "systemPrompt", "a text");
-  check(isOr(maxTokens, (one) => Number.isSafeInteger(one) && Number(one) > 0), "maxTokens", COUNT);
-  check(isOr(temperature, (one) => typeof one === "number"), "temperature", "a number");
-  check(isOr(stopSequences, isTexts), "stopSequences", "a list of texts");
-  check(isOr(mode, (one) => MODES.includes(String(one))), "toolChoice.mode", `of ${MODES}`);
+  check(isMissingOr(systemPrompt, isText), "systemPrompt", "a text");
+  check(
+    isMissingOr(maxTokens, (one) => Number.isSafeInteger(one) && Number(one) > 0),
+    "maxTokens",
+    COUNT,
+  );
+  check(isMissingOr(temperature, (one) => typeof one === "number"), "temperature", "a number");
+  check(isMissingOr(stopSequences, isTexts), "stopSequences", "a list of texts");
+  check(isMissingOr(mode, (one) => MODES.includes(String(one))), "toolChoice.mode", `of ${MODES}`);
   const { hints } = objectOf(modelPreferences);
   const fields = { systemPrompt, maxTokens, temperature, stopSequences, toolChoice: mode };
-  const offered = listOf(tools ?? [], "tools", TOOLS_MAX).map(toolOf);
-  const own = { tools: offered.length > 0 && offered };
-  const entries = Object.entries({ ...fields, ...own }).filter(([, value]) => value);
+  const offered = listOf(tools ?? [], "tools", TOOLS_MAX).map(parseTool);
+  const toolsField = { tools: offered.length > 0 && offered };
+  const entries = Object.entries({ ...fields, ...toolsField }).filter(([, value]) => value);
   // Every field was checked.
   return {
     ...Object.fromEntries(entries),
@@ -81,12 +86,12 @@ export function promptOf(params: JsonObject): Prompt {
     messages: all,
     hints: (Array.isArray(hints) ? hints : []).map((hint) => textOf(objectOf(hint).name))
       .filter(Boolean),
-    patterns: patternsOf(params),
+    patterns: parsePatterns(params),
   } as unknown as Prompt;
 }
 
 /** Returns the patterns of the tools that a request wants PML to run. */
-export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly string[] {
+export function parsePatterns({ _meta, allowedToolPatterns }: JsonObject): readonly string[] {
   const place = "allowedToolPatterns";
   const value = allowedToolPatterns ?? objectOf(_meta)[place] ?? [];
   const patterns = listOf(value, place, PATTERNS_MAX);
@@ -95,19 +100,19 @@ export function patternsOf({ _meta, allowedToolPatterns }: JsonObject): readonly
 }
 
 /**
- * Returns a predicate for tools that match a pattern of both lists. Servers use globs of tool
- * names, such as `git_*`, `git__*`, `git:*` or `*`.
+ * Returns a test for tools that match a pattern of each list. Servers use globs of tool names, such
+ * as `git_*`, `git__*`, `git:*` or `*`.
  */
-export function fits(
+export function createToolFilter(
   patterns: readonly string[],
   allowed: readonly Pattern[],
 ): (id: ToolId) => boolean {
   const globs = new GlobSet(patterns);
   // All tools share these steps, so a request with very many patterns may match fewer tools.
-  const steps = { left: STEPS };
+  const steps = { remaining: STEPS };
   const isWanted = (name: string) => {
-    const globsOfName = globs.covering(name, { steps });
-    return globsOfName !== undefined && globsOfName.size > 0;
+    const matchingGlobs = globs.findMatches(name, { steps });
+    return matchingGlobs !== undefined && matchingGlobs.size > 0;
   };
   return (id) => {
     // The user's list is the limit for every request of a server.
@@ -117,7 +122,7 @@ export function fits(
   };
 }
 
-function messageOf(message: unknown, at: number): ModelMessage {
+function parseMessage(message: unknown, at: number): ModelMessage {
   const { role, content } = objectOf(message);
   const place = `messages[${at}]`;
   check(role === "user" || role === "assistant", `${place}.role`, "user or assistant");
@@ -142,7 +147,7 @@ function isBlock(block: unknown): boolean {
   }
 }
 
-function toolOf(tool: unknown, at: number): OfferedTool {
+function parseTool(tool: unknown, at: number): OfferedTool {
   const { name, description, inputSchema } = objectOf(tool);
   check(isText(name) && TOOL_NAME.test(name), `tools[${at}].name`, `${TOOL_NAME}`);
   check(isObject(inputSchema), `tools[${at}].inputSchema`, "a JSON Schema");
@@ -161,7 +166,7 @@ function listOf(value: unknown, place: string, most: number): readonly unknown[]
   return value as readonly unknown[]; // see above
 }
 
-function isOr(value: unknown, test: (value: unknown) => boolean): boolean {
+function isMissingOr(value: unknown, test: (value: unknown) => boolean): boolean {
   return value === undefined || value === null || test(value);
 }
 

@@ -114,7 +114,7 @@ export class Scene implements AsyncDisposable {
 
   /** Sends a request and returns the answer. */
   async ask(params: JsonObject = {}, signal?: AbortSignal): Promise<JsonObject> {
-    const prompt = this.sampling.prompt({ ...ASKED, ...params });
+    const prompt = this.sampling.parse({ ...ASKED, ...params });
     return await this.sampling.answer(prompt, new SceneRequest(this, this.#options, { signal }));
   }
 

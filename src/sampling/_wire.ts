@@ -17,7 +17,7 @@ export interface Turn extends Omit<Prompt, "hints" | "patterns"> {
   readonly maxTokens: number;
 }
 
-/** The number of used tokens. */
+/** The numbers of used tokens of requests and of answers. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -47,12 +47,13 @@ export interface WireFormat {
   headers(key: string): Readonly<Record<string, string>>;
   body(turn: Turn, isCompatible: boolean): JsonObject;
   /** Returns a new reader for one answer. */
-  reader(): AnswerReader;
+  createReader(): AnswerReader;
 }
 
 /** The key that marks a tool use whose arguments are not a JSON object. */
 export const BAD_INPUT = "pml/bad-input";
 
+/** The maximum number of parts of one answer. */
 const BLOCKS_MAX = 256;
 
 /** The parts of an answer, by position. Texts and arguments arrive in pieces. */
@@ -113,8 +114,8 @@ export function resultBlocks({ content, structuredContent }: JsonObject): readon
 }
 
 /** Returns the error for content that a provider does not support. */
-export function untaken(what: string, provider: string): PmlError {
-  return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} takes no ${what}`, {
+export function unsupportedError(what: string, provider: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} does not support ${what}`, {
     hint: "Leave it out, or use another provider in `sampling` of config.yaml",
     detail: { may_have_run: false },
   });

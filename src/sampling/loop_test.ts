@@ -4,7 +4,7 @@ import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Scene } from "./_scene_test.ts";
-import { fits } from "./_request.ts";
+import { createToolFilter } from "./_request.ts";
 
 const TOOLS = ["read", "write"].map((tool) => ({
   id: toolId("fs", tool),
@@ -89,12 +89,12 @@ Deno.test("invalid tool names and arguments are returned to the model and reach 
   const said = content.map((one: { content: readonly [{ text: string }] }) => one.content[0].text);
   assert.equal(said.length, 5);
   for (const text of said.slice(0, 3)) assert.match(text, /no tool/);
-  for (const text of said.slice(3)) assert.match(text, /no JSON object/);
+  for (const text of said.slice(3)) assert.match(text, /not a JSON object/);
   assert.ok(content.every((one: { is_error?: boolean }) => one.is_error === true));
   // A server that runs its own tools does not receive such arguments either.
   await using own = new Scene({ replies: [{ uses: [{ name: "x", input: "{oops" }] }] });
   const { message } = await own.error({ tools: [{ name: "x", inputSchema: {} }] });
-  assert.match(message, /no JSON object/);
+  assert.match(message, /not a JSON object/);
 });
 
 Deno.test("a tool's error is returned to the model, but a required approval ends the loop", async () => {
@@ -162,13 +162,13 @@ Deno.test("a long tool result is truncated for the model", async () => {
   assert.ok(text.endsWith("x… (10000 more)"));
 });
 
-Deno.test("fits() limits its steps for all tools together", () => {
+Deno.test("createToolFilter() limits its steps for all tools together", () => {
   const wanted = Array.from({ length: 100 }, (_, at) => ("*a".repeat(98) + at).slice(0, 200));
-  const isFit = fits(wanted, [parsePattern("*")]);
+  const isFit = createToolFilter(wanted, [parsePattern("*")]);
   const since = performance.now();
   for (let at = 0; at < 1_000; at++) isFit(toolId("srv", "a".repeat(50) + at));
   assert.ok(performance.now() - since < 5_000);
-  const few = fits(["t1*", "s:t2", "s__t3"], [parsePattern("*")]);
+  const few = createToolFilter(["t1*", "s:t2", "s__t3"], [parsePattern("*")]);
   const fitting = Array.from({ length: 1_000 }, (_, at) => toolId("s", `t${at}`)).filter(few);
   assert.equal(fitting.length, 111 + 2);
 });

@@ -27,7 +27,7 @@ Deno.test("an error of the provider is reported with a hint", async () => {
       /refuses the request \(400: messages: odd\)/,
     ],
     [307, "", "UPSTREAM_PROTOCOL", /another address, .*your key/],
-    [200, "{}", "UPSTREAM_PROTOCOL", /no stream of events/],
+    [200, "{}", "UPSTREAM_PROTOCOL", /not a stream of/],
   ] as const;
   for (const [status, body, code, expected] of cases) {
     await using scene = new Scene({ replies: [failing(status, body, { location: "/" })] });
@@ -70,9 +70,9 @@ Deno.test("an incomplete answer is an error and counts as used", async () => {
     [all.slice(0, -1), /before its end/],
     [all.slice(0, 4), /broke off/],
     [[], /broke off/],
-    [["{"], /no JSON/],
+    [["{"], /not JSON/],
     [[...all.slice(0, 4), { type: "error", error: { message: "gone" } }], /gone/],
-    [["[".repeat(20_000)], /no JSON/],
+    [["[".repeat(20_000)], /not JSON/],
   ];
   for (const [said, expected] of broken) {
     await using scene = new Scene({ replies: [() => events(said)] });

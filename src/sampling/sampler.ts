@@ -12,7 +12,7 @@ import {
   type Call,
   type CallClient,
   type CallTool,
-  changedClient,
+  changeClient,
   type Question,
   type ServerRequest,
   type ToolResult,
@@ -20,21 +20,21 @@ import {
 import { Cancellation } from "../core/cancellation.ts";
 import { type CheckReport, runCheck } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { type JsonObject, objectOf, quoted, textOf, withoutUndefined } from "../core/json.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingVerdict } from "../protocol/toolset.ts";
 import {
-  fits,
-  patternsOf,
+  createToolFilter,
+  parsePatterns,
   type RunnableTool,
   type SampledEvent,
   Sampling,
   type SamplingRequest,
 } from "./sampling.ts";
 import type { Prompt } from "./_request.ts";
-import { keepsChanging } from "../calls/restart.ts";
-import { answeredResult, Run } from "../workflow/run.ts";
+import { configChangesError } from "../calls/restart.ts";
+import { callWithApproval, Run } from "../workflow/run.ts";
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
@@ -46,9 +46,9 @@ import type { Servers } from "../servers/lists/servers.ts";
 export interface SamplingPath {
   readonly callTool: CallTool;
   /** Stores an approval request for later, and returns the error for the caller. */
-  leave(question: Question): Promise<PmlError>;
+  storeQuestion(question: Question): Promise<PmlError>;
   /** Writes an event to the journal. */
-  record(event: string, of: Pick<EventRecord, "about">): void;
+  record(event: string, details: Pick<EventRecord, "about">): void;
   readonly machine: { readonly fetch: Fetch };
 }
 
@@ -63,7 +63,7 @@ export interface SamplerParts {
 }
 
 /** The call during which a server sends its request, and the client of the call. */
-interface During {
+interface SamplingContext {
   readonly call: Call;
   /** The client of the call, without this sampler. */
   readonly client: CallClient;
@@ -84,30 +84,35 @@ export class Sampler {
     this.#sampling = new Sampling(policy.now.config.home, path.machine.fetch, redactor);
   }
 
-  /** Returns whether the client's model answers a request instead of the provider. */
-  isForClient(params: JsonObject, able: JsonObject | undefined): boolean {
+  /**
+   * Returns whether the client's model answers a request instead of the provider. `clientSampling`
+   * are the sampling capabilities that the client declared.
+   */
+  isForClient(params: JsonObject, clientSampling: JsonObject | undefined): boolean {
     const { prefer, tools: allowed } = settingsOf(this.#parts);
     const wantsTools = Array.isArray(params.tools) && params.tools.length > 0;
-    if (prefer === "provider" || wantsTools && objectOf(able).tools === undefined) return false;
+    if (prefer === "provider" || wantsTools && objectOf(clientSampling).tools === undefined) {
+      return false;
+    }
     // The client's model cannot call PML's tools for a server.
-    const isLoop = !wantsTools && patternsOf(params).length > 0 && allowed.length > 0;
+    const isLoop = !wantsTools && parsePatterns(params).length > 0 && allowed.length > 0;
     return prefer === "client" || !isLoop;
   }
 
   /** Answers a request after it passes all checks. */
-  async answer(serverRequest: ServerRequest, during: During): Promise<JsonObject> {
-    const { call, client } = during;
+  async answer(serverRequest: ServerRequest, context: SamplingContext): Promise<JsonObject> {
+    const { call, client } = context;
     const { server, method, params, signal } = serverRequest;
     const settings = settingsOf(this.#parts);
-    const prompt = this.#sampling.prompt(params);
+    const prompt = this.#sampling.parse(params);
     const { limits } = this.#parts.policy.now.config;
     // guard: sampling-depth
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
     keyOf(this.#parts, server, settings); // fails before the user is asked
-    const facts = this.#sampling.lines(prompt, settings);
-    const run = this.#run(signal, during);
+    const facts = this.#sampling.describe(prompt, settings);
+    const run = this.#run(signal, context);
     using cancellation = Cancellation.of(signal);
-    const own: Call = {
+    const samplingCall: Call = {
       id: toolId(server, "@sampling"),
       method,
       arguments: params,
@@ -120,12 +125,13 @@ export class Sampler {
       facts,
       client: {
         requestId: client.requestId,
+        trace: client.trace,
         onQuestion: client.onQuestion,
         onProgress: (progress) => {
-          if (showsWork(progress)) show(client, progress.message ?? "");
+          if (showsWork(progress)) reportProgress(client, progress.message ?? "");
         },
         onAsk: ({ signal }) => {
-          const shownRequest = { own, server, prompt, facts, run, client };
+          const shownRequest = { samplingCall, server, prompt, facts, run, client };
           const request = new ApprovedRequest(this.#parts, this.#sampling, {
             ...shownRequest,
             signal,
@@ -134,7 +140,7 @@ export class Sampler {
         },
       },
     };
-    const result = await answeredResult(own, this.#parts.path);
+    const result = await callWithApproval(samplingCall, this.#parts.path);
     // The answer of the model is plain JSON.
     return result as unknown as JsonObject;
   }
@@ -144,7 +150,7 @@ export class Sampler {
     const { provider, model, key, tokensPerDay } = settingsOf(this.#parts);
     const label = `${model} of ${provider}`;
     return await runCheck("sampling", label, () => {
-      if (keyNamed(key, this.#parts) === undefined) {
+      if (findKey(key, this.#parts) === undefined) {
         const why = `${label} needs ${key}, which is not set`;
         throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
       }
@@ -153,8 +159,10 @@ export class Sampler {
     });
   }
 
-  /** Creates the run of one request, whose tool calls pass all checks and can ask the user. */
-  #run(signal: AbortSignal, { call, client }: During): Run {
+  /**
+   * Creates the run of one request. The tool calls of the run pass all checks and can ask the user.
+   */
+  #run(signal: AbortSignal, { call, client }: SamplingContext): Run {
     const { path: { callTool }, policy } = this.#parts;
     const { depth = 0, actor } = call;
     return new Run({
@@ -162,30 +170,33 @@ export class Sampler {
       via: "sampling",
       actor,
       depth: depth + 1,
-      calls: policy.now.config.limits.codeCalls,
+      maxCalls: policy.now.config.limits.codeCalls,
       callTool,
       signal,
-      client: changedClient(withoutSession(client), {
+      client: changeClient(withoutSession(client), {
         onProgress: (progress) => {
           const { message } = progress;
-          if (message !== undefined && showsWork(progress)) show(client, message);
+          if (message !== undefined && showsWork(progress)) reportProgress(client, message);
         },
       }),
     });
   }
 }
 
-/** Returns a client to which no answer for a session applies: a server began the model's calls. */
+/**
+ * Returns a client without its connection, so that approvals for its session do not apply: a
+ * server, not the client, began the model's calls.
+ */
 function withoutSession(client: CallClient): CallClient {
   // guard: session-sampling
-  if (client.connection !== undefined) return changedClient(client, { connection: undefined });
+  if (client.connection !== undefined) return changeClient(client, { connection: undefined });
   return client;
 }
 
 /** A request of a server, as shown to the user. */
 interface ShownRequest {
   /** The call that the approval request shows. */
-  readonly own: Call;
+  readonly samplingCall: Call;
   readonly server: string;
   readonly prompt: Prompt;
   readonly facts: readonly string[];
@@ -215,11 +226,11 @@ class ApprovedRequest implements SamplingRequest {
   }
 
   assertCurrent(): void {
-    const { own, prompt, facts } = this.#request;
-    // The user may have changed or removed the model since this was shown.
-    const now = this.#sampling.lines(prompt, settingsOf(this.#parts));
+    const { samplingCall, prompt, facts } = this.#request;
+    // The user may have changed or removed the model since the facts were shown.
+    const now = this.#sampling.describe(prompt, settingsOf(this.#parts));
     // guard: late-provider
-    if (`${now}` !== `${facts}`) throw keepsChanging(own);
+    if (`${now}` !== `${facts}`) throw configChangesError(samplingCall);
   }
 
   run(id: ToolId, args: JsonObject): Promise<ToolResult> {
@@ -228,12 +239,12 @@ class ApprovedRequest implements SamplingRequest {
 
   report(message: string): void {
     const { client, server } = this.#request;
-    show(client, `${server} samples at ${message}`);
+    reportProgress(client, `${server} samples at ${message}`);
   }
 
   record(event: SampledEvent): void {
     const { server, run } = this.#request;
-    const about = defined({ server, run: run.options.id, ...event }) as JsonObject; // names, numbers
+    const about = withoutUndefined({ server, run: run.options.id, ...event }) as JsonObject; // names, numbers
     this.#parts.path.record("sampled", { about });
   }
 
@@ -244,7 +255,7 @@ class ApprovedRequest implements SamplingRequest {
     const { toolset } = this.#request.client;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
     await Promise.all(names.map((only) => servers.lists.prepare("tools", { only })));
-    const isFit = fits(patterns, allowed);
+    const isFit = createToolFilter(patterns, allowed);
     const ids = servers.lists.itemsOf("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
@@ -253,17 +264,17 @@ class ApprovedRequest implements SamplingRequest {
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);
     }
-    const offered = ids.slice(0, TOOLS_MAX).map((id) => this.#offered(id));
+    const offered = ids.slice(0, TOOLS_MAX).map((id) => this.#toRunnable(id));
     return (await Promise.all(offered)).filter((tool) => tool !== undefined);
   }
 
-  async #offered(id: ToolId): Promise<RunnableTool | undefined> {
+  async #toRunnable(id: ToolId): Promise<RunnableTool | undefined> {
     try {
       const tool = await this.#parts.servers.shownDefinition(id);
       const { description, inputSchema } = tool;
       const [server = ""] = id.split(":", 1);
       const name = wireName(shownId({ server: { name: server }, tool }));
-      return { id, name, inputSchema, ...defined({ description }) };
+      return { id, name, inputSchema, ...withoutUndefined({ description }) };
     } catch {
       return undefined; // the tool was removed or disabled
     }
@@ -271,7 +282,7 @@ class ApprovedRequest implements SamplingRequest {
 }
 
 /** Reports the progress of sampling to the client of a call. */
-function show({ onProgress }: CallClient, message: string): void {
+function reportProgress({ onProgress }: CallClient, message: string): void {
   onProgress?.(ownProgress("working", message));
 }
 
@@ -281,14 +292,14 @@ function keyOf(
   server: string,
   { key: name, provider }: SamplingSettings,
 ): string {
-  const key = keyNamed(name, parts);
+  const key = findKey(name, parts);
   if (key !== undefined) return key;
   const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
   throw new PmlError("KEY_MISSING", why, { hint: keyHint(name) });
 }
 
 // A file in the workspace must not select the account that receives the user's texts.
-function keyNamed(name: string, { keys }: Pick<SamplerParts, "keys">): string | undefined {
+function findKey(name: string, { keys }: Pick<SamplerParts, "keys">): string | undefined {
   const key = keys.find(name);
   // guard: sampling-key
   return key?.from === ".env" ? undefined : key?.value;

@@ -10,21 +10,21 @@ import type { SamplingSettings } from "../config/sampling.ts";
 import type { ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { defined, type JsonObject, textOf, visible } from "../core/json.ts";
+import { type JsonObject, textOf, visible, withoutUndefined } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { moneyOf, SamplingBudget, shownMoney, type Used } from "./_budget.ts";
+import { type DailyUse, moneyOf, SamplingBudget, shownMoney } from "./_budget.ts";
 import { type AnswerProgress, askProvider, providerHost } from "./_provider.ts";
 import {
   type MessagePart,
   type ModelMessage,
   type OfferedTool,
+  parsePrompt,
   type Prompt,
-  promptOf,
 } from "./_request.ts";
 import { BAD_INPUT, type ModelAnswer, resultBlocks, type Turn, type Usage } from "./_wire.ts";
 
-export { fits, patternsOf } from "./_request.ts";
+export { createToolFilter, parsePatterns } from "./_request.ts";
 
 /** A tool that PML runs for a model. */
 export interface RunnableTool extends OfferedTool {
@@ -49,7 +49,10 @@ export interface SamplingRequest {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Throws if the user has changed or removed the provider since. Runs before each turn. */
+  /**
+   * Throws if the user has changed or removed the provider since the approval. Called before each
+   * turn.
+   */
   assertCurrent(): void;
   /** Returns the tools that match these patterns and that the model may use. */
   tools(patterns: readonly string[]): Promise<readonly RunnableTool[]>;
@@ -67,14 +70,14 @@ const RESULT_MAX = 50_000;
  * The maximum number of characters of images, from all tools, that a model receives for one
  * request.
  */
-const PICTURES_MAX = 10_000_000;
+const IMAGE_CHARACTERS_MAX = 10_000_000;
 /** The maximum number of tool calls of a model in one turn. */
 const USES_MAX = 16;
 /** The tokens of longer texts are estimated from the length only. */
 const ESTIMATED_MAX = 50_000;
 /** The estimated tokens of an image or a sound. */
 const MEDIA_TOKENS = 2_000;
-const TOLD_MS = 500;
+const REPORT_MS = 500;
 
 /** Answers requests for completions. */
 export class Sampling {
@@ -90,16 +93,16 @@ export class Sampling {
   }
 
   /** Parses a request. Throws BAD_REQUEST if it is invalid. */
-  prompt(params: JsonObject): Prompt {
-    return promptOf(params);
+  parse(params: JsonObject): Prompt {
+    return parsePrompt(params);
   }
 
   /** Returns the facts that the user needs to approve a request, one per line. */
-  lines(prompt: Prompt, settings: SamplingSettings): readonly string[] {
+  describe(prompt: Prompt, settings: SamplingSettings): readonly string[] {
     const { provider, key, prices, maxTurns, tools } = settings;
     const turn = turnOf(prompt, settings);
     const input = estimateOf(turn);
-    const isLoop = loops(prompt) && tools.length > 0;
+    const isLoop = runsTools(prompt) && tools.length > 0;
     const output = isLoop ? settings.maxTokens : turn.maxTokens;
     const money = shownMoney(moneyOf({ input: isLoop ? 0 : input, output }, settings));
     const bound = isLoop
@@ -114,12 +117,12 @@ export class Sampling {
         providerHost(settings)
       } (${provider}), with your ${key}`,
       `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
-      ...(loops(prompt) ? [toolsLine(prompt, settings)] : []),
+      ...(runsTools(prompt) ? [toolsLine(prompt, settings)] : []),
     ];
   }
 
   /** Returns the use of today. */
-  today(): Used {
+  today(): DailyUse {
     return this.#budget.today();
   }
 
@@ -127,43 +130,51 @@ export class Sampling {
   async answer(prompt: Prompt, request: SamplingRequest): Promise<JsonObject> {
     const { settings } = request;
     const { maxTurns } = settings;
-    await this.#budget.begin(settings);
-    const tools = loops(prompt) ? await request.tools(prompt.patterns) : [];
+    await this.#budget.countRequest(settings);
+    const tools = runsTools(prompt) ? await request.tools(prompt.patterns) : [];
     const messages = [...prompt.messages];
-    let remaining = settings.maxTokens;
-    const room = { pictures: PICTURES_MAX };
-    for (let count = 1;; count++) {
-      const turn = turnOf({ ...prompt, messages }, settings, { tools, remaining, count });
-      const pending = this.#ask(turn, request, count);
+    let remainingTokens = settings.maxTokens;
+    const allowance = { remaining: IMAGE_CHARACTERS_MAX };
+    for (let turnNumber = 1;; turnNumber++) {
+      const turn = turnOf({ ...prompt, messages }, settings, {
+        tools,
+        remaining: remainingTokens,
+        turnNumber,
+      });
+      const pending = this.#ask(turn, request, turnNumber);
       const answer = await pending.catch((error) => {
-        if (count > 1 && isCap(error)) return asPmlError(error);
+        if (turnNumber > 1 && isLimitError(error)) return asPmlError(error);
         throw error;
       });
-      if (answer instanceof PmlError) return stopped(messages, turn.model, answer.message);
-      const uses = answer.content.filter(({ type }) => type === "tool_use");
-      if (tools.length === 0 || uses.length === 0) return resultOf(answer);
+      if (answer instanceof PmlError) return stoppedResult(messages, turn.model, answer.message);
+      const toolUses = answer.content.filter(({ type }) => type === "tool_use");
+      if (tools.length === 0 || toolUses.length === 0) return resultOf(answer);
       // guard: sampling-tokens
-      remaining -= answer.usage?.output ?? estimateOf(answer.content);
+      remainingTokens -= answer.usage?.output ?? estimateOf(answer.content);
       messages.push({ role: "assistant", content: answer.content });
       // guard: sampling-turns
-      if (count === maxTurns) return stopped(messages, answer.model, capOf(count));
-      if (remaining <= 0) {
+      if (turnNumber === maxTurns) {
+        return stoppedResult(messages, answer.model, turnsText(turnNumber));
+      }
+      if (remainingTokens <= 0) {
         const why = `it used ${settings.maxTokens} tokens (sampling.max_tokens)`;
-        return stopped(messages, answer.model, why);
+        return stoppedResult(messages, answer.model, why);
       }
       const results: MessagePart[] = [];
-      for (const [at, use] of uses.entries()) {
-        request.report(`turn ${count} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
-        const isOne = at < USES_MAX;
+      for (const [index, use] of toolUses.entries()) {
+        request.report(`turn ${turnNumber} of ${maxTurns}: ${visible(textOf(use.name), 100)}`);
+        const isAllowed = index < USES_MAX;
         results.push(
-          isOne ? await used(use, tools, { request, room }) : failed(use, "Too many at once"),
+          isAllowed
+            ? await runToolUse(use, tools, { request, allowance })
+            : errorResult(use, "Too many at once"),
         );
       }
       messages.push({ role: "user", content: results });
     }
   }
 
-  async #ask(turn: Turn, request: SamplingRequest, count: number): Promise<ModelAnswer> {
+  async #ask(turn: Turn, request: SamplingRequest, turnNumber: number): Promise<ModelAnswer> {
     const { settings, key, signal } = request;
     // guard: late-turn
     request.assertCurrent();
@@ -172,17 +183,17 @@ export class Sampling {
     // guard: sampling-reserved
     await this.#budget.reserve(most, settings);
     const since = performance.now();
-    const event = (used: Usage, code?: string) =>
+    const recordUse = (used: Usage, code?: string) =>
       request.record({
         host,
         model: turn.model,
-        turn: count,
+        turn: turnNumber,
         ...used,
         ms: Math.round(performance.now() - since),
-        ...defined({ code, money: settings.prices && moneyOf(used, settings) }),
+        ...withoutUndefined({ code, money: settings.prices && moneyOf(used, settings) }),
       });
     const [fetch, redactor] = [this.#fetch, this.#redactor];
-    const progress = new TurnProgress(request, count);
+    const progress = new TurnProgress(request, turnNumber);
     // If the actual use cannot be written, the reservation stays counted.
     const settle = (used: Usage) =>
       this.#budget.settle(used, { most, settings }).catch(() => undefined);
@@ -190,64 +201,65 @@ export class Sampling {
       const answer = await askProvider(turn, { settings, key, fetch, signal, redactor, progress });
       const output = estimateOf(answer.content);
       const used = answer.usage ?? { input: most.input, output };
-      event(used);
+      recordUse(used);
       await settle(used);
       return answer;
     } catch (error) {
       const { code, detail } = asPmlError(error);
-      // A rejected or unsent request used no tokens. An interrupted one may have used all of them.
+      // A rejected or unsent request used no tokens. An interrupted request may have used all
+      // tokens.
       const isUsed = detail?.status === undefined && detail?.may_have_run !== false;
       const used = isUsed ? most : { input: 0, output: 0 };
-      event(used, signal.aborted ? "CANCELLED" : code);
+      recordUse(used, signal.aborted ? "CANCELLED" : code);
       if (!isUsed) await settle(used);
       throw error;
     }
   }
 }
 
-/** Reports the progress of one turn, at most once in `TOLD_MS`. */
+/** Reports the progress of one turn, at most once in `REPORT_MS`. */
 class TurnProgress implements AnswerProgress {
   readonly #request: SamplingRequest;
-  readonly #count: number;
+  readonly #turnNumber: number;
   #shownAt = -Infinity;
 
-  constructor(request: SamplingRequest, count: number) {
+  constructor(request: SamplingRequest, turnNumber: number) {
     this.#request = request;
-    this.#count = count;
+    this.#turnNumber = turnNumber;
   }
 
-  grown(characters: number): void {
-    if (performance.now() - this.#shownAt < TOLD_MS) return;
+  onGrowth(characters: number): void {
+    if (performance.now() - this.#shownAt < REPORT_MS) return;
     this.#shownAt = performance.now();
     const { settings } = this.#request;
-    const turn = `turn ${this.#count} of ${settings.maxTurns}`;
+    const turn = `turn ${this.#turnNumber} of ${settings.maxTurns}`;
     this.#request.report(`${providerHost(settings)}: ${characters} characters, ${turn}`);
   }
 
-  busy(message: string): void {
+  onBusy(message: string): void {
     this.#request.report(message);
   }
 }
 
 /** Returns whether PML runs tools for the model. A server that sends tools runs them itself. */
-function loops({ tools, patterns }: Prompt): boolean {
+function runsTools({ tools, patterns }: Prompt): boolean {
   return tools === undefined && patterns.length > 0;
 }
 
 function turnOf(
   { hints, patterns: _, ...prompt }: Prompt,
   { model, models, maxTokens }: SamplingSettings,
-  { tools, remaining, count }: {
+  { tools, remaining, turnNumber }: {
     readonly tools: readonly OfferedTool[];
     readonly remaining: number;
-    readonly count: number;
-  } = { tools: [], remaining: maxTokens, count: 1 },
+    readonly turnNumber: number;
+  } = { tools: [], remaining: maxTokens, turnNumber: 1 },
 ): Turn {
   const modelNames = [model, ...models];
   const matches = hints.map((hint) => modelNames.find((one) => one.includes(hint)));
   // A required tool choice applies to the first turn only; otherwise the loop could not end.
   const { toolChoice = "auto" } = prompt;
-  const choice = count > 1 && toolChoice === "required" ? "auto" : toolChoice;
+  const choice = turnNumber > 1 && toolChoice === "required" ? "auto" : toolChoice;
   return {
     ...prompt,
     model: matches.find((one) => one !== undefined) ?? model,
@@ -282,49 +294,54 @@ function estimateOf(request: Turn | readonly MessagePart[]): number {
 }
 
 /** Runs a tool for a model. Returns errors to the model, but throws APPROVAL_REQUIRED. */
-async function used(
+async function runToolUse(
   use: MessagePart,
   tools: readonly RunnableTool[],
-  { request, room }: { readonly request: SamplingRequest; readonly room: ImageAllowance },
+  { request, allowance }: {
+    readonly request: SamplingRequest;
+    readonly allowance: ImageAllowance;
+  },
 ): Promise<MessagePart> {
   const tool = tools.find(({ name }) => name === use.name);
-  if (tool === undefined) return failed(use, "You have no tool of this name");
+  if (tool === undefined) return errorResult(use, "You have no tool of this name");
   // guard: sampling-arguments
-  if (use[BAD_INPUT] !== undefined) return failed(use, "The arguments are no JSON object");
+  if (use[BAD_INPUT] !== undefined) return errorResult(use, "The arguments are not a JSON object");
   try {
     // Each member was validated or parsed from JSON.
     const result = await request.run(tool.id, use.input as JsonObject);
-    return toolResult(use, result as unknown as JsonObject, room);
+    return toolResult(use, result as unknown as JsonObject, allowance);
   } catch (error) {
     request.signal.throwIfAborted();
     const { code, message, hint } = asPmlError(error);
     // guard: sampling-person
     if (code === "APPROVAL_REQUIRED") throw error;
-    return failed(use, `${code}: ${message}${hint === undefined ? "" : `. ${hint}`}`);
+    return errorResult(use, `${code}: ${message}${hint === undefined ? "" : `. ${hint}`}`);
   }
 }
 
-function failed(use: MessagePart, why: string): MessagePart {
+function errorResult(use: MessagePart, why: string): MessagePart {
   return toolResult(use, { content: [{ type: "text", text: why }], isError: true });
 }
 
 /** The characters of images that a model may still receive. */
 interface ImageAllowance {
-  pictures: number;
+  remaining: number;
 }
 
 function toolResult(
   { id }: MessagePart,
   { isError, ...result }: JsonObject,
-  room: ImageAllowance = { pictures: 0 },
+  allowance: ImageAllowance = { remaining: 0 },
 ): MessagePart {
   let remaining = RESULT_MAX;
   const content = resultBlocks(result).map((block) => {
     if (block.type === "image") {
       const { length } = textOf(block.data);
-      if (length > room.pictures) return { type: "text", text: "(an image that is too large)" };
+      if (length > allowance.remaining) {
+        return { type: "text", text: "(an image that is too large)" };
+      }
       // guard: sampling-pictures
-      room.pictures -= length;
+      allowance.remaining -= length;
       return block;
     }
     const text = textOf(block.text);
@@ -337,16 +354,16 @@ function toolResult(
   return { type: "tool_result", toolUseId: textOf(id), content, ...failed };
 }
 
-function isCap(error: unknown): boolean {
+function isLimitError(error: unknown): boolean {
   return error instanceof PmlError && error.detail?.cap !== undefined;
 }
 
-function capOf(turns: number): string {
+function turnsText(turns: number): string {
   return `the model was asked ${turns} times (sampling.max_turns)`;
 }
 
 /** Returns the result of a loop that a limit ended: the model's last text and the reason. */
-function stopped(messages: readonly ModelMessage[], model: string, why: string): JsonObject {
+function stoppedResult(messages: readonly ModelMessage[], model: string, why: string): JsonObject {
   const last = messages.findLast(({ role }) => role === "assistant");
   const content = (last?.content ?? []).filter(({ type }) => type === "text");
   return resultOf({ model, content, stopReason: "maxTurns", usage: undefined }, why);
@@ -355,7 +372,7 @@ function stopped(messages: readonly ModelMessage[], model: string, why: string):
 function resultOf({ model, content, stopReason }: ModelAnswer, why?: string): JsonObject {
   const bad = content.find((block) => block[BAD_INPUT] !== undefined);
   if (bad !== undefined) {
-    const message = "Cannot sample: the model wrote arguments that are no JSON object";
+    const message = "Cannot sample: the model wrote arguments that are not a JSON object";
     throw new PmlError("UPSTREAM_PROTOCOL", message, { hint: "Ask again" });
   }
   const note = `[PML stopped here: ${why}; raise it in config.yaml]`;

@@ -5,14 +5,14 @@
  */
 
 import { SAMPLING_METHOD } from "../calls/server_requests.ts";
-import { type Call, type CallClient, changedClient } from "../protocol/call.ts";
+import { type Call, type CallClient, changeClient } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { Sampler } from "./sampler.ts";
 
 /**
- * Returns the client of a call with a provider that answers sampling requests of the server, except
- * for those that the client itself answers.
+ * Returns the client of a call. The model of the provider answers sampling requests of the server,
+ * except requests that the client's own model answers.
  */
 export function samplingClient(
   call: Call,
@@ -20,7 +20,7 @@ export function samplingClient(
   open: () => Promise<Sampler>,
 ): CallClient {
   const { onAsk, sampling } = client;
-  return changedClient(client, {
+  return changeClient(client, {
     onAsk: async (request) => {
       if (request.method !== SAMPLING_METHOD) {
         if (onAsk !== undefined) return await onAsk(request);

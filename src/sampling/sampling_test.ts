@@ -6,7 +6,7 @@ import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { ASKED, Scene } from "./_scene_test.ts";
-import { fits, patternsOf, Sampling } from "./sampling.ts";
+import { createToolFilter, parsePatterns, Sampling } from "./sampling.ts";
 
 const WANTED: JsonObject = { allowedToolPatterns: ["fs__*"] };
 const BOUND = { allowed_tool_patterns: ["fs:*"] };
@@ -84,7 +84,7 @@ Deno.test("the user sees the recipient of the text, the possible cost and the to
     settings: { ...BOUND, prices: { input_per_million: 3, output_per_million: 15 } },
   });
   const lines = (params: JsonObject, settings = scene.settings) =>
-    scene.sampling.lines(scene.sampling.prompt({ ...ASKED, ...params }), settings);
+    scene.sampling.describe(scene.sampling.parse({ ...ASKED, ...params }), settings);
   assert.match(
     lines({})[0] ?? "",
     /^It sends this text to m-1 at 127.* \(anthropic\), with your ANTHR/,
@@ -105,7 +105,7 @@ Deno.test("the user sees the recipient of the text, the possible cost and the to
 
 Deno.test("tools match the patterns of a server only within the patterns of the user", () => {
   const fit = (wanted: readonly string[], allowed: readonly string[]) => {
-    const isFit = fits(wanted, allowed.map((text) => parsePattern(text)));
+    const isFit = createToolFilter(wanted, allowed.map((text) => parsePattern(text)));
     const ids = [["git", "status"], ["git", "git_log"], ["vfs", "read"], [
       "shell",
       "exec",
@@ -118,5 +118,5 @@ Deno.test("tools match the patterns of a server only within the patterns of the 
   assert.deepEqual(fit(["**"], []), []);
   assert.deepEqual(fit([], ["*"]), []);
   assert.deepEqual(fit(["status", "ex*"], ["git:*"]), ["git:status"]);
-  assert.deepEqual(patternsOf({ _meta: { allowedToolPatterns: ["a"] } }), ["a"]);
+  assert.deepEqual(parsePatterns({ _meta: { allowedToolPatterns: ["a"] } }), ["a"]);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { events, type Format } from "../../tests/kit/fake_provider.ts";
+import type { Fetch } from "../core/fetch.ts";
 import type { JsonObject } from "../core/json.ts";
 import { Redactor } from "../audit/redact.ts";
 import { VERSION } from "../core/version.ts";
@@ -159,14 +160,14 @@ Deno.test("every field and header of a request to OpenAI matches its API", async
 Deno.test("a request to OpenAI's own address uses the newer name of the token limit", async () => {
   await using scene = new Scene({ format: "openai" });
   const sent: string[] = [];
-  const fetch = (url: string, options: { readonly body?: string }) => {
-    sent.push(url, options.body ?? "");
+  const fetch: Fetch = (url, options) => {
+    sent.push(url, `${options.body ?? ""}`);
     return Promise.resolve(events([{ choices: [{ delta: {}, finish_reason: "stop" }] }, "[DONE]"]));
   };
   const sampling = new Sampling(scene.home, fetch, new Redactor());
   const own = { isCompatible: false, baseUrl: "https://api.openai.com/v1" };
   const request = new SceneRequest(scene, {}, { settings: { ...scene.settings, ...own } });
-  await sampling.answer(sampling.prompt(FULL), request);
+  await sampling.answer(sampling.parse(FULL), request);
   assert.equal(sent[0], "https://api.openai.com/v1/chat/completions");
   const { max_completion_tokens: most, max_tokens: older } = JSON.parse(sent[1] ?? "");
   assert.deepEqual([most, older], [77, undefined]);
@@ -272,7 +273,7 @@ Deno.test("a request accepts older forms and reports errors in others", async ()
     [{ tools: [{ name: "a b", inputSchema: {} }] }, /"tools\[0\]\.name"/],
     [{ toolChoice: { mode: "maybe" } }, /"toolChoice\.mode"/],
     [{ allowedToolPatterns: "git_*" }, /"allowedToolPatterns"/],
-    [{ messages: [{ role: "user", content: { ...PICTURE, type: "audio" } }] }, /takes no audio/],
+    [{ messages: [{ role: "user", content: { ...PICTURE, type: "audio" } }] }, /not support audio/],
   ];
   for (const [params, expected] of wrong) {
     const { code, message } = await scene.error(params);

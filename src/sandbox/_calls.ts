@@ -6,13 +6,13 @@
 
 import type { ProgressReport } from "../protocol/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
-import { progressOf } from "../protocol/progress.ts";
+import { parseProgress } from "../protocol/progress.ts";
 import { failureFrom, sandboxError } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
-import { plainJson } from "./_plain.ts";
-import { type ChildRequests, type OnRequest, wantedOf } from "./_requests.ts";
-import { reasonOf } from "./_said.ts";
+import { plainJson } from "./_plain_json.ts";
+import { type ChildRequests, type OnRequest, parseRequest } from "./_requests.ts";
+import { reasonOf } from "./_child_frames.ts";
 import type { Frame } from "./_wire.ts";
 
 /** Keeps a byte order mark, which is a part of the text. */
@@ -26,13 +26,13 @@ export interface SandboxCall {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressReport) => void;
-  /** Answers the requests of its code while it runs. Without it, PML refuses these requests. */
+  /** Answers the requests of the module's code during the call. Without it, PML refuses them. */
   readonly onRequest?: OnRequest;
   /** Milliseconds that a cancelled call may take to stop before its child is killed. */
   readonly graceMs?: number;
 }
 
-/** Stops a call that was cancelled. Returns the timer that kills the child if it goes on. */
+/** Stops a cancelled call. Returns the timer that kills the child if the call continues. */
 type Cancel = (id: number, request: SandboxCall) => ReturnType<typeof setTimeout>;
 
 /** A call that the child has not answered. It listens to the signal of its request. */
@@ -64,7 +64,7 @@ class OpenCall {
     return this.#request.onProgress;
   }
 
-  /** Answers the requests of its code, until it is cancelled. */
+  /** Answers the requests of the module's code, until the call is cancelled. */
   get onRequest(): OnRequest | undefined {
     const { signal, onRequest } = this.#request;
     return onRequest &&
@@ -82,12 +82,13 @@ class OpenCall {
 /** The calls of one child. */
 export class ChildCalls {
   readonly limits: SandboxLimits;
-  /** The requests that the code of calls makes. */
+  /** The requests that the module's code makes during its calls. */
   readonly requests: ChildRequests;
   /** Stops a call whose signal aborted. */
   readonly cancel: Cancel;
   readonly #pending = new Map<number, OpenCall>();
   #last = 0;
+  /** Counts messages that belong to no call. It starts again when the oldest call ends. */
   #noise: Meter;
 
   /** Creates an empty collection. */
@@ -111,7 +112,10 @@ export class ChildCalls {
     return { id, answer: call.answer.promise };
   }
 
-  /** Counts a message of a call, or of none. Returns the limit that it exceeds, or undefined. */
+  /**
+   * Counts a message for its call, or for no call. Returns a text about the limit that it exceeds,
+   * or undefined.
+   */
   charge(bytes: number, id?: number): string | undefined {
     const call = id === undefined ? undefined : this.#pending.get(id);
     return (call?.meter ?? this.#noise).add(bytes);
@@ -119,17 +123,17 @@ export class ChildCalls {
 
   /** Reports progress to the caller of a call. */
   report(id: number, fields: Record<string, unknown>): void {
-    const progress = progressOf(fields, PROGRESS_MAX);
+    const progress = parseProgress(fields, PROGRESS_MAX);
     if (progress !== undefined) this.#pending.get(id)?.onProgress?.(progress);
   }
 
   /**
-   * Answers or drops a request of a call. Only a running call can make requests. Returns the limit
-   * that the request exceeds, or undefined.
+   * Answers or drops a request of a call. Only a running call can make requests. Returns a text
+   * about the limit that the request exceeds, or undefined.
    */
-  want(frame: Frame): string | undefined {
+  takeRequest(frame: Frame): string | undefined {
     if (frame.type === "drop") return void this.requests.drop(frame.id);
-    const request = wantedOf(frame);
+    const request = parseRequest(frame);
     const excess = this.charge(frame.json.length, request.call);
     const handler = this.#pending.get(request.call)?.onRequest;
     if (excess === undefined) void this.requests.take(request, handler);

@@ -4,19 +4,19 @@
  * @module
  */
 
-import { randomBytes } from "node:crypto";
+import { randomToken } from "../core/random.ts";
 import { devNull } from "node:os";
 import { delimiter, dirname, join, relative, sep } from "node:path";
-import { defined } from "../core/json.ts";
+import { withoutUndefined } from "../core/json.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
-import { isInside, namesInFolder } from "../io/place.ts";
+import { isInside, namesInFolder } from "../io/path_info.ts";
 import { hostCode, kernelCode, workerCode } from "./_boot_texts.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
-import { bubblewrapArgs, processesOf, systemPaths } from "./_os_layer.ts";
+import { bubblewrapArgs, countProcesses, systemPaths } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
-import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import { DENO_ALONE, DENO_QUIET, sentProgram } from "./alone.ts";
-import { isBatch, shellIn } from "../core/batch_files.ts";
+import { openPrivateFolder, type PrivateFolder } from "./_private_folder.ts";
+import { DENO_ALONE, DENO_QUIET, sentProgram } from "./deno_flags.ts";
+import { cmdExePath, isBatch } from "../core/batch_files.ts";
 import type { HostGrants, HostStart } from "./boot/message.ts";
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
@@ -28,7 +28,7 @@ import {
   residentBytes,
   StartedProgram,
 } from "./process.ts";
-import { foundPrograms, programEndings, searchPath } from "./search_path.ts";
+import { findPrograms, programEndings, searchPath } from "./search_path.ts";
 
 /**
  * The number of processes and threads that the user may start in addition to the current ones while
@@ -36,10 +36,10 @@ import { foundPrograms, programEndings, searchPath } from "./search_path.ts";
  */
 const SPARE_PROCESSES = 1_000;
 
-/** The start of the error about a path that Deno cannot grant. */
-const ON = "Cannot run modules on";
+/** The beginning of the error about a path that Deno cannot grant. */
+const PATH_ERROR = "Cannot run modules on";
 
-/** A running child process. Only this side and the child's host thread know the nonce. */
+/** A running child process. Only PML and the host thread of the child have the nonce. */
 export interface Child extends AsyncDisposable {
   readonly running: Process;
   /** The id of the child's own process, not of its keeper. */
@@ -53,7 +53,7 @@ export interface Child extends AsyncDisposable {
    */
   kill(): void;
   /** Handles a message about the process group of a program. */
-  group(event: string, pid: number): void;
+  handleGroup(event: string, pid: number): void;
   /** Returns the resident memory in bytes; 0 if the system does not report it. */
   rss(): number;
 }
@@ -62,11 +62,11 @@ export interface Child extends AsyncDisposable {
 export interface ChildStart {
   readonly groups?: Groups | undefined;
   /**
-   * The layer that confines it in addition to Deno. Undefined: the child uses Landlock if the
-   * kernel has it.
+   * The layer that confines the child in addition to Deno. If it is undefined, the child uses
+   * Landlock if the kernel has it.
    */
   readonly layer?: Layer | undefined;
-  /** Changes the flags of Deno, so that tests can see the self-test fail. */
+  /** Changes the flags of Deno, so that tests can make the self-test fail. */
   readonly flags?: ((defaults: readonly string[]) => readonly string[]) | undefined;
 }
 
@@ -79,7 +79,7 @@ export async function startChild(
   const [url, code] = sentProgram(kernelCode + hostCode);
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
-    const [program = "", ...before] = programOf(options, { folder, layer });
+    const [program = "", ...before] = commandOf(options, { folder, layer });
     const started = new StartedProgram({
       file: program,
       args: [
@@ -89,7 +89,7 @@ export async function startChild(
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
-      kept: options.run.length > 0,
+      hasKeeper: options.run.length > 0,
     });
     groups?.add(started.running.pid);
     return new RunningChild(started, { options, folder, grants, groups, layer, code });
@@ -99,39 +99,46 @@ export async function startChild(
   }
 }
 
-/** The private folder of a child, and what confines it. */
+/** The private folder of a child, and the layer that confines it. */
 interface ChildSetup {
   readonly folder: PrivateFolder;
   readonly layer: Layer | undefined;
 }
 
 /** Returns the command of a child: Deno, or bubblewrap that starts Deno. */
-function programOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: ChildSetup) {
+function commandOf({ workspace, read, write, net }: ChildOptions, { folder, layer }: ChildSetup) {
   const { lock, denoDir, temp } = folder;
-  const sight = { workspace, read, write, lock, own: [denoDir, temp], net: net.length > 0 };
+  const sight = {
+    workspace,
+    read,
+    write,
+    lock,
+    privateFolders: [denoDir, temp],
+    net: net.length > 0,
+  };
   const before = layer?.kind === "bwrap" ? [layer.program, ...bubblewrapArgs(sight)] : [];
   return [...before, Deno.execPath()];
 }
 
-/** Returns whether a child sets kernel limits for itself before it has a module. */
-function isOpenToKernel({ run }: ChildOptions, layer: Layer | undefined): boolean {
+/** Returns whether a child limits itself by system calls before it loads a module. */
+function limitsItself({ run }: ChildOptions, layer: Layer | undefined): boolean {
   const isLandlock = layer === undefined || layer.kind === "landlock";
   return Deno.build.os === "linux" && (isLandlock || run.length > 0);
 }
 
-/** Returns the part of the start message for a child that sets limits for itself. */
+/** Returns the members of the start message for a child that limits itself. */
 function kernelOf(options: ChildOptions, layer: Layer | undefined): Partial<HostStart> {
-  if (!isOpenToKernel(options, layer)) return {};
+  if (!limitsItself(options, layer)) return {};
   const { run, net, writesOnly = false } = options;
   const system = systemPaths(net.length > 0);
   if (run.length === 0) return { system };
-  const processes = processesOf(Deno.uid() ?? 0) + SPARE_PROCESSES;
+  const processes = countProcesses(Deno.uid() ?? 0) + SPARE_PROCESSES;
   return { system, programs: { processes, writesOnly } };
 }
 
 class RunningChild implements Child {
   readonly running: Process;
-  readonly nonce = randomBytes(24).toString("base64url");
+  readonly nonce = randomToken(24);
   readonly #started: StartedProgram;
   readonly #folder: PrivateFolder;
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
@@ -146,7 +153,7 @@ class RunningChild implements Child {
 
   constructor(
     started: StartedProgram,
-    from: {
+    setup: {
       readonly options: ChildOptions;
       readonly folder: PrivateFolder;
       readonly grants: HostGrants;
@@ -155,25 +162,25 @@ class RunningChild implements Child {
       readonly code: Uint8Array;
     },
   ) {
-    const { folder, options: { limits, workspace, read, write, protection, home, run } } = from;
+    const { folder, options: { limits, workspace, read, write, protection, home, run } } = setup;
     const { running } = started;
     this.running = running;
     this.#started = started;
-    this.#groups = from.groups;
-    this.#isWrapped = from.layer?.kind === "bwrap";
+    this.#groups = setup.groups;
+    this.#isWrapped = setup.layer?.kind === "bwrap";
     this.#folder = folder;
     this.#stdin = running.stdin.getWriter();
     const { lock, canary, denoDir, temp } = folder;
     this.#mark = `${this.#groups?.mark ?? "unwatched"}.${running.pid}.`;
     this.#ended = running.status.then(() => {
       this.kill();
-      // A program that started in the last moment was not reported, and a process that left its
-      // group is not killed with it.
+      // A program that started just before the end was not reported, and a process that left its
+      // group is not killed with the group.
       if (run.length > 0) killMarked(`PML_RUN=${this.#mark}`);
       for (const pid of [running.pid, ...this.#programs]) this.#groups?.remove(pid);
     });
-    this.#write(from.code);
-    const marked = { ...from.grants.environment, PML_RUN: this.#mark };
+    this.#write(setup.code);
+    const markedEnvironment = { ...setup.grants.environment, PML_RUN: this.#mark };
     this.send({
       nonce: this.nonce,
       workspace,
@@ -184,10 +191,10 @@ class RunningChild implements Child {
       lock,
       canary,
       ...(write.length > 0 && { temp }),
-      ...from.grants,
-      environment: marked,
-      own: [denoDir, temp],
-      ...kernelOf(from.options, from.layer),
+      ...setup.grants,
+      environment: markedEnvironment,
+      privateFolders: [denoDir, temp],
+      ...kernelOf(setup.options, setup.layer),
       writeBytes: limits.writeBytes,
       resultBytes: limits.resultBytes,
       denied: DENIED,
@@ -200,7 +207,7 @@ class RunningChild implements Child {
   }
 
   send(message: unknown): void {
-    // All messages of one turn are one write.
+    // All messages of one turn of the event loop are one write.
     if (this.#unsent === "") queueMicrotask(() => this.#flush());
     this.#unsent += `${JSON.stringify(message)}\n`;
   }
@@ -224,7 +231,7 @@ class RunningChild implements Child {
     for (const pid of this.#programs) killGroup(pid);
   }
 
-  group(event: string, pid: number): void {
+  handleGroup(event: string, pid: number): void {
     if (event === "group") {
       adoptGroup(pid, this.#started.pid);
       if (this.#isKilled) return killGroup(pid);
@@ -238,8 +245,9 @@ class RunningChild implements Child {
   }
 
   rss(): number {
-    // If bubblewrap runs above the child, the child's memory is below it. Otherwise, the processes
-    // below are programs that the module started, and their memory does not count.
+    // If bubblewrap started the child, `pid` is bubblewrap, and the child is a descendant.
+    // Otherwise, the descendants are programs that the module started, and their memory does not
+    // count.
     return residentBytes(this.pid, { below: this.#isWrapped });
   }
 
@@ -260,7 +268,7 @@ function childFlags(
   // The broker checks a path before it writes there, so its thread needs to read it too.
   const above = write.flatMap((root) => aboveOf(root, options.workspace));
   const readable = new Set([...read, ...write, ...above, folder.lock, folder.temp]);
-  // Any program may run, so the host thread searches programs on PATH.
+  // If any program may run, the host thread itself looks for programs on PATH.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
   const files = grants.run === "*" ? [] : Object.values(grants.run);
   const programs = [...new Set(files.flatMap((file) => startedFiles(file, grants.environment)))];
@@ -270,25 +278,25 @@ function childFlags(
     // The child's own DENO_DIR is new, so it has no code cache to read, and is removed afterwards.
     "--no-code-cache",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
-    ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
-    ...pathFlag("allow-read", [...readable], ON),
-    ...pathFlag("allow-write", write.length > 0 ? [...write, folder.temp] : [], ON),
+    ...(limitsItself(options, layer) ? ["--allow-ffi"] : []),
+    ...pathFlag("allow-read", [...readable], PATH_ERROR),
+    ...pathFlag("allow-write", write.length > 0 ? [...write, folder.temp] : [], PATH_ERROR),
     ...(grants.run === "*" ? ["--allow-run"] : []),
-    ...pathFlag("allow-run", programs, ON),
+    ...pathFlag("allow-run", programs, PATH_ERROR),
     // The host thread checks the ports.
-    ...netFlags(options.net.map((at) => at.replace(/:\d+$/, ""))),
-    ...closedHome(options, folder),
+    ...netFlags(options.net.map((host) => host.replace(/:\d+$/, ""))),
+    ...homeFlags(options, folder),
   ];
 }
 
 /**
- * Returns paths that the host thread must read to see whether a link leads to a root, and whether
- * git treats the workspace as a repository.
+ * Returns the paths that the host thread must read to find out whether a link leads to a root, and
+ * whether git treats the workspace as a repository.
  */
 function aboveOf(root: string, workspace: string): readonly string[] {
-  const way = relative(workspace, root);
-  if (way === "" || !isInside(workspace, root)) return [];
-  const [first = "", ...rest] = way.split(sep);
+  const relativePath = relative(workspace, root);
+  if (relativePath === "" || !isInside(workspace, root)) return [];
+  const [first = "", ...rest] = relativePath.split(sep);
   const pieces = ["HEAD", "config", "objects", "commondir"].map((name) => join(workspace, name));
   return rest.length === 0 ? pieces : [...pieces, join(workspace, first)];
 }
@@ -296,10 +304,10 @@ function aboveOf(root: string, workspace: string): readonly string[] {
 function grantsOf({ run, net, env, environment, workspace }: ChildOptions): HostGrants {
   const path = searchPath(environment.PATH, workspace);
   return {
-    run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
+    run: run.includes("*") ? "*" : findPrograms(run, { path, workspace }),
     path,
     endings: programEndings(),
-    // For programs, an empty PATH would mean the folder that they run in.
+    // Programs treat an empty PATH as their current folder.
     environment: { ...environment, PATH: path.join(delimiter) || devNull },
     steering: STEERING_NAMES,
     net,
@@ -308,14 +316,14 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Host
 }
 
 /**
- * Returns the flags that close the PML home if a granted folder contains it. Only the lock file
- * stays open.
+ * Returns the flags that deny access to the PML home if a granted folder contains it. Only the lock
+ * files stay accessible.
  */
-function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
+function homeFlags({ read, write, home }: ChildOptions, folder: PrivateFolder): string[] {
   if (![...read, ...write].some((root) => isInside(root, home))) return [];
   const names = namesInFolder(home).map((name) => join(home, name));
   const closed = names.filter((path) => path !== dirname(folder.lock));
-  return ["deny-read", "deny-write"].flatMap((flag) => pathFlag(flag, closed, ON));
+  return ["deny-read", "deny-write"].flatMap((flag) => pathFlag(flag, closed, PATH_ERROR));
 }
 
 /**
@@ -323,19 +331,19 @@ function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder):
  * batch files.
  */
 function startedFiles(file: string, { SYSTEMROOT = "C:\\Windows" }: HostGrants["environment"]) {
-  return Deno.build.os === "windows" && isBatch(file) ? [shellIn(SYSTEMROOT)] : [file];
+  return Deno.build.os === "windows" && isBatch(file) ? [cmdExePath(SYSTEMROOT)] : [file];
 }
 
-function temporary(folder: string): Record<string, string> {
+function temporaryVariables(folder: string): Record<string, string> {
   return Deno.build.os === "windows" ? { TEMP: folder, TMP: folder } : { TMPDIR: folder };
 }
 
 function environment(options: ChildOptions, folder: PrivateFolder): Record<string, string> {
   const { LANG, TZ } = options.environment;
-  return defined({
+  return withoutUndefined({
     DENO_DIR: folder.denoDir,
     ...DENO_QUIET,
-    ...temporary(folder.temp),
+    ...temporaryVariables(folder.temp),
     LANG,
     TZ,
   });

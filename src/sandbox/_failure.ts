@@ -9,6 +9,7 @@ import { type Json, objectOf, textOf } from "../core/json.ts";
 import { ASK_FOR_LESS } from "../core/json_bounds.ts";
 import { NET } from "./denied_names.ts";
 
+/** The maximum length of the message of a module's error, in characters. */
 const MESSAGE_MAX = 16_000;
 const PLACE = /^\d{1,7}:\d{1,7}$/;
 
@@ -37,7 +38,7 @@ const DENIALS: Readonly<Record<string, string>> = {
 /** An error that the module itself threw. */
 export class ModuleFailure extends Error {
   override readonly name: string;
-  /** The line and column in the module, as `3:7`, where the error was made. */
+  /** The line and column in the module, such as `3:7`, where the error was created. */
   readonly at: string | undefined;
 
   /** Creates an error with the name, the message and the place of the thrown error. */

@@ -1,13 +1,14 @@
 /**
- * Makes the keeper of a program: a shell that runs above it. When a process below it ends, its
- * children become children of the keeper. The keeper kills them all when the program has ended,
- * when it gets SIGTERM, and when PML has ended.
+ * Creates the keeper of a program: a shell that is the parent of the program. When a descendant of
+ * the keeper ends, the children of this descendant become children of the keeper. The keeper kills
+ * all its children when the program has ended, when the keeper gets SIGTERM, and when PML has
+ * ended.
  *
  * @module
  */
 
-import { DENO_ALONE, programUrl } from "./alone.ts";
-import type { KeptProgram } from "./boot/keeper.ts";
+import { DENO_ALONE, programUrl } from "./deno_flags.ts";
+import type { SupervisedProgram } from "./boot/keeper.ts";
 import type { Program } from "./program.ts";
 import confinedCode from "./boot/confined.min.js" with { type: "text" };
 import keeperCode from "./boot/keeper.min.js" with { type: "text" };
@@ -15,11 +16,12 @@ import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 
 const SHELL = "/bin/sh";
 /**
- * Runs its arguments as a program with its own standard input and outputs, and closes its own
- * copies of them. The children of a killed process become children of the keeper, so each pass of
- * `sweep` reaches one generation further. The subshell makes the shell wait, which also collects
- * processes that have ended. The number of passes is limited, because some processes cannot be
- * killed, such as those that run with `sudo`. It ends with the program's exit code or signal.
+ * Runs its arguments as a program. The program gets the keeper's standard input and outputs, and
+ * the keeper closes its copies. The children of a killed process become children of the keeper, so
+ * each pass of `sweep` reaches one generation further. The subshell makes the shell wait, which
+ * also collects processes that have ended. The number of passes is limited, because some processes
+ * cannot be killed, such as processes of `sudo`. The keeper ends with the program's exit code or
+ * signal.
  */
 const SCRIPT = `sweep() {
   n=0
@@ -44,7 +46,7 @@ trap - HUP INT QUIT PIPE TERM
 exit "$code"`;
 
 /** Returns whether this system can run keepers. */
-export function canKeep(): boolean {
+export function canRunKeepers(): boolean {
   try {
     Deno.statSync(SHELL);
     Deno.statSync(`/proc/self/task/${Deno.pid}/children`);
@@ -55,10 +57,11 @@ export function canKeep(): boolean {
 }
 
 /**
- * Returns the keeper to start in place of a program, whose description it reads on standard input.
- * If the program is confined, the second step contains the code that confines it.
+ * Returns the keeper to start in place of a program. The keeper reads the description of the
+ * program on standard input. If the program is confined, its second step contains the code that
+ * confines it.
  */
-export function keeperOf(isConfined: boolean): Program {
+export function keeperProgram(isConfined: boolean): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
   const args = [...flags, programUrl(keeperCode)];
   const file = Deno.execPath();
@@ -71,7 +74,7 @@ export function keeperOf(isConfined: boolean): Program {
 }
 
 /** Returns the description of a program for its keeper: a line with its length, then JSON. */
-export function descriptionOf(program: KeptProgram): Uint8Array {
+export function descriptionOf(program: SupervisedProgram): Uint8Array {
   const encoder = new TextEncoder();
   const text = encoder.encode(JSON.stringify(program));
   return new Uint8Array([...encoder.encode(`${text.length}\n`), ...text]);

@@ -12,7 +12,7 @@ const VERSION = 1n;
 const OLDEST = 2;
 
 /** Returns why this system has no Landlock that PML can use; undefined if it has one. */
-export function landlockLack(): string | undefined {
+export function whyNoLandlock(): string | undefined {
   const { os, arch } = Deno.build;
   if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) return "not on this system";
   try {

@@ -7,6 +7,7 @@
 
 import { visible } from "../core/json.ts";
 
+/** The maximum number of log lines per second, and the maximum length of a line, in characters. */
 const LINES_A_SECOND = 200;
 const LINE_MAX = 4_096;
 
@@ -25,7 +26,9 @@ export class Meter {
   #messages = 0;
   readonly #limits: { readonly frameBytes: number; readonly frames: number };
 
-  /** Creates a meter with the maximum numbers of bytes and messages. */
+  /**
+   * Creates a meter. `frames` is the maximum number of messages, `frameBytes` their maximum size.
+   */
   constructor(limits: { readonly frameBytes: number; readonly frames: number }) {
     this.#limits = limits;
   }
@@ -40,7 +43,7 @@ export class Meter {
   }
 }
 
-/** Forwards log lines: cuts long lines, and limits the number of lines per second. */
+/** Forwards log lines: truncates long lines, and limits the number of lines per second. */
 export class LogTap {
   readonly #onLog: (entry: LogEntry) => void;
   #second = 0;
@@ -52,7 +55,7 @@ export class LogTap {
   }
 
   /** Forwards one line, or drops it and counts it. */
-  say(level: LogLevel, text: string): void {
+  write(level: LogLevel, text: string): void {
     const second = Math.floor(performance.now() / 1_000);
     if (second !== this.#second) this.#next(second);
     if (++this.#lines <= LINES_A_SECOND) this.#onLog({ level, text: visible(text, LINE_MAX) });

@@ -5,7 +5,6 @@
  */
 
 import type { LogEntry } from "./_meter.ts";
-import type { Layer } from "./layer.ts";
 import type { Protection, ResultSchemas } from "./boot/message.ts";
 
 /** The limits of one child. */
@@ -40,7 +39,7 @@ export interface ChildOptions {
   readonly run: readonly string[];
   /** Whether programs may write only where the module may write, if the system can enforce it. */
   readonly writesOnly?: boolean;
-  /** The variables that the module may read; null if one is not set. */
+  /** The variables that the module may read, by name; null for a variable that is not set. */
   readonly env: Readonly<Record<string, string | null>>;
   /** The environment of programs. Its `PATH` is also used to find them. */
   readonly environment: Readonly<Record<string, string>>;
@@ -50,7 +49,7 @@ export interface ChildOptions {
   readonly limits: SandboxLimits;
 }
 
-/** The module that a child loads. */
+/** The module that a child loads, and the options of the load. */
 export interface ModuleOptions {
   /** The server's name, for messages. */
   readonly name: string;
@@ -61,26 +60,15 @@ export interface ModuleOptions {
   /** The schemas of its structured results, which are checked in the child. */
   readonly results?: ResultSchemas | undefined;
   readonly onLog: (entry: LogEntry) => void;
-  /** Stops the start when it aborts. */
+  /** Stops the load when it aborts. */
   readonly signal?: AbortSignal;
-}
-
-/** The options of a sandbox: its child and its module. */
-export interface SandboxOptions extends ChildOptions, ModuleOptions {
-  /** Records process groups, so that they end with PML, also if PML is killed. */
-  readonly groups?: Groups;
-  /**
-   * The layer that confines the child in addition to Deno. Undefined: the child uses Landlock if the
-   * kernel has it.
-   */
-  readonly layer?: Layer;
 }
 
 /** Records the process groups that must not outlive PML. */
 export interface Groups {
   /**
-   * The value of the variable `PML_RUN` of each child and of all processes that it starts. PML
-   * finds processes by it.
+   * The start of the value of the variable `PML_RUN` of each child and of all processes that the
+   * child starts. PML finds processes by this value.
    */
   readonly mark: string;
   /** Adds a group. */

@@ -8,17 +8,17 @@
 import { type CheckReport, runCheck } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { runToEnd } from "./_os_layer.ts";
-import { endsWithPml } from "./process.ts";
+import { systemEndsPrograms } from "./process.ts";
 
 /**
  * Returns three checks: the layer that confined the child (`landlock 7`) with its effect, whether
  * programs are limited, and whether they end with PML. `confined` is the report of the child.
  */
 export async function osChecks(confined: string): Promise<readonly CheckReport[]> {
-  return [layer(confined), processes(confined), await reaper()];
+  return [checkLayer(confined), checkProcesses(confined), await checkReaper()];
 }
 
-function layer(confined: string): CheckReport {
+function checkLayer(confined: string): CheckReport {
   const swap = "links that are swapped in between a check and an open";
   if (/^(landlock|bubblewrap) \d/.test(confined)) {
     return { name: "layer", ok: true, message: `${confined}: the system blocks ${swap}` };
@@ -28,7 +28,7 @@ function layer(confined: string): CheckReport {
   return { name: "layer", ok: true, message: text, hint };
 }
 
-function processes(confined: string): CheckReport {
+function checkProcesses(confined: string): CheckReport {
   const why = Deno.build.os !== "linux" || /libc/.test(confined)
     ? "not on this system"
     : Deno.uid() === 0
@@ -40,14 +40,14 @@ function processes(confined: string): CheckReport {
   return { name: "programs of modules", ok: true, message: text };
 }
 
-/** Starts a process that loses its parent, and prints `kept` if the keeper adopted it. */
+/** A script that starts a process, ends its parent, and prints `kept` if the keeper adopted it. */
 const FLEE = `echo "$( (sleep 0.2
   read -r pid name state up rest </proc/self/stat
   [ "$up" = "$PPID" ] && echo kept) & )"`;
 
-async function reaper(): Promise<CheckReport> {
+async function checkReaper(): Promise<CheckReport> {
   const name = "reaper";
-  if (endsWithPml()) {
+  if (systemEndsPrograms()) {
     const text = "all child processes end with PML, also when it is killed: job objects of Windows";
     return { name, ok: true, message: text };
   }

@@ -1,12 +1,12 @@
 /**
- * Finds the layer that confines children in addition to Deno: Landlock, else bubblewrap, else none.
- * PML tries this once.
+ * Finds the layer that confines children in addition to Deno: Landlock, or else bubblewrap, or else
+ * none. PML tries the layers only once.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
-import { infoAt, isInside, realPathIfAny } from "../io/place.ts";
+import { infoAt, isInside, realPathIfAny } from "../io/path_info.ts";
 import { runProgram } from "./process.ts";
 import type { Program } from "./program.ts";
 import { findProgram, searchPath } from "./search_path.ts";
@@ -17,6 +17,7 @@ import type { Layer } from "./layer.ts";
  */
 export type OsLayerChoice = "auto" | "landlock" | "bwrap" | "off" | "required";
 
+/** The limits of a trial run of a program: milliseconds, and bytes of each output. */
 const TRIAL_MS = 5_000;
 const TRIAL_BYTES = 4_000;
 /** The files that Deno itself loads, and the time zones. */
@@ -54,30 +55,31 @@ export class OsLayers {
   }
 
   /**
-   * Starts a child with Landlock first. If Landlock is missing, starts it again with another layer.
+   * Calls `begin`, which starts a child, with Landlock first. If Landlock is missing, calls it
+   * again with another layer.
    */
   async start<T>(begin: (layer: Layer) => Promise<T>): Promise<T> {
     if (this.#layer !== undefined) return await begin(await this.#layer);
     const choice = this.#choice;
     const off: Layer = { kind: "none", why: "it is off" };
     if (choice === "off") return await begin(off);
-    // Landlock is not tried again after it was missing once.
+    // After Landlock was missing once, `#layer` is set, and it is not tried again.
     const lack = choice === "bwrap"
       ? "it is off"
       : Deno.build.os === "linux"
       ? undefined
       : "not on this system";
-    if (lack !== undefined) return await begin(await this.#instead(`no landlock: ${lack}`));
+    if (lack !== undefined) return await begin(await this.#otherLayer(`no landlock: ${lack}`));
     try {
       return await begin({ kind: "landlock" });
     } catch (error) {
       const why = lackOf(error);
       if (why === undefined) throw error;
-      return await begin(await this.#instead(why));
+      return await begin(await this.#otherLayer(why));
     }
   }
 
-  #instead(why: string): Promise<Layer> {
+  #otherLayer(why: string): Promise<Layer> {
     return this.#layer ??= this.#find(why);
   }
 
@@ -101,14 +103,14 @@ export class OsLayers {
  * Returns the layer that confines a child, from the child's report. Returns an error if the child
  * lacks the required layer.
  */
-export function heldBy(layer: Layer | undefined, report: string): string | PmlError {
+export function confinementOf(layer: Layer | undefined, report: string): string | PmlError {
   if (layer?.kind === "bwrap") return `bubblewrap ${layer.version}`;
   if (layer?.kind === "none") return `none: ${layer.why}`;
-  return layer === undefined || report.startsWith("landlock ") ? report : lacking(report);
+  return layer === undefined || report.startsWith("landlock ") ? report : lackError(report);
 }
 
-/** Returns the error for a child without the required Landlock. */
-export function lacking(reason: string): PmlError {
+/** Returns the error for a child that was started with Landlock, but does not have it. */
+export function lackError(reason: string): PmlError {
   return new PmlError("SANDBOX_DENIED", `Cannot run modules: ${reason}`, {
     detail: { lack: reason },
   });
@@ -130,7 +132,14 @@ export async function findBubblewrap(
   const output = await runToEnd(program, ["--version"]);
   const version = /^bubblewrap (\S+)/.exec(output.text)?.[1];
   if (version === undefined) return `${program} prints no version`;
-  const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
+  const nothing = {
+    workspace,
+    read: [],
+    write: [],
+    lock: "/dev/null",
+    privateFolders: [],
+    net: false,
+  };
   const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
   const trial = await runToEnd(program, args);
   if (!trial.ok) return `it does not work here: ${trial.text.trim().slice(0, 200)}`;
@@ -146,7 +155,7 @@ export async function runToEnd(
   more: Partial<Program> = {},
 ): Promise<{ readonly ok: boolean; readonly text: string }> {
   try {
-    const program = { file, args, cwd: "/", env: {}, kept: true, ...more };
+    const program = { file, args, cwd: "/", env: {}, hasKeeper: true, ...more };
     const { code, stdout, stderr } = await runProgram(program, {
       ms: TRIAL_MS,
       maxBytes: TRIAL_BYTES,
@@ -164,7 +173,7 @@ export interface Sight {
   readonly write: readonly string[];
   readonly lock: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
-  readonly own: readonly string[];
+  readonly privateFolders: readonly string[];
   readonly net: boolean;
   /** The folder that it starts in; by default the last private folder. */
   readonly cwd?: string;
@@ -183,12 +192,13 @@ export interface Covers {
 
 /** Returns the arguments of bubblewrap that come before the program and its arguments. */
 export function bubblewrapArgs(sight: Sight): string[] {
-  const { workspace, read, write, lock, own, net, covers, cwd = own.at(-1) ?? "/" } = sight;
-  // A path inside the workspace is not mounted by itself: if a link replaced it, bubblewrap would
-  // mount the link's target. So the whole workspace is mounted.
+  const { workspace, read, write, lock, privateFolders, net, covers } = sight;
+  const { cwd = privateFolders.at(-1) ?? "/" } = sight;
+  // For a path inside the workspace, the whole workspace is mounted: if a link replaced the path,
+  // bubblewrap would mount the link's target.
   const roots = (paths: readonly string[]) =>
     paths.map((root) => isInside(workspace, root) ? workspace : root);
-  const writable = [...roots(write), ...own];
+  const writable = [...roots(write), ...privateFolders];
   const all = [...roots(read), lock, ...systemPaths(net), Deno.execPath()];
   // bubblewrap cannot mount onto a link, such as `/etc/localtime`, in a folder that is mounted.
   const readable = all.filter((path) =>
@@ -200,7 +210,7 @@ export function bubblewrapArgs(sight: Sight): string[] {
     ...writable.map((path) => ["--bind-try", path, path]),
     ...(covers === undefined ? [] : coverMounts(covers)),
   ];
-  // A path inside another one is mounted after it.
+  // A path inside another path must be mounted after it.
   mounts.sort((a, b) => (a.at(-1) ?? "").length - (b.at(-1) ?? "").length);
   return [
     ...["--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
@@ -215,30 +225,30 @@ export function bubblewrapArgs(sight: Sight): string[] {
 
 /** Returns the mounts of covers, without links, because bubblewrap would follow them. */
 function coverMounts({ readOnly, hidden, fixed }: Covers): string[][] {
-  const present = (paths: readonly string[]) =>
+  const existing = (paths: readonly string[]) =>
     [...new Set(paths)].filter((path) => realPathIfAny(path) === path);
   const isHidden = new Set(hidden);
   return [
-    ...present(fixed).map((path) => ["--bind-try", path, path]),
-    ...present(readOnly).filter((path) => !isHidden.has(path))
+    ...existing(fixed).map((path) => ["--bind-try", path, path]),
+    ...existing(readOnly).filter((path) => !isHidden.has(path))
       .map((path) => ["--ro-bind-try", path, path]),
-    ...present(hidden).map((path) =>
+    ...existing(hidden).map((path) =>
       infoAt(path)?.isDirectory ? ["--tmpfs", path] : ["--ro-bind-try", "/dev/null", path]
     ),
   ];
 }
 
 /** Returns how many processes and threads a user has. */
-export function processesOf(uid: number): number {
-  let all = 0;
+export function countProcesses(uid: number): number {
+  let count = 0;
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     try {
       const tasks = Deno.statSync(`/proc/${name}/task`);
-      if (tasks.uid === uid) all += (tasks.nlink ?? 2) - 2;
+      if (tasks.uid === uid) count += (tasks.nlink ?? 2) - 2;
     } catch {
-      // It ended in the meantime.
+      // The process ended in the meantime.
     }
   }
-  return all;
+  return count;
 }

@@ -4,11 +4,11 @@ import { errorOf, isGone, run, Yard } from "../../tests/fixtures/modules/yard.ts
 import { PmlError } from "../core/errors.ts";
 import {
   bubblewrapArgs,
+  countProcesses,
   findBubblewrap,
-  lacking,
+  lackError,
   type OsLayerChoice,
   OsLayers,
-  processesOf,
 } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
 import { residentBytes } from "./process.ts";
@@ -65,7 +65,7 @@ async function begun(wanted: OsLayerChoice, path: string): Promise<readonly stri
   const begin = (layer: Layer) => {
     kinds.push(layer.kind === "none" ? `none: ${layer.why}` : layer.kind);
     return layer.kind === "landlock"
-      ? Promise.reject(lacking("no landlock: ENOSYS"))
+      ? Promise.reject(lackError("no landlock: ENOSYS"))
       : Promise.resolve();
   };
   for (let n = 0; n < 2; n++) {
@@ -112,7 +112,7 @@ Deno.test("bubblewrapArgs() mounts the whole workspace, and writable paths last"
     read: ["/ws/part", "/other", "/other/out/deep"],
     write: ["/other/out"],
     lock: "/home/lock",
-    own: ["/home/deno", "/home/temp"],
+    privateFolders: ["/home/deno", "/home/temp"],
     net: false,
   }).join(" ");
   assert.match(args, /--ro-bind-try \/ws \/ws /);
@@ -138,7 +138,7 @@ Deno.test(
       read: [ws, cache, project],
       write: [],
       lock,
-      own: [own],
+      privateFolders: [own],
       net: false,
     };
     const wrap = [bubblewrap.program, ...bubblewrapArgs(sight)];
@@ -179,8 +179,11 @@ Deno.test(
     assert.ok(sandbox.rss() > residentBytes(inside), "what is inside counts too");
     assert.ok(residentBytes(inside) > 20 << 20);
     // It handles no signal or input, so that only the kill can end it.
-    const own = [yard.home];
-    const sight = { workspace: yard.ws, read: [], write: [], lock: "/dev/null", own, net: false };
+    const privateFolders = [yard.home];
+    const sight = {
+      ...{ workspace: yard.ws, read: [], write: [] },
+      ...{ lock: "/dev/null", privateFolders, net: false },
+    };
     assert.ok(bubblewrap);
     const group = new Deno.Command(bubblewrap.program, {
       args: [...bubblewrapArgs(sight), Deno.execPath(), "eval", "setInterval(() => {}, 1e6)"],
@@ -233,11 +236,11 @@ Deno.test(
   },
 );
 
-Deno.test("processesOf() counts the threads of a user", { ignore }, () => {
+Deno.test("countProcesses() counts the threads of a user", { ignore }, () => {
   const status = Deno.readTextFileSync("/proc/self/status");
   const own = Number(/^Threads:\s+(\d+)/m.exec(status)?.[1]);
-  assert.ok(processesOf(Deno.uid() ?? -1) >= own && own > 1);
-  assert.equal(processesOf(4_000_000_000), 0);
+  assert.ok(countProcesses(Deno.uid() ?? -1) >= own && own > 1);
+  assert.equal(countProcesses(4_000_000_000), 0);
 });
 
 async function output(args: string[]): Promise<string> {

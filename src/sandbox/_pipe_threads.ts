@@ -8,7 +8,7 @@
  * @module
  */
 
-import { programUrl } from "./alone.ts";
+import { programUrl } from "./deno_flags.ts";
 
 /** The members of a running child that PML uses. */
 export interface PipedProcess {
@@ -38,7 +38,7 @@ interface Order {
 }
 
 /** A message of a Worker about a child: first its pipes, then its status. */
-type News =
+type WorkerMessage =
   & { readonly id: number }
   & ({ readonly pipes: ChildPipes } | { readonly status: Deno.CommandStatus });
 
@@ -70,24 +70,30 @@ const CODE = programUrl(`onmessage = async ({ data: { id, file, options, answer 
   postMessage({ id, status: await child.status });
 };`);
 
-/** Starts programs with three pipes, as many in each runtime as its threads can serve. */
+/**
+ * Starts programs with three pipes. Starts a new Worker if the threads of a runtime are used up.
+ */
 export class PipeThreads {
   readonly #start: Start;
-  readonly #own: number;
-  readonly #each: number;
+  /** The maximum numbers of programs that PML's own runtime and each Worker start at once. */
+  readonly #ownMax: number;
+  readonly #workerMax: number;
   readonly #workers = new Set<PipeWorker>();
   #running = 0;
 
-  /** Creates an instance. `start` runs in this thread; `threads` is the number of a runtime. */
+  /**
+   * Creates an instance. `start` starts a program in this thread; `threads` is the number of
+   * threads of each runtime.
+   */
   constructor(start: Start, threads: number = 4 * navigator.hardwareConcurrency) {
     this.#start = start;
-    this.#own = Math.max(0, Math.floor((threads - THREADS_OF_PML) / THREADS_EACH));
-    this.#each = Math.max(1, Math.floor((threads - 1) / THREADS_EACH));
+    this.#ownMax = Math.max(0, Math.floor((threads - THREADS_OF_PML) / THREADS_EACH));
+    this.#workerMax = Math.max(1, Math.floor((threads - 1) / THREADS_EACH));
   }
 
   /** Starts a program. Throws the error of the system if that fails. */
   readonly spawn: Start = (file, options) => {
-    if (this.#running >= this.#own) return this.#worker().spawn(file, options);
+    if (this.#running >= this.#ownMax) return this.#worker().spawn(file, options);
     const child = this.#start(file, options);
     this.#running++;
     child.status.finally(() => this.#running--);
@@ -95,15 +101,15 @@ export class PipeThreads {
   };
 
   #worker(): PipeWorker {
-    const free = [...this.#workers].find(({ running }) => running < this.#each);
+    const free = [...this.#workers].find(({ running }) => running < this.#workerMax);
     if (free !== undefined) return free;
-    const made: PipeWorker = new PipeWorker(() => this.#workers.delete(made));
-    this.#workers.add(made);
-    return made;
+    const worker: PipeWorker = new PipeWorker(() => this.#workers.delete(worker));
+    this.#workers.add(worker);
+    return worker;
   }
 }
 
-/** The programs of one Worker, which ends with the last of them. */
+/** One Worker and its programs. It ends when its last program has ended. */
 class PipeWorker {
   readonly #worker = new Worker(CODE, { type: "module" });
   readonly #children = new Map<number, {
@@ -115,7 +121,7 @@ class PipeWorker {
 
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd;
-    this.#worker.onmessage = ({ data }: MessageEvent<News>) => this.#take(data);
+    this.#worker.onmessage = ({ data }: MessageEvent<WorkerMessage>) => this.#take(data);
   }
 
   /** The number of its programs that have not ended. */
@@ -143,7 +149,7 @@ class PipeWorker {
     return { pid, ...streams, status: status.promise, ref, unref };
   }
 
-  #take(news: News): void {
+  #take(news: WorkerMessage): void {
     const child = this.#children.get(news.id);
     if ("pipes" in news) child?.pipes.resolve(news.pipes);
     else child?.status.resolve(news.status);
@@ -170,8 +176,8 @@ function pidIn(answer: SharedArrayBuffer): number | Error {
 }
 
 /**
- * Returns pipes at once, which are connected to the given ones as soon as these exist, and a
- * promise for the end of both outputs.
+ * Returns pipes at once, and a promise for the end of both outputs. They are connected to the pipes
+ * of the program as soon as these exist.
  */
 function laterPipes(
   pipes: Promise<ChildPipes>,
@@ -179,8 +185,8 @@ function laterPipes(
   const input = new TransformStream<Uint8Array>();
   // A broken pipe is reported by the end of the program.
   pipes.then(({ stdin }) => input.readable.pipeTo(stdin)).catch(() => {});
-  const [stdout, outputEnd] = laterOutput(pipes.then((come) => come.stdout));
-  const [stderr, errorsEnd] = laterOutput(pipes.then((come) => come.stderr));
+  const [stdout, outputEnd] = laterOutput(pipes.then(({ stdout }) => stdout));
+  const [stderr, errorsEnd] = laterOutput(pipes.then(({ stderr }) => stderr));
   return { stdin: input.writable, stdout, stderr, outputs: Promise.all([outputEnd, errorsEnd]) };
 }
 
@@ -199,7 +205,7 @@ function laterOutput(
     },
     cancel: async (reason) => await (await reader).cancel(reason),
   });
-  // It closes after everything was read; a broken pipe also counts as the end.
+  // The reader closes after everything was read; a broken pipe also counts as the end.
   const end = reader.then(({ closed }) => closed).catch(() => {});
   return [output, end];
 }

@@ -9,22 +9,25 @@ import { withRoundedNumbers } from "../core/exact_number.ts";
 import { type Json, objectOf, quoted } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { failureFrom } from "./_failure.ts";
-import { heldBy } from "./_os_layer.ts";
+import { confinementOf } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
-import { plainJson } from "./_plain.ts";
-import { reasonOf, sandboxUnusable, valueOf } from "./_said.ts";
+import { plainJson } from "./_plain_json.ts";
+import { reasonOf, sandboxUnusable, valueOf } from "./_child_frames.ts";
 import type { Frame } from "./_wire.ts";
 
-/** The phase of a start. */
+/**
+ * The phase of a start: the self-test, no module yet, the load of the module, and a loaded module.
+ */
 type Phase = "testing" | "blank" | "loading" | "ready";
 
-/** Tracks the start of a child until its module is loaded, and keeps their reports. */
+/** Tracks the start of a child until its module is loaded, and stores the reports of the child. */
 export class Startup {
   readonly #layer: Layer | undefined;
+  /** Resolves when the next phase is reached; rejects if the start fails. */
   #next = Promise.withResolvers<void>();
   /** The current phase. */
   phase: Phase = "testing";
-  /** The name of the server whose module it is. */
+  /** The name of the module's server. */
   name = "a module";
   #file = "";
   /** The names of the functions that the module exports. */
@@ -48,7 +51,7 @@ export class Startup {
   }
 
   /** Waits for a phase. Throws if the start fails or the signal aborts first. */
-  async reached(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<void> {
+  async waitFor(phase: "blank" | "ready", signal: AbortSignal | undefined): Promise<void> {
     const { promise, reject } = this.#next;
     using _ = signal && onAbort(signal, () => reject(reasonOf(signal)));
     await promise;
@@ -61,9 +64,9 @@ export class Startup {
   }
 
   /** Handles a frame of the child. Returns why the child must end, or undefined. */
-  take(frame: Frame): string | undefined {
+  handleFrame(frame: Frame): string | undefined {
     const value = valueOf(frame);
-    if (frame.type === "confined") return this.#confine(heldBy(this.#layer, String(value)));
+    if (frame.type === "confined") return this.#confine(confinementOf(this.#layer, String(value)));
     if (frame.type === "refused") return this.#refuse(String(value));
     if (frame.type === "tested" && this.phase === "testing") {
       const isClosed = Array.isArray(value) && value.length === 0;
@@ -72,7 +75,7 @@ export class Startup {
       }
       this.#next.resolve();
     } else if (this.phase === "loading") {
-      if (frame.type === "unloaded") this.fail(this.#unloaded(value));
+      if (frame.type === "unloaded") this.fail(this.#loadError(value));
       if (frame.type === "ready") this.#ready(frame);
     }
     return undefined;
@@ -101,7 +104,7 @@ export class Startup {
     }
   }
 
-  #unloaded(value: unknown): PmlError {
+  #loadError(value: unknown): PmlError {
     const failure = failureFrom(value as Json); // parsed JSON
     if (failure instanceof PmlError) return failure;
     const [, why, line, column] =
@@ -109,8 +112,8 @@ export class Startup {
     const [what, hint] = why === undefined
       ? [`${failure.name}: ${failure.message}`, "Correct the module"]
       : [`syntax error: ${why}`, `Fix the syntax error in line ${line}`];
-    const at = quoted(shownPlace(this.#file, { line, column }), 300);
-    return new PmlError("SANDBOX_CRASHED", `Cannot load the module ${at}: ${what}`, {
+    const file = quoted(shownPlace(this.#file, { line, column }), 300);
+    return new PmlError("SANDBOX_CRASHED", `Cannot load the module ${file}: ${what}`, {
       hint: `${hint}, then call again`,
       detail: { reason: "load" },
     });

@@ -46,7 +46,7 @@ export class WindowsProcesses {
   readonly #kernel: KernelSymbols | undefined = openKernel();
   readonly #folder: string = folderOf(this.#kernel);
   readonly #jobs = new Map<number, Handle>();
-  /** Processes without a job. */
+  /** The ids of processes without a job. */
   readonly #loose = new Set<number>();
 
   /** Creates an instance with the function that starts a program. */
@@ -78,8 +78,8 @@ export class WindowsProcesses {
   }
 
   /**
-   * Puts a process into a job, with all processes that it starts afterwards. Ignores a process that
-   * is not in the job of `within`.
+   * Puts a process into a job, with all processes that it starts afterwards. `within` is the id of
+   * the process whose job must contain it; a process that is not in this job is ignored.
    */
   add(pid: number, within?: number): void {
     if (!this.#isAdded(pid, within) && within === undefined) this.#loose.add(pid);
@@ -95,8 +95,8 @@ export class WindowsProcesses {
     this.#kernel?.CloseHandle(job);
   }
 
-  /** Ends the remaining processes in the job of a process that has ended. */
-  ended(pid: number): void {
+  /** Ends the processes that remain in the job of a process that has ended. */
+  endRest(pid: number): void {
     // The system may soon reuse its id.
     this.#loose.delete(pid);
     this.end(pid);

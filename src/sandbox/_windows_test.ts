@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { until } from "../../tests/kit/wait.ts";
-import { endsWithPml, runProgram, StartedProgram } from "./process.ts";
+import { runProgram, StartedProgram, systemEndsPrograms } from "./process.ts";
 
 const ignore = Deno.build.os !== "windows";
 const OPEN = { ms: 120_000, maxBytes: 1_000_000 };
@@ -47,7 +47,7 @@ function script(code: string, args: readonly string[] = []) {
 }
 
 Deno.test("a program on Windows ends with its child processes", { ignore }, async () => {
-  assert.ok(endsWithPml());
+  assert.ok(systemEndsPrograms());
   using made = folder();
   const file = join(made.root, "beats");
   const started = new StartedProgram(script(deep(file, beating(file))));
@@ -101,7 +101,7 @@ Deno.test(
     const program = { file: Deno.execPath(), args: ["eval", ${
       JSON.stringify(code)
     }], cwd: "C:\\\\" };
-    startProcess({ ...program, env: {} }, { heard: false, outlives: true });
+    startProcess({ ...program, env: {} }, { hasOutputs: false, outlives: true });
     setTimeout(() => {}, 1e8)`;
     const args = ["eval", "--no-check", pml];
     const child = new Deno.Command(Deno.execPath(), { args }).spawn();

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { eachPiece, Gathered } from "../io/lines.ts";
+import { ByteBuffer, eachPiece } from "../io/lines.ts";
 
 export { eachPiece };
 
@@ -27,6 +27,7 @@ export interface Frame {
   readonly json: Uint8Array;
 }
 
+/** The maximum length of the line that announces a text, in bytes. */
 const HEAD_MAX = 128;
 /** Decodes whole texts, so all readers can share it. */
 const UTF_8 = new TextDecoder();
@@ -46,10 +47,10 @@ const TEXT = /^(text \d+ )(\d+)$/;
 export class ChildLineReader {
   readonly #nonce: Uint8Array;
   readonly #lineMax: number;
-  readonly #line = new Gathered();
+  readonly #line = new ByteBuffer();
   #size = 0;
   #kind: ChildLine["kind"] | undefined;
-  /** The number of bytes of a text that are still to come. */
+  /** The number of bytes of a text that were not received yet. */
   #rest = 0;
   #isText = false;
 
@@ -62,18 +63,18 @@ export class ChildLineReader {
     this.#lineMax = lineMax;
   }
 
-  /** Returns the lines that a piece completes. Throws a RangeError if a line is too long. */
+  /** Returns the lines that a chunk completes. Throws a RangeError if a line is too long. */
   *push(chunk: Uint8Array): Generator<ChildLine> {
-    let from = 0;
-    for (let at = this.#find(chunk, 0); at !== -1; at = this.#find(chunk, from)) {
-      this.#add(chunk.subarray(from, at));
-      from = at + 1;
+    let start = 0;
+    for (let end = this.#find(chunk, 0); end !== -1; end = this.#find(chunk, start)) {
+      this.#add(chunk.subarray(start, end));
+      start = end + 1;
       if (this.#isTextToCome()) continue;
       yield this.end();
       this.#line.clear();
     }
-    this.#rest = Math.max(this.#rest - (chunk.length - from), 0);
-    this.#add(chunk.subarray(from));
+    this.#rest = Math.max(this.#rest - (chunk.length - start), 0);
+    this.#add(chunk.subarray(start));
   }
 
   /** Ends the current line, even if it is not complete. */
@@ -88,7 +89,7 @@ export class ChildLineReader {
     return { kind: "noise", text: UTF_8.decode(bytes.subarray(0, NOISE_MAX)), size };
   }
 
-  /** Finds the end of a line. A text ends after its length, whatever it contains. */
+  /** Finds the end of a line. A text ends after its length, even if it contains line breaks. */
   #find(chunk: Uint8Array, from: number): number {
     if (this.#rest === 0) return chunk.indexOf(10, from);
     if (chunk.length - from < this.#rest) return -1;
@@ -119,26 +120,26 @@ export class ChildLineReader {
     const size = this.#size;
     this.#size += part.length;
     if (this.#size > this.#lineMax) throw new RangeError("it wrote a line that is too long");
+    // Only the beginning of noise is kept.
     if (this.#kind === "noise" && size >= NOISE_MAX) return;
     this.#line.add(part);
     if (this.#kind === undefined && this.#size >= this.#nonce.length) this.#kind = this.#decide();
   }
 
+  /** Returns whether the line begins with the nonce, and so is a frame. */
   #decide(): ChildLine["kind"] {
     const { bytes } = this.#line;
     const nonce = this.#nonce;
-    for (let at = 0; at < nonce.length; at++) if (bytes[at] !== nonce[at]) return "noise";
+    for (let index = 0; index < nonce.length; index++) {
+      if (bytes[index] !== nonce[index]) return "noise";
+    }
     return nonce.length > 0 ? "frame" : "noise";
   }
 }
 
 /** Splits a frame into its type, id and JSON, which are separated by spaces. */
 export function parseFrame(bytes: Uint8Array): Frame | undefined {
-  const head = /^([a-z]+) (\d+) /.exec(UTF_8.decode(bytes.subarray(0, 40)));
-  if (head === null) return undefined;
-  return {
-    type: head[1] ?? "",
-    id: Number(head[2]),
-    json: bytes.subarray(head[0].length),
-  };
+  const [head, type = "", id] = /^([a-z]+) (\d+) /.exec(UTF_8.decode(bytes.subarray(0, 40))) ?? [];
+  if (head === undefined) return undefined;
+  return { type, id: Number(id), json: bytes.subarray(head.length) };
 }

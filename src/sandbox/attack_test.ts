@@ -6,10 +6,11 @@ import {
   errorOf,
   run,
   SANDBOX_LIMITS,
+  startSandbox,
   Yard,
 } from "../../tests/fixtures/modules/yard.ts";
 import { PmlError } from "../core/errors.ts";
-import { ModuleFailure, Sandbox } from "./sandbox.ts";
+import { ModuleFailure } from "./sandbox.ts";
 
 Deno.test("Sandbox refuses every access of a hostile module", async () => {
   await using yard = new Yard();
@@ -68,7 +69,7 @@ Deno.test("Sandbox refuses every access of a hostile module", async () => {
   const open = codes.filter((_, at) => told[at] === "done");
   assert.deepEqual(open, []);
   assert.ok(!JSON.stringify(told).includes("CANARY"));
-  assert.equal(await call(sandbox, "ping", {}).then(() => sandbox.alive), true);
+  assert.equal(await call(sandbox, "ping", {}).then(() => sandbox.isAlive), true);
 });
 
 Deno.test("Sandbox names an alternative to a denied function", async () => {
@@ -103,17 +104,17 @@ Deno.test("Sandbox does not load a module that imports files", async () => {
     `import "https://127.0.0.1:1/x.ts"; export const a = 1;`,
   ];
   for (const code of codes) {
-    const error = await errorOf(Sandbox.start(yard.options(code)));
+    const error = await errorOf(startSandbox(yard.options(code)));
     assert.equal(error.code, "SANDBOX_DENIED", code);
   }
   // Some versions of Deno do not know this kind of import.
   const binary = `import x from ${from} with { type: "bytes" }; export const __meta__ = [...x];`;
-  assert.match(await codeOf(Sandbox.start(yard.options(binary))), /^SANDBOX_/);
-  const broken = await errorOf(Sandbox.start(yard.options("export const = ;")));
+  assert.match(await codeOf(startSandbox(yard.options(binary))), /^SANDBOX_/);
+  const broken = await errorOf(startSandbox(yard.options("export const = ;")));
   assert.equal(broken.code, "SANDBOX_CRASHED");
   assert.match(broken.message, /^Cannot load the module "hostile:1:14": syntax error/);
   assert.match(
-    (await errorOf(Sandbox.start(yard.options(`throw new Error("boo")`)))).message,
+    (await errorOf(startSandbox(yard.options(`throw new Error("boo")`)))).message,
     /boo/,
   );
 });
@@ -148,7 +149,7 @@ Deno.test("Sandbox ignores frames that the module wrote itself", async () => {
   assert.equal(await run(sandbox, partial), 1);
   assert.match(JSON.stringify(yard.logs), /forged/);
   assert.equal(await outcome, "CANCELLED");
-  assert.equal(sandbox.alive, true);
+  assert.equal(sandbox.isAlive, true);
 });
 
 Deno.test("Sandbox survives a module that steals stdin or patches everything", async () => {
@@ -207,7 +208,7 @@ Deno.test("Sandbox rejects a cancelled call at once and kills a child that does 
     assert.equal(await errorOf(first), timedOut, code);
     assert.ok(performance.now() - start < 5_000, code);
     assert.equal(await second, "SANDBOX_CRASHED", code);
-    assert.equal(sandbox.alive, false);
+    assert.equal(sandbox.isAlive, false);
     assert.equal(await codeOf(call(sandbox, "ping")), "SANDBOX_CRASHED");
     clearTimeout(timer);
   }));

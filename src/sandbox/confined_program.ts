@@ -5,9 +5,9 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isInside } from "../io/place.ts";
-import { canKeep } from "./_keeper.ts";
-import { landlockLack } from "./_libc.ts";
+import { isInside } from "../io/path_info.ts";
+import { canRunKeepers } from "./_keeper.ts";
+import { whyNoLandlock } from "./_libc.ts";
 import {
   bubblewrapArgs,
   type Covers,
@@ -16,14 +16,14 @@ import {
   systemPaths,
 } from "./_os_layer.ts";
 import type { Layer } from "./layer.ts";
-import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
+import { openPrivateFolder, type PrivateFolder } from "./_private_folder.ts";
 import type { Program } from "./program.ts";
 import type { Reach } from "./boot/reach.ts";
 
 export { openPrivateFolder, systemPaths };
 export type { Covers, Layer, PrivateFolder, Reach };
 
-/** The bubblewraps that worked, by the PATH and the workspace of the search. */
+/** The bubblewrap programs that worked, by the PATH and the workspace of the search. */
 const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
 
 /**
@@ -56,7 +56,7 @@ export async function availableLayer(
   if (choice === "off") return { kind: "none", why: "it is off" };
   const lack = choice === "bwrap"
     ? "it is off"
-    : landlockLack() ?? (canKeep() ? undefined : "this system cannot run a keeper");
+    : whyNoLandlock() ?? (canRunKeepers() ? undefined : "this system cannot run a keeper");
   if (lack === undefined) return { kind: "landlock" };
   const bubblewrap = choice === "landlock" ? "it is off" : await bubblewrapOf(path, workspace);
   if (typeof bubblewrap === "object") return bubblewrap;
@@ -90,14 +90,14 @@ export function confinedProgram(
   if (layer.kind === "none") return program;
   if (layer.kind === "landlock") return { ...program, reach };
   const { read, write, fixed = [] } = reach;
-  const isThere = [...read, ...write, ...fixed].some((root) => isInside(root, cwd));
+  const isCwdReachable = [...read, ...write, ...fixed].some((root) => isInside(root, cwd));
   const wrap = bubblewrapArgs({
-    read: isThere ? read : [...read, cwd],
+    read: isCwdReachable ? read : [...read, cwd],
     write: [...write, ...fixed],
-    // Each path is mounted by itself.
+    // With this workspace, `bubblewrapArgs()` mounts each path by itself.
     workspace: "/dev/null",
     lock: "/dev/null",
-    own: [],
+    privateFolders: [],
     net: true,
     cwd,
     ...covers && { covers },

@@ -19,8 +19,8 @@ export interface Host {
   progress(progress: Progress): void;
   /**
    * Runs a program with the user's rights, without a shell. PML looks up the program once by its
-   * name; the file must lie outside the workspace. Needs a run grant that names the program.
-   * Rejects with `NotCapable` if the program is not granted or lies in the workspace, or if `cwd`
+   * name; the file must be outside the workspace. Needs a run grant that names the program.
+   * Rejects with `NotCapable` if the program is not granted or is in the workspace, or if `cwd`
    * is not a folder of the workspace; with `NotFound` if there is no such program. A program that
    * fails resolves with its exit code.
    */

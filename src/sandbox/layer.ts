@@ -1,5 +1,5 @@
 /**
- * The layer of the operating system that confines programs.
+ * The layers of the operating system that can confine programs.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The flags of Deno that allow paths and hosts, but no private address behind a host name.
+ * Builds Deno's flags for paths and hosts. A host name does not give access to private addresses.
  *
  * @module
  */
@@ -18,18 +18,18 @@ export const NO_COMMA = "Deno cannot grant a path with a comma in it";
 export function netFlags(hosts: readonly string[]): readonly string[] {
   if (hosts.length === 0) return [];
   const allow = hosts.includes("*") ? "--allow-net" : `--allow-net=${hosts.join(",")}`;
-  const closed = [...PRIVATE_IPV4, "[::1]", "[::]"].join(",");
-  return [allow, ...(hosts.some(isLiteral) ? [] : [`--deny-net=${closed}`])];
+  const privateAddresses = [...PRIVATE_IPV4, "[::1]", "[::]"].join(",");
+  return [allow, ...(hosts.some(isLiteral) ? [] : [`--deny-net=${privateAddresses}`])];
 }
 
 /**
- * Returns the flag of Deno that names paths; empty if there are none. `cannot` begins the error
+ * Returns the flag of Deno that names paths; empty if there are none. `action` begins the error
  * about a bad path.
  */
-export function pathFlag(flag: string, paths: readonly string[], cannot: string): string[] {
+export function pathFlag(flag: string, paths: readonly string[], action: string): string[] {
   const comma = paths.find((path) => path.includes(","));
   if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];
-  throw new PmlError("SANDBOX_DENIED", `${cannot} ${quoted(comma, 300)}: it contains a comma`, {
+  throw new PmlError("SANDBOX_DENIED", `${action} ${quoted(comma, 300)}: it contains a comma`, {
     hint: `${NO_COMMA}: rename the folder`,
   });
 }

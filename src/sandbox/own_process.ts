@@ -4,20 +4,20 @@
  * @module
  */
 
-// Numbers from Linux.
+// PR_SET_DUMPABLE of Linux.
 const SET_DUMPABLE = 4;
 
 /**
  * Makes the environment and the memory of this process unreadable to other processes of the user,
- * such as unconfined servers: they contain keys. Does nothing on systems other than Linux with the
- * GNU C library. Programs that this process starts are not affected.
+ * such as unconfined servers, because the memory contains keys. Does nothing on systems other than
+ * Linux with the GNU C library. Programs that this process starts are not affected.
  */
 export async function hideOwnProcess(): Promise<void> {
   // Without the permission, `Deno.dlopen` would prompt on a terminal.
   const { state } = Deno.permissions.querySync({ name: "ffi" });
   if (Deno.build.os !== "linux" || state !== "granted") return;
   try {
-    // Nonblocking: for a call in this thread, Deno compiles code, which takes 2 MB.
+    // For a blocking call, Deno compiles code, which takes 2 MB.
     const parameters = ["i32", "u64", "u64", "u64", "u64"] as const;
     const libc = Deno.dlopen("libc.so.6", {
       prctl: { parameters, result: "i32", nonblocking: true },
@@ -25,6 +25,6 @@ export async function hideOwnProcess(): Promise<void> {
     await libc.symbols.prctl(SET_DUMPABLE, 0n, 0n, 0n, 0n);
     libc.close();
   } catch {
-    // The C library is another one.
+    // This system has another C library.
   }
 }

@@ -1,18 +1,18 @@
 /**
- * Starts and ends processes. Each has its own process group, and no environment except the one that
- * the caller passes. All processes of PML are started here.
+ * Starts and ends processes. Each process has its own process group, and only the environment
+ * that the caller passes. All processes of PML are started here.
  *
  * @module
  */
 
 import { withoutColours } from "../core/program_output.ts";
-import { namesInFolder } from "../io/place.ts";
+import { namesInFolder } from "../io/path_info.ts";
 import { onAbort } from "../io/waiting.ts";
-import { canKeep, descriptionOf, keeperOf } from "./_keeper.ts";
+import { canRunKeepers, descriptionOf, keeperProgram } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { PipedProcess, Start } from "./_pipe_threads.ts";
 import type { StartedCommand } from "../core/batch_files.ts";
-import type { KeptProgram } from "./boot/keeper.ts";
+import type { SupervisedProgram } from "./boot/keeper.ts";
 import type { Program } from "./program.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
@@ -22,7 +22,7 @@ const windows = IS_WINDOWS
   ? new (await import("./_windows.ts")).WindowsProcesses(spawn)
   : undefined;
 
-/** How long a keeper may take to end all processes below it. */
+/** The time in which a keeper must end all processes below it, in milliseconds. */
 const KEEPER_MS = 1_000;
 
 /** A running process. */
@@ -37,7 +37,7 @@ export interface ProgramOptions {
   readonly late?: (cause: unknown) => Error;
   /** The number of bytes that are kept from the start of each output. */
   readonly maxBytes: number;
-  /** Records the process group, so that it ends with PML, also if PML is killed. */
+  /** Records the process group, so that it ends with PML, even if PML is killed. */
   readonly groups?: Pick<Groups, "add" | "remove"> | undefined;
   /** The text on stdin; empty by default. */
   readonly input?: string | undefined;
@@ -53,18 +53,19 @@ export interface ProgramResult {
 }
 
 /**
- * Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. On
- * Windows it ends with PML unless `outlives` is true. Throws `UPSTREAM_DOWN` if `cmd.exe` would
+ * Starts a program with a pipe for its input and, unless `hasOutputs` is false, pipes for its
+ * outputs. On Windows it ends with PML unless `outlives` is true. If `createsGroup` is true, the
+ * program itself creates its group, which saves PML 2 ms. Throws `UPSTREAM_DOWN` if `cmd.exe` would
  * change an argument of a batch file.
  */
 export function startProcess(
   program: Program,
-  { heard = true, outlives = false } = {},
+  { hasOutputs = true, outlives = false, createsGroup = false } = {},
 ): Process {
-  const out = heard ? "piped" : "null";
+  const out = hasOutputs ? "piped" : "null";
   const command: StartedCommand & Pick<Program, "env"> = windows?.commandOf(program) ?? program;
   const { file, args, env, windowsRawArguments = false } = command;
-  const isThreaded = windows !== undefined && heard && !outlives;
+  const isThreaded = windows !== undefined && hasOutputs && !outlives;
   const child = (isThreaded ? windows.threads.spawn : spawn)(file, {
     args: [...args],
     cwd: program.cwd,
@@ -74,13 +75,13 @@ export function startProcess(
     stdin: "piped",
     stdout: out,
     stderr: out,
-    // A separate group can be killed with all its processes. On Windows this would instead make
-    // each program that it starts open a console window.
-    detached: !IS_WINDOWS || outlives,
+    // A separate group can be killed with all its processes. On Windows, `detached` would instead
+    // open a console window for each program that the process starts.
+    detached: !IS_WINDOWS && !createsGroup || outlives,
   });
   if (windows !== undefined && !outlives) {
     windows.add(child.pid);
-    child.status.then(() => windows.ended(child.pid));
+    child.status.then(() => windows.endRest(child.pid));
   }
   return child;
 }
@@ -92,53 +93,57 @@ export async function runOnTerminal(
   return (await new Deno.Command(file, { args: [...args], cwd }).spawn().status).code;
 }
 
+/**
+ * Starts a program on PML's own terminal, without input, in PML's own environment. The program
+ * continues when PML ends.
+ */
+export function startOnTerminal({ file, args, cwd }: Pick<Program, "file" | "args" | "cwd">): void {
+  new Deno.Command(file, { args: [...args], cwd, stdin: "null" }).spawn().unref();
+}
+
 /** A program with its process group and, if it has one, its keeper. */
 export class StartedProgram {
   /** The program or its keeper, which has the same pipes and ends with the same status. */
   readonly running: Process;
   readonly #isKept: boolean;
-  #isOver = false;
-  #late: ReturnType<typeof setTimeout> | undefined;
+  #hasEnded = false;
+  #killTimer: ReturnType<typeof setTimeout> | undefined;
 
   /**
    * Starts the program, with the spare keeper if there is one. Throws if its file or its folder
    * does not exist.
    */
   constructor(program: Program, spare?: SpareKeeper) {
-    this.#isKept = program.kept === true && canKeep();
-    const { file, args, cwd, env, reach } = program;
+    this.#isKept = program.hasKeeper === true && canRunKeepers();
+    const { reach } = program;
     if (!this.#isKept) {
       if (reach !== undefined) throw new Error("Cannot confine a program without a keeper");
       this.running = startProcess(program);
       this.running.status.then(() => {
-        // Processes that it started may still run. Later, its id may belong to another process.
+        // Processes that it started may still run. The group is killed now, because another process
+        // may get the id later.
         killGroup(this.running.pid);
-        this.#isOver = true;
+        this.#hasEnded = true;
       });
       return;
     }
-    assertThere(program);
-    const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
-    const marked = { ...env, PML_RUN: mark };
-    const keptProgram: KeptProgram = { file, args, cwd, env: marked, reach };
+    assertStartable(program);
     // A confined program has a keeper with other code.
-    this.running = (reach === undefined ? spare?.take() : undefined) ??
-      startProcess(keeperOf(reach !== undefined));
-    const { stdin, status } = this.running;
-    const writer = stdin.getWriter();
-    writer.write(descriptionOf(keptProgram)).catch(() => {}); // its exit reports the error
-    writer.releaseLock();
-    status.then(({ signal }) => {
-      this.#isOver = true;
-      clearTimeout(this.#late);
-      // Another process may have killed the keeper. Its children would then go on.
-      if (signal === "SIGKILL") killMarked(`PML_RUN=${mark}`);
+    const keeper = (reach === undefined ? spare?.take(program) : undefined) ??
+      new Keeper(program.reach !== undefined);
+    keeper.run(program);
+    this.running = keeper.running;
+    this.running.status.then(({ signal }) => {
+      this.#hasEnded = true;
+      clearTimeout(this.#killTimer);
+      // If another process has killed the keeper, its children still run, so they are killed here.
+      if (signal === "SIGKILL") killMarked(`PML_RUN=${keeper.mark}`);
     });
   }
 
   /**
-   * The process id of the program, which is also that of its group. Until the program has started,
-   * it is the keeper's.
+   * The process id of the program, which is also the id of its group. Until the program has
+   * started, the process id of the keeper.
    */
   get pid(): number {
     const { pid } = this.running;
@@ -147,7 +152,7 @@ export class StartedProgram {
 
   /** Sends a signal to the program and its group, unless it has ended. */
   signal(name: Deno.Signal): void {
-    if (!this.#isOver) killGroup(this.pid, name);
+    if (!this.#hasEnded) killGroup(this.pid, name);
   }
 
   /**
@@ -155,69 +160,127 @@ export class StartedProgram {
    * too.
    */
   kill(): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (!this.#isKept) return killGroup(this.running.pid);
     this.#killBelow();
-    // On SIGTERM the keeper ends the rest. SIGCONT wakes a keeper that was stopped.
+    // On SIGTERM the keeper ends the remaining processes. SIGCONT continues a stopped keeper.
     for (const signal of ["SIGTERM", "SIGCONT"] as const) kill(this.running.pid, signal);
-    this.#late ??= setTimeout(() => {
+    this.#killTimer ??= setTimeout(() => {
       this.#killBelow();
       kill(this.running.pid, "SIGKILL");
     }, KEEPER_MS);
   }
 
   #killBelow(): void {
-    for (const pid of allBelow(this.running.pid)) kill(pid, "SIGKILL");
+    for (const pid of descendantsOf(this.running.pid)) kill(pid, "SIGKILL");
   }
 }
 
+/** A keeper: a process that runs one program, and ends all its processes when PML ends. */
+class Keeper {
+  readonly running: Process;
+  #mark: string | undefined;
+  /** The program as it was passed, without its mark. */
+  #program: string | undefined;
+
+  /** Starts a keeper, which waits for its program. */
+  constructor(isConfined: boolean) {
+    this.running = startProcess(keeperProgram(isConfined), { createsGroup: true });
+  }
+
+  /** The value of PML_RUN in the environment of the program and all that it starts. */
+  get mark(): string {
+    return this.#mark ?? "";
+  }
+
+  /** Returns whether the keeper runs no program yet, or exactly this program. */
+  canRun(program: Program): boolean {
+    return this.#program === undefined || this.#program === textOf(program);
+  }
+
+  /** Runs the program, unless the keeper runs it already. */
+  run(program: Program): void {
+    if (this.#program !== undefined) return;
+    this.#program = textOf(program);
+    const { file, args, cwd, env, reach } = program;
+    this.#mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
+    const markedEnvironment = { ...env, PML_RUN: this.#mark };
+    const supervised: SupervisedProgram = { file, args, cwd, env: markedEnvironment, reach };
+    const writer = this.running.stdin.getWriter();
+    writer.write(descriptionOf(supervised)).catch(() => {}); // its exit reports the error
+    writer.releaseLock();
+  }
+}
+
+/** Returns a text that identifies a program. */
+function textOf({ file, args, cwd, env, reach }: Program): string {
+  return JSON.stringify([file, args, cwd, Object.entries(env).sort(), reach]);
+}
+
 /**
- * A keeper that was started in advance, because its start takes longer than that of most programs.
- * It ends when its input is closed, and therefore also with PML.
+ * A keeper that is started in advance, because it starts more slowly than most programs. It ends
+ * when its input is closed, and therefore also when PML ends.
  */
 export class SpareKeeper implements Disposable {
-  #running: Process | undefined;
+  #keeper: Keeper | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts a keeper that ends if it is not used within `ms`, if possible and if there is none. */
+  /** Starts a keeper if there is none and the system can run one. It ends if unused for `ms`. */
   start(ms: number): void {
-    if (this.#running !== undefined || !canKeep()) return;
-    const running = this.#running = startProcess(keeperOf(false));
-    // It must not keep PML running.
-    running.unref();
+    if (this.#keeper !== undefined || !canRunKeepers()) return;
+    const keeper = this.#keeper = new Keeper(false);
+    // An unused keeper must not keep PML running.
+    keeper.running.unref();
     this.#timer = setTimeout(() => this[Symbol.dispose](), ms);
     Deno.unrefTimer(Number(this.#timer));
-    running.status.then(() => {
-      if (this.#running === running) this.take();
+    keeper.running.status.then(() => {
+      if (this.#keeper === keeper) this.#remove();
     });
+  }
+
+  /**
+   * Starts a program in the keeper. The output of the program waits until `take()` is called with
+   * the same program. The caller must have checked that the program may run.
+   */
+  begin(program: Program): void {
+    assertStartable(program);
+    this.#keeper?.run(program);
   }
 
   /** The process id of the keeper; undefined if there is none. */
   get pid(): number | undefined {
-    return this.#running?.pid;
+    return this.#keeper?.running.pid;
   }
 
-  /** Removes and returns the keeper; undefined if there is none. */
-  take(): Process | undefined {
-    const running = this.#running;
-    this.#running = undefined;
-    clearTimeout(this.#timer);
-    running?.ref();
-    return running;
+  /** Removes and returns the keeper; undefined if there is none, or if it runs another program. */
+  take(program: Program): Keeper | undefined {
+    if (this.#keeper?.canRun(program) !== true) return undefined;
+    const keeper = this.#remove();
+    keeper?.running.ref();
+    return keeper;
   }
 
   /** Ends the keeper. */
   [Symbol.dispose](): void {
-    const running = this.take();
-    if (running !== undefined) kill(running.pid, "SIGTERM");
+    const keeper = this.#remove();
+    if (keeper === undefined) return;
+    keeper.running.ref();
+    kill(keeper.running.pid, "SIGTERM");
+  }
+
+  #remove(): Keeper | undefined {
+    const keeper = this.#keeper;
+    this.#keeper = undefined;
+    clearTimeout(this.#timer);
+    return keeper;
   }
 }
 
 /**
- * Throws the errors that a start of the program would throw, because the start of its keeper does
- * not throw them.
+ * Throws the errors that a start of the program would throw. The start of a keeper does not throw
+ * them.
  */
-function assertThere({ file, cwd }: Program): void {
+function assertStartable({ file, cwd }: Program): void {
   const { isFile, mode } = Deno.statSync(file);
   if (!isFile || ((mode ?? 0) & 0o111) === 0) throw new Deno.errors.PermissionDenied(file);
   if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
@@ -230,11 +293,11 @@ export async function runProgram(
 ): Promise<ProgramResult> {
   signal?.throwIfAborted();
   const timeout = AbortSignal.timeout(ms);
-  const over = AbortSignal.any(signal ? [timeout, signal] : [timeout]);
+  const aborted = AbortSignal.any(signal ? [timeout, signal] : [timeout]);
   const started = new StartedProgram(program);
   const child = started.running;
   groups?.add(child.pid);
-  using _ = onAbort(over, () => started.kill());
+  using _ = onAbort(aborted, () => started.kill());
   try {
     const [{ code }, stdout, stderr] = await Promise.all([
       child.status,
@@ -242,12 +305,12 @@ export async function runProgram(
       headOf(child.stderr, { maxBytes, onText: onStderr }),
       new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // the program ended first
     ]);
-    over.throwIfAborted();
+    aborted.throwIfAborted();
     return { code, stdout, stderr: withoutColours(stderr) };
   } catch (error) {
     throw timeout.aborted && late ? late(error) : error;
   } finally {
-    // Kills processes that the program started and that still run.
+    // The program may have ended and left processes that still run.
     started.kill();
     groups?.remove(child.pid);
   }
@@ -263,25 +326,25 @@ export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
 }
 
 /**
- * Puts a program into a separate group, on systems where its parent cannot do that. `within` must
- * have started it.
+ * Puts a program into a separate group, on systems where its parent cannot do that. The process
+ * `within` must have started the program.
  */
 export function adoptGroup(pid: number, within: number): void {
   windows?.add(pid, within);
 }
 
-/** Returns whether the system ends all programs when PML is killed, without a reaper. */
-export function endsWithPml(): boolean {
+/** Returns whether the system itself ends all programs when PML is killed, without a reaper. */
+export function systemEndsPrograms(): boolean {
   return windows?.hasJobs === true;
 }
 
 /**
- * Kills all processes that have a mark in their environment, also those that left their group.
+ * Kills all processes that have a mark in their environment, even processes that left their group.
  * Requires /proc.
  */
 export function killMarked(mark: string): void {
-  for (const name of namesIn("/proc").filter((each) => /^\d+$/.test(each))) {
-    if (textIn(`/proc/${name}/environ`).includes(mark)) kill(Number(name), "SIGKILL");
+  for (const name of namesInIfAny("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    if (textIfReadable(`/proc/${name}/environ`).includes(mark)) kill(Number(name), "SIGKILL");
   }
 }
 
@@ -291,9 +354,11 @@ export function killMarked(mark: string): void {
  */
 export function residentBytes(pid: number, { below = true } = {}): number {
   // Without /proc, only the heap flag limits the memory.
-  const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(textIn(`/proc/${pid}/status`))?.[1] ?? 0) * 1_024;
-  if (!below) return own;
-  return childrenOf(pid).reduce((sum, child) => sum + residentBytes(child), own);
+  const ownBytes =
+    Number(/^VmRSS:\s+(\d+) kB/m.exec(textIfReadable(`/proc/${pid}/status`))?.[1] ?? 0) *
+    1_024;
+  if (!below) return ownBytes;
+  return childrenOf(pid).reduce((sum, child) => sum + residentBytes(child), ownBytes);
 }
 
 /** Reads a stream to its end, so that the program never blocks, and keeps the first bytes. */
@@ -305,11 +370,11 @@ async function headOf(
   },
 ): Promise<string> {
   const decoder = new TextDecoder();
-  const whole = new TextDecoder();
+  const progressDecoder = new TextDecoder();
   let text = "";
   let remaining = maxBytes;
   for await (const chunk of stream) {
-    onText?.(whole.decode(chunk, { stream: true }));
+    onText?.(progressDecoder.decode(chunk, { stream: true }));
     text += decoder.decode(chunk.subarray(0, remaining), { stream: true });
     remaining = Math.max(0, remaining - chunk.length);
   }
@@ -320,28 +385,28 @@ async function headOf(
  * Returns the children of a process, the oldest first. They may include orphans of other processes.
  */
 function childrenOf(pid: number): readonly number[] {
-  const tasks = namesIn(`/proc/${pid}/task`);
-  const texts = tasks.map((task) => textIn(`/proc/${pid}/task/${task}/children`));
+  const tasks = namesInIfAny(`/proc/${pid}/task`);
+  const texts = tasks.map((task) => textIfReadable(`/proc/${pid}/task/${task}/children`));
   return texts.flatMap((text) => text.match(/\d+/g) ?? []).map(Number);
 }
 
-function allBelow(pid: number): readonly number[] {
-  return childrenOf(pid).flatMap((child) => [child, ...allBelow(child)]);
+function descendantsOf(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
-function namesIn(folder: string): readonly string[] {
+function namesInIfAny(folder: string): readonly string[] {
   try {
     return namesInFolder(folder);
   } catch {
-    return []; // ended, a system without /proc, or too many open files
+    return []; // the process ended, the system has no /proc, or too many files are open
   }
 }
 
-function textIn(path: string): string {
+function textIfReadable(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
-    return ""; // ended, or of another user
+    return ""; // the process ended, or belongs to another user
   }
 }
 
@@ -349,6 +414,6 @@ function kill(pid: number, signal: Deno.Signal): void {
   try {
     Deno.kill(pid, signal);
   } catch {
-    // It has ended, or runs as another user, as with sudo.
+    // The process has ended, or runs as another user, as with sudo.
   }
 }

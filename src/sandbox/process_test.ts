@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { until, waitUntil } from "../../tests/kit/wait.ts";
-import { canKeep } from "./_keeper.ts";
+import { canRunKeepers } from "./_keeper.ts";
 import { killsOf } from "./_kills_test.ts";
 import { killGroup, runProgram, SpareKeeper, StartedProgram, startProcess } from "./process.ts";
 import type { Program } from "./program.ts";
@@ -80,11 +80,12 @@ Deno.test("killGroup() ends a running program, and ignores one that has ended", 
 });
 
 /**
- * Removes SIGINT, SIGQUIT and SIGPIPE from the ignored signals that a program prints. Without a
- * keeper, a program inherits the ignored signals of the tests, such as those of a background job.
+ * Removes SIGINT, SIGQUIT, SIGPIPE and the two signals of the C library from the ignored signals that
+ * a program prints. Without a keeper, a program inherits the ignored signals of the tests, such as
+ * those of a background job.
  */
 function heeding(text: string): string {
-  const these = 1n << 1n | 1n << 2n | 1n << 12n;
+  const these = 1n << 1n | 1n << 2n | 1n << 12n | 1n << 31n | 1n << 32n;
   return text.replace(
     /(?<=^SigIgn:\t)\w+/m,
     (bits) => (BigInt(`0x${bits}`) & ~these).toString(16).padStart(16, "0"),
@@ -108,8 +109,8 @@ Deno.test({
       "echo $((pid - group)) $((pid - session))";
     const env = { "odd.name": "1", PWD: "/x", UID: "5", SHLVL: "9", LINES: "a\nb", PML_RUN: "m." };
     const cwd = Deno.makeTempDirSync();
-    const seen = async (kept: boolean) => {
-      const there = { cwd, env, kept };
+    const seen = async (hasKeeper: boolean) => {
+      const there = { cwd, env, hasKeeper };
       const shell = { file: "/bin/sh", ...there };
       const looked = await ran(new StartedProgram({ ...shell, args: ["-c", look] }), "given\n");
       const { stdout } = await ran(
@@ -118,7 +119,7 @@ Deno.test({
       const ends = ["exit 0", "exit 7", "kill -s TERM $$", "kill -s KILL $$", "kill -s SEGV $$"];
       const ended = ends.map((end) => ran(new StartedProgram({ ...shell, args: ["-c", end] })));
       const variables = stdout.replace(/^PML_RUN=.*\n/m, "").split("\n").sort();
-      const found = kept ? looked : { ...looked, stdout: heeding(looked.stdout) };
+      const found = hasKeeper ? looked : { ...looked, stdout: heeding(looked.stdout) };
       const open = descriptorsIn(found.stdout);
       const rest = { ...found, stdout: found.stdout.replace(DESCRIPTORS, "") };
       return { open, all: [rest, variables, ...await Promise.all(ended)] };
@@ -131,10 +132,10 @@ Deno.test({
       file: "/bin/sh",
       cwd: "/nothing",
     }];
-    for (const kept of [true, false]) {
+    for (const hasKeeper of [true, false]) {
       for (const one of missing) {
         assert.throws(
-          () => new StartedProgram({ ...one, args: [], env, kept }),
+          () => new StartedProgram({ ...one, args: [], env, hasKeeper }),
           JSON.stringify(one),
         );
       }
@@ -148,7 +149,13 @@ Deno.test({
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const args = ["-c", "exec <&- >&- 2>&-; sleep 300"];
-    const started = new StartedProgram({ file: "/bin/sh", args, cwd: "/", env: {}, kept: true });
+    const started = new StartedProgram({
+      file: "/bin/sh",
+      args,
+      cwd: "/",
+      env: {},
+      hasKeeper: true,
+    });
     const { stdin, stdout, stderr, status } = started.running;
     await Promise.all([stdout, stderr].map((stream) => stream.pipeTo(new WritableStream())));
     const writer = stdin.getWriter();
@@ -166,10 +173,10 @@ Deno.test({
   fn: async () => {
     using spare = new SpareKeeper();
     spare.start(60_000);
-    const cat = { file: "/bin/cat", args: [], cwd: "/", env: {}, kept: true };
+    const cat = { file: "/bin/cat", args: [], cwd: "/", env: {}, hasKeeper: true };
     assert.throws(() => new StartedProgram({ ...cat, file: "/nothing" }, spare));
     const first = new StartedProgram(cat, spare);
-    assert.equal(spare.take(), undefined);
+    assert.equal(spare.pid, undefined);
     const second = new StartedProgram(cat, spare);
     for (const one of [first, second]) {
       assert.deepEqual(await ran(one, "given\n"), {
@@ -190,7 +197,7 @@ Deno.test({
       assert.ok(pid !== undefined);
       if (ms > 1) spare[Symbol.dispose]();
       await until(() => !isAlive(pid));
-      assert.equal(spare.take(), undefined);
+      assert.equal(spare.pid, undefined);
     }
   },
 });
@@ -207,12 +214,12 @@ async function ran({ running }: StartedProgram, input = "") {
 }
 
 Deno.test("a confined program writes only within its reach, or does not run", {
-  ignore: !canKeep(),
+  ignore: !canRunKeepers(),
 }, async () => {
   const folder = await Deno.makeTempDir();
   try {
     const reach = { read: ["/"], write: [] };
-    const said = { ...script(`Deno.writeTextFileSync("${folder}/new", "")`), kept: true };
+    const said = { ...script(`Deno.writeTextFileSync("${folder}/new", "")`), hasKeeper: true };
     assert.equal((await runProgram({ ...said }, OPEN)).code, 0);
     await Deno.remove(`${folder}/new`);
     const result = await runProgram({ ...said, reach }, OPEN);
@@ -228,8 +235,8 @@ Deno.test({
   ignore: Deno.build.os === "windows",
   fn: async () => {
     const file = "/bin/sh";
-    for (const hasKeeper of [false, canKeep()]) {
-      const program = { file, args: ["-c", "exit 3"], cwd: "/", env: {}, kept: hasKeeper };
+    for (const hasKeeper of [false, canRunKeepers()]) {
+      const program = { file, args: ["-c", "exit 3"], cwd: "/", env: {}, hasKeeper };
       const started = new StartedProgram(program);
       const { stdin, stdout, stderr, status } = started.running;
       assert.equal((await status).code, 3);

@@ -1,5 +1,5 @@
 /**
- * A program to start.
+ * The description of a program to start.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import type { Reach } from "./boot/reach.ts";
 
 /** A program and how it is started. */
 export interface Program {
-  /** The absolute path of its file, so that PATH has no influence. */
+  /** The absolute path of the program's file, so that PATH has no influence. */
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Its whole environment. */
+  /** The complete environment of the program. */
   readonly env: Readonly<Record<string, string>>;
   /**
-   * Whether it has a keeper, if the system can run one. Then none of its processes outlives the
-   * program or PML.
+   * Whether the program has a keeper, if the system can run one. With a keeper, none of its processes
+   * outlives the program or PML.
    */
-  readonly kept?: boolean;
-  /** The only paths that it may read and write. Only for a program with a keeper. */
+  readonly hasKeeper?: boolean;
+  /** The only paths that the program may read and write. Requires a keeper. */
   readonly reach?: Reach;
 }

@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { call, codeOf, errorOf, SANDBOX_LIMITS, Yard } from "../../tests/fixtures/modules/yard.ts";
+import {
+  call,
+  codeOf,
+  errorOf,
+  SANDBOX_LIMITS,
+  Yard,
+  type YardOptions,
+} from "../../tests/fixtures/modules/yard.ts";
 import { until } from "../../tests/kit/wait.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { gone, pidsWith, withCommand } from "./_processes_test.ts";
@@ -7,7 +14,6 @@ import type { PathGuard } from "./boot/path_guard.ts";
 import type { HostStart } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
 import { Reaper } from "./reaper.ts";
-import type { SandboxOptions } from "./sandbox.ts";
 
 const MODULE = `
   export async function exec({ program, args, options = {}, stopAt }, host) {
@@ -38,7 +44,7 @@ interface ProgramResult {
 }
 
 /** A sandbox whose module may run any program, or those that are named. */
-async function runner(yard: Yard, more: Partial<SandboxOptions> = {}) {
+async function runner(yard: Yard, more: Partial<YardOptions> = {}) {
   const environment = { PATH, HOME: yard.root, LANG: "C.UTF-8" };
   const sandbox = await yard.start(MODULE, { run: ["*"], environment, ...more });
   return {

@@ -5,18 +5,21 @@
  * @module
  */
 
-import { randomBytes } from "node:crypto";
+import { randomHex } from "../core/random.ts";
 import type { Groups } from "./_options.ts";
-import { endsWithPml, type Process, startProcess } from "./process.ts";
+import { type Process, startProcess, systemEndsPrograms } from "./process.ts";
 
-/** How often PML sends a sign of life, and how often it is checked. */
+/** The interval in which PML sends a beat, and in which the reaper checks for beats. */
 const BEAT_MS = 5_000;
 /**
- * The script of the reaper. It reads lines: `+ pid` adds a group, `- pid` removes one. At the end
- * of its input it kills the groups that are left and removes their folders. `client`, with a
- * process id and its start time, names the client: if no `beat` comes within three ticks and the
- * client has ended, it kills PML. Each keeper first gets SIGTERM and SIGCONT, so that it ends its
- * processes; after 0.5 s the rest is killed. Finally it kills its own group, which includes the
+ * The script of the reaper. It reads lines: `+ pid` adds a group, `- pid` removes a group.
+ * `client`, with a process id and its start time, names the client: if no `beat` comes for three
+ * ticks and the client has ended, the reaper kills PML.
+ *
+ * At the end of its input, the reaper kills the remaining processes. The leader of each group,
+ * which may be a keeper (`_keeper.ts`), first gets SIGTERM and SIGCONT, so that a keeper ends its
+ * processes. After 0.5 s the reaper kills all groups, then all processes whose variable `PML_RUN`
+ * contains the mark, and removes their folders. Finally it kills its own group, which includes the
  * process that waits for the next tick.
  */
 const SCRIPT = `trap "" HUP INT TERM PIPE
@@ -53,61 +56,99 @@ done
 rm -rf -- "$2$1"*
 kill -s KILL 0`;
 
-/** Owner of the process groups, which are opened when the first process starts. */
+/** Opens the process groups when the first process starts. */
 export interface GroupsOpener {
-  /** Returns the process groups. Their processes end with PML, also if PML is killed. */
+  /** Returns the process groups. Their processes end with PML, even if PML is killed. */
   groups(): Promise<Pick<Reaper, "mark" | "add" | "remove">>;
 }
 
+/** The number and the memory of the processes in all groups. */
+export interface GroupUse {
+  readonly processes: number;
+  /** The resident memory in bytes. Memory that processes share counts for each of them. */
+  readonly bytes: number;
+}
+
+/** The size of a page of memory. */
+const PAGE = 4_096;
+/** The indexes of fields in /proc/PID/stat, counted after the name of the process. */
+const [PARENT_FIELD, GROUP_FIELD, START_FIELD, PAGES_FIELD] = [1, 2, 19, 21];
+
 /** The process groups of this PML, and the process that kills them if PML cannot. */
 export class Reaper implements Groups, AsyncDisposable {
-  readonly mark: string = randomBytes(12).toString("hex");
+  readonly mark: string;
   readonly #leftovers: string;
   readonly #groups = new Set<number>();
   #process: Process | undefined;
   #stdin: WritableStreamDefaultWriter<Uint8Array> | undefined;
   #client: string | undefined;
-  #beat: ReturnType<typeof setInterval> | undefined;
+  #beatTimer: ReturnType<typeof setInterval> | undefined;
 
-  /** Creates an instance. The paths that begin with `leftovers` and the mark are removed. */
-  constructor(leftovers: string) {
+  /**
+   * Creates an instance. When the process of the reaper ends, it removes all paths that begin with
+   * `leftovers` and the mark.
+   */
+  constructor(leftovers: string, mark = randomHex(12)) {
     this.#leftovers = leftovers;
+    this.mark = mark;
+  }
+
+  /** The number of groups. */
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  /** Returns how many processes the groups have, and their memory; undefined without /proc. */
+  async usage(): Promise<GroupUse | undefined> {
+    if (Deno.build.os !== "linux") return undefined;
+    let [processes, bytes] = [0, 0];
+    if (this.#groups.size === 0) return { processes, bytes };
+    for await (const { name } of Deno.readDir("/proc")) {
+      if (!/^\d+$/.test(name)) continue;
+      const text = await Deno.readTextFile(`/proc/${name}/stat`).catch(() => ""); // it has ended
+      // The name of the program may contain spaces and parentheses.
+      const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      if (!this.#groups.has(Number(fields[GROUP_FIELD]))) continue;
+      processes++;
+      bytes += Number(fields[PAGES_FIELD] ?? 0) * PAGE;
+    }
+    return { processes, bytes };
   }
 
   /** Adds a group and resolves when it is recorded. The first group starts the process. */
   async add(pid: number): Promise<void> {
     this.#groups.add(pid);
-    // Sent only once: a second `+` would keep the process id after the group has ended.
-    await (this.#process === undefined ? this.#begin() : this.#tell(`+ ${pid}`));
+    // A group is sent only once, because a second `+` would stay after the group has ended.
+    await (this.#process === undefined ? this.#open() : this.#write(`+ ${pid}`));
   }
 
   /**
-   * Makes the process kill PML if PML sends no sign of life for 10 s and the client's process has
+   * Makes the reaper kill PML if PML sends no beat for three ticks and the client's process has
    * ended.
    */
   async watch(): Promise<void> {
     this.#client = clientProcess();
     if (this.#client === undefined) return;
-    await (this.#process === undefined ? this.#begin() : this.#tell(this.#client));
-    let isTold = true;
-    this.#beat = setInterval(async () => {
-      // A stopped process reads nothing, so only one beat waits at a time.
-      if (!isTold) return;
-      isTold = false;
-      await (this.#process === undefined ? this.#begin() : this.#tell("beat"));
-      isTold = true;
+    await (this.#process === undefined ? this.#open() : this.#write(this.#client));
+    let isWritten = true;
+    this.#beatTimer = setInterval(async () => {
+      // A stopped reaper reads nothing, so only one beat waits at a time.
+      if (!isWritten) return;
+      isWritten = false;
+      await (this.#process === undefined ? this.#open() : this.#write("beat"));
+      isWritten = true;
     }, BEAT_MS);
-    Deno.unrefTimer(Number(this.#beat));
+    Deno.unrefTimer(Number(this.#beatTimer));
   }
 
   /** Removes a group that has ended. */
   async remove(pid: number): Promise<void> {
-    if (this.#groups.delete(pid)) await this.#tell(`- ${pid}`);
+    if (this.#groups.delete(pid)) await this.#write(`- ${pid}`);
   }
 
   /** Ends the process and kills the groups that are still recorded. */
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#beat);
+    clearInterval(this.#beatTimer);
     const running = this.#process;
     this.#process = undefined;
     running?.ref();
@@ -115,53 +156,53 @@ export class Reaper implements Groups, AsyncDisposable {
     await running?.status;
   }
 
-  async #begin(): Promise<void> {
+  async #open(): Promise<void> {
     const running = this.#start();
     if (running === undefined) return;
     this.#process = running;
     this.#stdin = running.stdin.getWriter();
-    // If the process is killed from outside, the next group or beat starts another one.
+    // If something else kills the process, the next group or beat starts a new process.
     running.status.then(() => {
       if (this.#process === running) this.#process = undefined;
     });
     running.unref();
-    if (this.#client !== undefined) void this.#tell(this.#client);
-    await Promise.all([...this.#groups].map((pid) => this.#tell(`+ ${pid}`)));
+    if (this.#client !== undefined) void this.#write(this.#client);
+    await Promise.all([...this.#groups].map((pid) => this.#write(`+ ${pid}`)));
   }
 
   #start(): Process | undefined {
-    if (endsWithPml()) return undefined;
+    if (systemEndsPrograms()) return undefined;
     try {
       return startProcess({
         file: "/bin/sh",
         args: ["-c", SCRIPT, "pml-reaper", this.mark, this.#leftovers],
         cwd: "/",
         env: { PATH: "/usr/bin:/bin" },
-      }, { heard: false });
+      }, { hasOutputs: false });
     } catch {
-      // Without a shell, children end only at the end of their standard input. `pml doctor` reports
-      // that.
+      // Without a shell, children end only when their standard input ends. `pml doctor` reports a
+      // missing shell.
       return undefined;
     }
   }
 
-  async #tell(line: string): Promise<void> {
-    // A write to a killed process fails; the handler of its end resets the state.
+  async #write(line: string): Promise<void> {
+    // A write to a killed reaper fails. The handler of its end resets the state.
     await this.#stdin?.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   }
 }
 
 /**
- * Returns `client`, its process id and its start time. Returns undefined if that is unknown or the
- * client has ended.
+ * Returns the line `client PID START` for the reaper; undefined if the client is unknown or has
+ * ended.
  */
 function clientProcess(): string | undefined {
   try {
     const input = inputOf(Deno.pid);
     let pid = Deno.ppid;
     // A process that inherits and passes on this input, such as npx or sh, is not the client.
-    while (pid > 1 && inputOf(pid) === input) pid = Number(statOf(pid)[1]);
-    return pid > 1 ? `client ${pid} ${statOf(pid)[19]}` : undefined;
+    while (pid > 1 && inputOf(pid) === input) pid = Number(statOf(pid)[PARENT_FIELD]);
+    return pid > 1 ? `client ${pid} ${statOf(pid)[START_FIELD]}` : undefined;
   } catch {
     return undefined; // a system without /proc, or the process has just ended
   }

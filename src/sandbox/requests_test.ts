@@ -9,7 +9,7 @@ import {
 } from "../../tests/fixtures/modules/yard.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json } from "../core/json.ts";
-import { aborted, soon } from "../io/waiting.ts";
+import { settlesWithin, whenAborted } from "../io/waiting.ts";
 import type { OnRequest, Sandbox } from "./sandbox.ts";
 
 /** Sends valid and forged requests to PML. */
@@ -59,7 +59,7 @@ class Desk {
     this.#waiting.shift()?.();
     if (name === "refuse") throw new PmlError("PERMISSION_DENIED", "Cannot do it: no");
     if (name !== "hang") return args;
-    await aborted(signal);
+    await whenAborted(signal);
     this.stopped.push(signal);
     throw signal.reason;
   };
@@ -124,7 +124,7 @@ Deno.test("Sandbox aborts the requests of a call that is cancelled or dropped", 
   stop.abort();
   assert.equal(await codeOf(hanging), "CANCELLED");
   assert.equal(late.stopped.length, 1);
-  assert.ok(sandbox.alive);
+  assert.ok(sandbox.isAlive);
 });
 
 Deno.test("Sandbox aborts the requests of a child that ends", async () => {
@@ -172,8 +172,8 @@ Deno.test("Sandbox does not answer forged requests", async () => {
   });
   assert.equal(await forged, "forged");
   assert.deepEqual(desk.asked, [["hang", null]]);
-  assert.equal(await soon(hanging, 0), false, "a forged frame ended a call");
-  assert.ok(sandbox.alive);
+  assert.equal(await settlesWithin(hanging, 0), false, "a forged frame ended a call");
+  assert.ok(sandbox.isAlive);
   await sandbox[Symbol.asyncDispose]();
   assert.equal(await codeOf(hanging), "SANDBOX_CRASHED");
   assert.equal(desk.stopped.length, 1);

@@ -2,8 +2,16 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import filesModule from "../../tests/fixtures/modules/files.ts" with { type: "text" };
 import hostileModule from "../../tests/fixtures/modules/hostile.ts" with { type: "text" };
-import { call, codeOf, errorOf, isGone, run, Yard } from "../../tests/fixtures/modules/yard.ts";
-import { assertDenoFloor, Sandbox } from "./sandbox.ts";
+import {
+  call,
+  codeOf,
+  errorOf,
+  isGone,
+  run,
+  startSandbox,
+  Yard,
+} from "../../tests/fixtures/modules/yard.ts";
+import { assertDenoVersion } from "./sandbox.ts";
 
 Deno.test("Sandbox file functions return the results of Deno", async () => {
   await using yard = new Yard();
@@ -114,7 +122,7 @@ Deno.test("Sandbox lets a cancelled call stop in time, and continues", async () 
   assert.deepEqual(await other, { a: 1 });
   await run(sandbox, "return 1");
   assert.equal(sandbox.pending, 0);
-  assert.equal(sandbox.alive, true);
+  assert.equal(sandbox.isAlive, true);
   assert.equal(
     await codeOf(sandbox.call({ fn: "ping", arguments: {}, signal: AbortSignal.abort() })),
     "CANCELLED",
@@ -149,15 +157,15 @@ Deno.test("Sandbox runs many calls at once in one child", async () => {
   );
 });
 
-Deno.test("assertDenoFloor() refuses a Deno version with known bypasses", () => {
+Deno.test("assertDenoVersion() refuses a Deno version with known bypasses", () => {
   for (const version of ["2.9.5", "2.8.9", "1.46.3", "2.9"]) {
     assert.throws(
-      () => assertDenoFloor(version),
+      () => assertDenoVersion(version),
       /Cannot run modules: Deno .* is older than 2.9.6/,
     );
   }
   for (const version of ["2.9.6", "2.10.0", "3.0.0", "2.9.7-rc.1+abc", Deno.version.deno]) {
-    assertDenoFloor(version);
+    assertDenoVersion(version);
   }
 });
 
@@ -165,7 +173,7 @@ Deno.test("Sandbox does not start if Deno cannot grant the folder", async () => 
   await using yard = new Yard();
   await (await yard.start())[Symbol.asyncDispose]();
   const error = await errorOf(
-    Sandbox.start(yard.options(hostileModule, { read: [`${yard.ws}/a,b`] })),
+    startSandbox(yard.options(hostileModule, { read: [`${yard.ws}/a,b`] })),
   );
   assert.equal(error.code, "SANDBOX_DENIED");
   assert.match(error.message, /comma/);
@@ -175,7 +183,7 @@ Deno.test("Sandbox stops a start that is cancelled", async () => {
   await using yard = new Yard();
   const cancel = new AbortController();
   const code = `await new Promise(() => {}); setInterval(() => {}, 9)`;
-  const starting = Sandbox.start(yard.options(code, { signal: cancel.signal }));
+  const starting = startSandbox(yard.options(code, { signal: cancel.signal }));
   cancel.abort();
   assert.equal((await errorOf(starting)).code, "CANCELLED");
 });
@@ -199,7 +207,8 @@ Deno.test("Sandbox children end when the process that started them is killed", a
   const script = `
     import { Sandbox } from "${import.meta.resolve("./sandbox.ts")}";
     const code = new TextEncoder().encode("export function a() {}");
-    const s = await Sandbox.start({ ...${options}, code, onLog() {} });
+    const child = await Sandbox.open(${options});
+    const s = await child.load({ name: "hostile", code, onLog() {} });
     console.log(s.pid);
     await new Promise((r) => setTimeout(r, 60000));`;
   const config = new URL("../../deno.json", import.meta.url).pathname;

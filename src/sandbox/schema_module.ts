@@ -1,5 +1,5 @@
 /**
- * The module that a child loads to check values against schemas that are not from PML.
+ * The module that a child loads to check values against schemas from servers and registries.
  *
  * @module
  */

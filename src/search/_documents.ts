@@ -11,45 +11,48 @@ import type { CatalogEntry } from "./catalog.ts";
 
 /** The number of fields of a tool. */
 const FIELDS = FIELD_WEIGHTS.length;
-/** How many unused places, beyond four times those in use, may be kept. */
-const SPARE = 100_000;
+/** The number of unused positions that may stay, in addition to four times the used positions. */
+const SPARE_POSITIONS = 100_000;
 
-/** The range of one tool's words in the list of all words. The words of its name come first. */
+/** The range of one tool's different words in `Documents`. The words of its name come first. */
 export interface ToolDocument {
   readonly from: number;
   readonly to: number;
   /** The end of the words of the name. */
-  readonly named: number;
+  readonly nameEnd: number;
   /** The number of words of each field, with repetitions. */
   readonly lengths: readonly number[];
 }
 
 /** Assigns numbers to words, and caches the tools that were read. */
 export class Documents {
-  // A few long arrays, because two short arrays for each tool would take most of the reading time.
+  // These arrays contain the words of all tools, because creating two arrays for each tool would
+  // take longer than reading it.
   #terms = new Uint32Array(1_024);
   #counts = new Uint8ClampedArray(1_024 * FIELDS);
   #end = 0;
   #ids = new Map<string, number>();
-  #read = new WeakMap<CatalogEntry, ToolDocument>();
+  #documents = new WeakMap<CatalogEntry, ToolDocument>();
 
   /** Reads tools. Tools that were read before come from the cache. */
-  of(entries: readonly CatalogEntry[]): readonly ToolDocument[] {
+  readAll(entries: readonly CatalogEntry[]): readonly ToolDocument[] {
     const idsByRun = new Map<string, readonly number[]>();
-    // The same words occur again and again, so each is split and stemmed once.
+    // Many tools contain the same words, so each word is split and stemmed once.
     const idsOf = (run: string) => {
       let ids = idsByRun.get(run);
       if (ids === undefined) {
         idsByRun.set(
           run,
-          ids = termsOfRun(run).map((term) => this.#idFor(term)),
+          ids = termsOfRun(run).map((term) => this.#assignId(term)),
         );
       }
       return ids;
     };
     return entries.map((entry) => {
-      let document = this.#read.get(entry);
-      if (document === undefined) this.#read.set(entry, document = this.#document(entry, idsOf));
+      let document = this.#documents.get(entry);
+      if (document === undefined) {
+        this.#documents.set(entry, document = this.#readTool(entry, idsOf));
+      }
       return document;
     });
   }
@@ -59,13 +62,13 @@ export class Documents {
     return this.#ids.size;
   }
 
-  /** Returns the number of the word at a place. */
-  term(at: number): number {
+  /** Returns the number of the word at a position. */
+  termAt(at: number): number {
     return this.#terms[at] ?? 0;
   }
 
-  /** Returns how often the word at a place occurs in a field, at most 255. */
-  count(at: number, field: number): number {
+  /** Returns how often the word at a position occurs in a field, at most 255. */
+  countAt(at: number, field: number): number {
     return this.#counts[at * FIELDS + field] ?? 0;
   }
 
@@ -79,39 +82,39 @@ export class Documents {
     return [...this.#ids];
   }
 
-  /** Returns the place of a word in a tool; -1 if the tool does not have it. */
+  /** Returns the position of a word in a tool; -1 if the tool does not have the word. */
   find({ from, to }: Pick<ToolDocument, "from" | "to">, id: number): number {
     const at = this.#terms.subarray(from, to).indexOf(id);
     return at < 0 ? at : from + at;
   }
 
-  /** Clears the cache if most places belong to tools that no longer exist. */
+  /** Clears the cache if most positions belong to tools that no longer exist. */
   forgetUnused(used: number): void {
-    if (this.#end <= 4 * used + SPARE) return;
+    if (this.#end <= 4 * used + SPARE_POSITIONS) return;
     this.#end = 0;
     this.#ids = new Map();
-    this.#read = new WeakMap();
+    this.#documents = new WeakMap();
   }
 
-  #document(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): ToolDocument {
+  #readTool(entry: CatalogEntry, idsOf: (run: string) => readonly number[]): ToolDocument {
     const from = this.#end;
-    const places = new Map<number, number>();
-    let named = from;
+    const positions = new Map<number, number>();
+    let nameEnd = from;
     const lengths = fieldsOf(entry).map((text, field) => {
       let length = 0;
       for (const run of runsOf(text)) {
         for (const id of idsOf(run)) {
-          let at = places.get(id);
-          if (at === undefined) places.set(id, at = this.#add(id));
-          const place = at * FIELDS + field;
-          this.#counts[place] = (this.#counts[place] ?? 0) + 1;
+          let at = positions.get(id);
+          if (at === undefined) positions.set(id, at = this.#add(id));
+          const cell = at * FIELDS + field;
+          this.#counts[cell] = (this.#counts[cell] ?? 0) + 1;
           length += 1;
         }
       }
-      if (field === 0) named = this.#end;
+      if (field === 0) nameEnd = this.#end;
       return length;
     });
-    return { from, to: this.#end, named, lengths };
+    return { from, to: this.#end, nameEnd, lengths };
   }
 
   #add(id: number): number {
@@ -128,7 +131,7 @@ export class Documents {
     return at;
   }
 
-  #idFor(term: string): number {
+  #assignId(term: string): number {
     const id = this.#ids.get(term);
     if (id !== undefined) return id;
     this.#ids.set(term, this.#ids.size);

@@ -10,13 +10,17 @@ function entry(name: string, description: string): CatalogEntry {
 
 Deno.test("Documents counts words by field, with the words of the name first", () => {
   const documents = new Documents();
-  const [one] = documents.of([entry("read_page", "Read, read and print")]);
+  const [one] = documents.readAll([entry("read_page", "Read, read and print")]);
   assert.ok(one !== undefined);
   const counts = (word: string) => {
     const at = documents.find(one, documents.idOf(word) ?? -1);
-    return { at: at - one.from, name: documents.count(at, 0), description: documents.count(at, 2) };
+    return {
+      at: at - one.from,
+      name: documents.countAt(at, 0),
+      description: documents.countAt(at, 2),
+    };
   };
-  assert.equal(one.named - one.from, 2);
+  assert.equal(one.nameEnd - one.from, 2);
   assert.deepEqual(counts("read"), { at: 0, name: 1, description: 2 });
   assert.equal(counts("print").name, 0);
   assert.deepEqual(one.lengths.slice(0, 3), [2, 1, 3]);
@@ -29,10 +33,10 @@ Deno.test("forgetUnused() clears the cache once most of it belongs to removed to
   let kept = entry("a", words);
   for (let n = 0; n < 600; n++) {
     documents.forgetUnused(2_000);
-    documents.of([kept = entry(`t${n}`, words.replaceAll("x", `y${n}`))]);
+    documents.readAll([kept = entry(`t${n}`, words.replaceAll("x", `y${n}`))]);
   }
   // Each tool has new words. A description has some hundred of them.
   assert.ok(documents.size < 130_000, String(documents.size));
-  const [again] = documents.of([kept]);
-  assert.equal(documents.of([kept])[0], again);
+  const [again] = documents.readAll([kept]);
+  assert.equal(documents.readAll([kept])[0], again);
 });

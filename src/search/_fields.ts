@@ -20,11 +20,11 @@ const MOST_PARAMETERS = 200;
  */
 export function fieldsOf({ id, tool, server }: CatalogEntry): readonly string[] {
   const texts: ParameterTexts = { names: [], descriptions: [] };
-  gather(tool.inputSchema, { texts, depth: 0 });
+  collectParameters(tool.inputSchema, { texts, depth: 0 });
   return [
     id.slice(id.indexOf(":") + 1),
-    [server.name, text(server.title)].join(" "),
-    [text(tool.title), text(tool.description)].join(" "),
+    [server.name, shortText(server.title)].join(" "),
+    [shortText(tool.title), shortText(tool.description)].join(" "),
     texts.names.join(" "),
     texts.descriptions.join(" "),
   ].map((field) => field.slice(0, LONGEST_FIELD));
@@ -35,26 +35,24 @@ interface ParameterTexts {
   readonly descriptions: string[];
 }
 
-// Collects the names and descriptions of parameters. Definitions come from outside, so every type
-// is checked.
-function gather(
+/** Collects the names and descriptions of parameters. Servers may send any value as a schema. */
+function collectParameters(
   schema: unknown,
-  at: { readonly texts: ParameterTexts; readonly depth: number },
+  { texts, depth }: { readonly texts: ParameterTexts; readonly depth: number },
 ): void {
-  const { texts, depth } = at;
   if (!isObject(schema) || depth > DEEPEST) return;
   const inner = { texts, depth: depth + 1 };
   if (isObject(schema.properties)) {
     for (const [name, property] of Object.entries(schema.properties)) {
       if (texts.names.length >= MOST_PARAMETERS) return;
       texts.names.push(name.slice(0, LONGEST_FIELD));
-      if (isObject(property)) texts.descriptions.push(text(property.description));
-      gather(property, inner);
+      if (isObject(property)) texts.descriptions.push(shortText(property.description));
+      collectParameters(property, inner);
     }
   }
-  gather(schema.items, inner);
+  collectParameters(schema.items, inner);
 }
 
-function text(value: unknown): string {
+function shortText(value: unknown): string {
   return textOf(value).slice(0, LONGEST_FIELD);
 }

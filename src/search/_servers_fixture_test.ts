@@ -10,7 +10,7 @@ import { Catalog } from "./catalog.ts";
 /** The tools of servers, each with its description. */
 export type ServerTools = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** A few servers of everyday kinds. */
+/** A few common servers. */
 export const SERVERS: ServerTools = {
   filesystem: {
     read_file: "Read the contents of a text file",

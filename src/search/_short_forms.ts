@@ -1,5 +1,5 @@
 /**
- * Short forms of words. Users type them for the longer words in descriptions of tools.
+ * Short forms of words. Users type them instead of the longer words in descriptions of tools.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Synonyms: words that people use for the same thing when they describe a tool.
+ * Synonyms: words that users and authors of tools use for the same thing.
  *
  * @module
  */

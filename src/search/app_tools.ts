@@ -9,7 +9,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { isForPages, toolPage } from "../protocol/apps.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
-/** The tools that pages call, of all servers. */
+/** The tools that pages may call, of all servers. */
 export interface AppTools {
   /** The servers with a tool that names a page. */
   readonly servers: ReadonlySet<string>;
@@ -17,7 +17,9 @@ export interface AppTools {
   readonly byName: ReadonlyMap<string, readonly ToolId[]>;
 }
 
-/** Returns the tools of a catalog that pages may call: the same object for the same list. */
+/**
+ * Returns the tools of a catalog that pages may call. Returns the same object for the same list.
+ */
 export const appTools: (entries: readonly CatalogEntry[]) => AppTools = memoized((entries) => {
   const servers = new Set(
     entries.filter(({ tool }) => toolPage(tool) !== undefined).map(({ server }) => server.name),
@@ -25,6 +27,6 @@ export const appTools: (entries: readonly CatalogEntry[]) => AppTools = memoized
   const ids = entries
     .filter(({ tool, server }) => servers.has(server.name) && isForPages(tool))
     .map(({ id }) => id);
-  // A page does not know the names that the user gave to tools.
+  // Pages use the server's names of tools, not the names that the user gave to them.
   return { servers, byName: Map.groupBy(ids, (id) => splitToolId(id).tool) };
 });

@@ -14,7 +14,7 @@ import {
   wireName,
 } from "../core/tool_id.ts";
 
-/** Stands for the tools of an offered server if the registry does not list them. */
+/** The name of the only tool of an offered server whose tools the registry does not list. */
 export const WHOLE_SERVER = "@tools";
 
 const MOST_TOOLS = 50_000;
@@ -25,17 +25,19 @@ const DEEPEST = 200;
 export interface CatalogServer {
   /** The name. */
   readonly name: string;
-  /** The name for people. */
+  /** The name for users. */
   readonly title?: string;
-  /** Where it comes from: `builtin`, `private`, `registry` and others. */
+  /** The source of the server: `builtin`, `private`, `registry` and others. */
   readonly origin: string;
-  /** Whether it ships with PML. */
+  /** Whether the server ships with PML. */
   readonly isShipped?: boolean;
   /** A description. */
   readonly description?: string;
-  /** Whether a registry or the cloud offers it, and it is not a server of this machine. */
+  /**
+   * Whether a registry or the cloud offers the server, and it is not configured on this machine.
+   */
   readonly isOffer?: boolean;
-  /** Whether the user is asked before its first use, whatever the rules say. */
+  /** Whether the user is asked before its first use, even if a rule allows it. */
   readonly asksFirst?: boolean;
 }
 
@@ -56,9 +58,11 @@ export interface CatalogTool extends CatalogEntry {
   readonly own: ToolDefinition;
 }
 
-/** The tools that clients see differently from their server's definitions. */
+/** How the catalog changes tools, by their definitions from the server. */
 export interface CatalogChanges {
+  /** The definition that clients see, or the reason why the tool cannot be used. */
   readonly changes?: ReadonlyMap<ToolDefinition, ToolDefinition | string>;
+  /** The tools that are marked as changed. */
   readonly unapproved?: Pick<ReadonlyMap<ToolDefinition, unknown>, "has">;
 }
 
@@ -75,11 +79,7 @@ export class Catalog {
   readonly #wireNames = new Map<string, ToolId>();
   #sorted: readonly CatalogEntry[] | undefined;
 
-  /**
-   * Replaces the tools of a server. Returns the tools that were refused, with the reasons.
-   * `changes` contains, for a tool, the definition that clients see, or the reason why it cannot be
-   * used. A tool in `unapproved` is marked as changed.
-   */
+  /** Replaces the tools of a server. Returns the tools that were refused, with the reasons. */
   set(
     server: CatalogServer,
     tools: readonly ToolDefinition[],
@@ -94,13 +94,13 @@ export class Catalog {
       const isChanged = unapproved.has(own);
       const id = toolId(server.name, own.name);
       const entry = { id, tool, own, server, ...(isChanged && { isChanged }) };
-      const folded = tool.name.toLowerCase();
-      // Readers take names that differ only in case for the same name.
-      const isDuplicate = names.has(folded) && !this.#entries.has(entry.id);
+      const lowerCase = tool.name.toLowerCase();
+      // Users and models may confuse names that differ only in upper and lower case.
+      const isDuplicate = names.has(lowerCase) && !this.#entries.has(entry.id);
       const reason = unusable ??
-        (isDuplicate ? "it differs from another by case alone" : undefined) ??
-        (isWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
-      if (reason === undefined) names.add(folded);
+        (isDuplicate ? "another tool has this name in another case" : undefined) ??
+        (isNestedWithin(DEEPEST, tool) ? this.#add(entry) : "it is nested too deep");
+      if (reason === undefined) names.add(lowerCase);
       else rejected.push({ name: own.name, reason });
       return reason === undefined ? [entry] : [];
     });
@@ -133,30 +133,30 @@ export class Catalog {
     return this.#toolsByServer.get(server) ?? [];
   }
 
-  /** Returns all tools, sorted by id. It is the same array until a change. */
+  /** Returns all tools, sorted by id. Returns the same array until the catalog changes. */
   list(): readonly CatalogEntry[] {
     this.#sorted ??= [...this.#entries.values()].sort(byId);
     return this.#sorted;
   }
 
   #add(entry: CatalogTool): string | undefined {
-    const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
-    if (!isToolName(entry.tool.name) && !isWhole) return NO_TOOL_NAME;
+    const isWholeServer = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
+    if (!isToolName(entry.tool.name) && !isWholeServer) return NO_TOOL_NAME;
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
     if (this.#entries.size >= MOST_TOOLS) return `the catalog already contains ${MOST_TOOLS} tools`;
     const wire = wireName(shownId(entry));
-    const taken = this.#wireNames.get(wire);
+    const otherId = this.#wireNames.get(wire);
     // Shortened names end in a hash of eight digits, which is short enough to forge.
-    if (taken !== undefined) return `clients cannot distinguish it from "${taken}"`;
+    if (otherId !== undefined) return `clients cannot distinguish it from "${otherId}"`;
     this.#entries.set(entry.id, entry);
     this.#wireNames.set(wire, entry.id);
     return undefined;
   }
 }
 
-function isWithin(depth: number, value: unknown): boolean {
+function isNestedWithin(depth: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return true;
-  return depth > 0 && Object.values(value).every((inner) => isWithin(depth - 1, inner));
+  return depth > 0 && Object.values(value).every((inner) => isNestedWithin(depth - 1, inner));
 }
 
 function byId(a: CatalogEntry, b: CatalogEntry): number {

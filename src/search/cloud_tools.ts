@@ -11,7 +11,7 @@ import { Catalog } from "./catalog.ts";
 /** The name of the cloud as a server. No other server may have it. */
 const NAME = "pml";
 
-/** The definitions of a hub (`hub/src/mcp/mcp.ts`). The hub checks the arguments. */
+/** The tools of each hub, as in `hub/src/mcp/mcp.ts`. The hub checks the arguments. */
 const TOOLS: readonly ToolDefinition[] = [
   tool("search_tools", "Find tools of the servers that this hub offers", {
     query: "A few words that describe the tool",
@@ -21,7 +21,7 @@ const TOOLS: readonly ToolDefinition[] = [
   }),
   tool(
     "related",
-    "Tell which tools published capabilities call right after a tool, and right before it",
+    "List the tools that published capabilities call right after a tool, or right before it",
     { tool: "The name of a tool, such as github:search_code" },
   ),
 ];
@@ -36,10 +36,10 @@ export function cloudCatalog(): Catalog {
 function tool(
   name: string,
   description: string,
-  texts: Readonly<Record<string, string>>,
+  parameters: Readonly<Record<string, string>>,
 ): ToolDefinition {
   const properties = Object.fromEntries(
-    Object.entries(texts).map(([key, does]) => [key, { type: "string", description: does }]),
+    Object.entries(parameters).map(([name, text]) => [name, { type: "string", description: text }]),
   );
   return {
     name,
@@ -47,7 +47,7 @@ function tool(
     inputSchema: {
       type: "object",
       properties: { ...properties, limit: { type: "integer" } },
-      required: Object.keys(texts),
+      required: Object.keys(parameters),
     },
     annotations: { readOnlyHint: true, openWorldHint: false },
   };

@@ -1,54 +1,39 @@
 /**
- * Examples of requests for which a tool is meant. They raise a tool among those that match anyway,
- * and never make one match, so that a server cannot attract requests for other tools with them.
+ * Examples of requests for which a tool is meant. Examples raise the scores of tools that match
+ * anyway. They never make a tool match, so that a server cannot attract requests for other tools.
  *
  * @module
  */
 
-import { isObject } from "../core/json.ts";
-import type { ToolDefinition } from "../protocol/tool.ts";
+import { examplesIn } from "../protocol/tool_examples.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { termsOf } from "./terms.ts";
 
-/** The key in `_meta` of a tool. Modules also have the member `examples`. */
-const KEY = "ai.casys.pml/examples";
-/** Further examples of a tool, and the rest of a longer text, are ignored. */
-const MOST = 10;
-const LONGEST = 120;
 /** The least similarity of a query and an example. */
-const LIKE = 0.5;
+const SIMILARITY_MIN = 0.5;
 
 /** Examples that ship with PML, by server and tool. */
 export type ShippedExamples = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
-
-/** Returns the examples in a definition of a tool. */
-export function examplesIn(tool: ToolDefinition): readonly string[] {
-  const { examples, _meta } = tool;
-  return [examples, isObject(_meta) ? _meta[KEY] : undefined]
-    .flatMap((list) => Array.isArray(list) ? list : [])
-    .filter((text) => typeof text === "string").slice(0, MOST)
-    .map((text) => text.slice(0, LONGEST));
-}
 
 /** Compares queries with the examples of tools. */
 export class Examples {
   readonly #shipped: ShippedExamples;
   readonly #words = new WeakMap<CatalogEntry, readonly ReadonlySet<string>[]>();
 
-  /** Takes the examples that ship with PML. */
+  /** Creates an instance with the examples that ship with PML. */
   constructor(shipped: ShippedExamples = {}) {
     this.#shipped = shipped;
   }
 
   /** Returns how similar the most similar example of a tool is, from 0 to 1. */
-  fit(terms: ReadonlySet<string>, entry: CatalogEntry): number {
-    let most = 0;
+  similarity(terms: ReadonlySet<string>, entry: CatalogEntry): number {
+    let best = 0;
     for (const words of this.#wordsOf(entry)) {
       let common = 0;
       for (const word of words) if (terms.has(word)) common += 1;
-      most = Math.max(most, common / Math.sqrt(words.size * terms.size));
+      best = Math.max(best, common / Math.sqrt(words.size * terms.size));
     }
-    return most >= LIKE ? most : 0;
+    return best >= SIMILARITY_MIN ? best : 0;
   }
 
   #wordsOf(entry: CatalogEntry): readonly ReadonlySet<string>[] {

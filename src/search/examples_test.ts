@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { parseModuleMeta } from "../protocol/tool.ts";
+import { EXAMPLES_KEY as KEY, examplesIn } from "../protocol/tool_examples.ts";
 import { catalogOf, SERVERS } from "./_servers_fixture_test.ts";
 import { Catalog } from "./catalog.ts";
-import { examplesIn } from "./examples.ts";
 import { Search, type SearchSources } from "./search.ts";
 import { shippedExamples, shippedWords } from "./shipped.ts";
 import { WordMeaning } from "./word_meaning.ts";
-
-const KEY = "ai.casys.pml/examples";
 
 function toolWith(name: string, more: Partial<ToolDefinition>): ToolDefinition {
   return { name, inputSchema: { type: "object" }, ...more };

@@ -12,21 +12,23 @@ import { makeSynonyms } from "./_synonyms.ts";
 import { termsOf } from "./terms.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
+/** The usual parameters of BM25. */
 const K1 = 1.2;
 const B = 0.75;
 /** The weight of a synonym, relative to the word itself. */
-const SYNONYM_WORTH = 0.4;
-/** The weight of a word that is similar to a word of the query, which no tool has. */
-const SIMILAR_WORTH = 0.8;
-/** The gain of a tool if the query contains all words of its name. */
+const SYNONYM_WEIGHT = 0.4;
+/** The weight of a similar word, if no tool has the word of the query. */
+const SIMILAR_WEIGHT = 0.8;
+/** The factor by which a score rises if the query contains all words of the tool's name. */
 const NAME_GAIN = 0.3;
-/** The gain of a tool by the mean score of the best three tools of its server. */
+/** The part of the mean score of its server's best tools that is added to a tool's score. */
 const SERVER_GAIN = 0.25;
-const NEIGHBOURS = 3;
+/** The number of the best tools of a server whose mean score counts. */
+const NEIGHBOUR_COUNT = 3;
 const MOST_QUERY_TERMS = 256;
-/** Only the first words of a query are corrected, because this takes longer. */
-const MOST_CORRECTED = 16;
-const NO_ENGLISH: ReadonlySet<string> = new Set();
+/** Only the first words of a query are corrected, because a correction takes long. */
+const CORRECTED_MAX = 16;
+const NO_WORDS_KNOWN: ReadonlySet<string> = new Set();
 
 /** The lexical scores of all tools for a query. */
 export interface LexicalScores {
@@ -36,7 +38,7 @@ export interface LexicalScores {
    */
   readonly scores: Float64Array;
   /** The tools with a score, in any order. */
-  readonly met: Uint32Array;
+  readonly matches: Uint32Array;
   /** The words of the query, for `evidence()`. */
   readonly terms: readonly QueryTerm[];
 }
@@ -52,12 +54,14 @@ export interface Evidence {
   readonly specificity: number;
 }
 
-/** A word of the query and its weight. */
+/** A word of the query, by the numbers of `Documents`. */
 export interface QueryTerm {
+  /** The number of the word; undefined if no tool has it. */
   readonly id: number | undefined;
+  /** Higher if fewer tools have the word. */
   readonly rarity: number;
   /** The numbers of its synonyms. */
-  readonly others: readonly number[];
+  readonly synonyms: readonly number[];
   /** The numbers of similar words, if no tool has the word itself. */
   readonly similar: readonly number[];
 }
@@ -70,46 +74,46 @@ export class LexicalIndex {
   /** The words of all tools; undefined until a query has a word that no tool has. */
   #spelling: Spelling | undefined;
   #entries: readonly CatalogEntry[] = [];
-  #read: readonly ToolDocument[] = [];
-  /** The start of each word's part in the two lists below. */
+  #toolDocuments: readonly ToolDocument[] = [];
+  /** The start of each word's part in `#slots` and `#weights`. */
   #starts = new Uint32Array(1);
   #slots = new Uint32Array();
   #weights = new Float32Array();
   /** The number of each tool's server. */
   #servers = new Uint32Array();
   /** The best scores of each server while a query is ranked; otherwise 0. */
-  #best = new Float64Array();
+  #bestScores = new Float64Array();
 
-  /** Replaces the tools. Only new ones are read. */
+  /** Replaces the tools. Only new tools are read. */
   set(entries: readonly CatalogEntry[]): void {
     this.#documents.forgetUnused(this.#slots.length);
     this.#entries = entries;
-    this.#read = this.#documents.of(entries);
+    this.#toolDocuments = this.#documents.readAll(entries);
     const numbers = new Map<string, number>();
     this.#servers = Uint32Array.from(entries, ({ server: { name } }) => {
       if (!numbers.has(name)) numbers.set(name, numbers.size);
       return numbers.get(name) ?? 0;
     });
-    this.#best = new Float64Array(NEIGHBOURS * numbers.size);
-    this.#place();
+    this.#bestScores = new Float64Array(NEIGHBOUR_COUNT * numbers.size);
+    this.#buildIndex();
     this.#spelling = undefined;
   }
 
-  /** Returns how well each tool matches a query. Words of English are not corrected. */
-  rank(query: string, english: Pick<Set<string>, "has"> = NO_ENGLISH): LexicalScores {
-    const terms = new Set(termsOf(query).flatMap((term) => this.#meant(term)));
+  /** Returns how well each tool matches a query. Words in `english` are not corrected. */
+  rank(query: string, english: Pick<Set<string>, "has"> = NO_WORDS_KNOWN): LexicalScores {
+    const terms = new Set(termsOf(query).flatMap((term) => this.#expandShortForm(term)));
     const queryTerms = [...terms].slice(0, MOST_QUERY_TERMS)
-      .map((term, at) => this.#queryTerm(term, at < MOST_CORRECTED && !english.has(term)));
+      .map((term, at) => this.#toQueryTerm(term, at < CORRECTED_MAX && !english.has(term)));
     const scores = new Float64Array(this.#entries.length);
     const [slots, weights] = [this.#slots, this.#weights];
-    const all = new Uint32Array(this.#entries.length);
+    const matchedSlots = new Uint32Array(this.#entries.length);
     let count = 0;
-    for (const [id, worth] of worths(queryTerms, (other) => this.#rarity(other))) {
+    for (const [id, weight] of termWeights(queryTerms, (other) => this.#rarity(other))) {
       const end = this.#start(id + 1);
       for (let at = this.#start(id); at < end; at++) {
         const slot = slots[at] ?? 0;
-        if (scores[slot] === 0) all[count++] = slot;
-        scores[slot] = (scores[slot] ?? 0) + worth * (weights[at] ?? 0);
+        if (scores[slot] === 0) matchedSlots[count++] = slot;
+        scores[slot] = (scores[slot] ?? 0) + weight * (weights[at] ?? 0);
       }
     }
     const isQueryTerm = new Uint8Array(this.#documents.size);
@@ -117,32 +121,35 @@ export class LexicalIndex {
       if (id !== undefined) isQueryTerm[id] = 1;
       for (const other of similar) isQueryTerm[other] = 1;
     }
-    const met = all.subarray(0, count);
-    this.#raise(scores, { isQueryTerm, met });
-    return { scores, met, terms: queryTerms };
+    const matched = matchedSlots.subarray(0, count);
+    this.#raiseScores(scores, { isQueryTerm, matched });
+    return { scores, matches: matched, terms: queryTerms };
   }
 
-  /** Returns the words of a short form, with the form itself if a tool has it, or the word. */
-  #meant(term: string): readonly string[] {
+  /**
+   * Returns the long words of a short form, with the form itself if a tool has it. Returns any
+   * other word unchanged.
+   */
+  #expandShortForm(term: string): readonly string[] {
     const words = this.#shortForms.get(term)?.filter((word) => this.#usedId(word) !== undefined) ??
       [];
     if (words.length === 0) return [term];
     return this.#usedId(term) === undefined ? words : [term, ...words];
   }
 
-  #queryTerm(term: string, mayBeWrong: boolean): QueryTerm {
+  #toQueryTerm(term: string, mayBeMisspelled: boolean): QueryTerm {
     const id = this.#usedId(term);
-    const others = [...this.#synonyms.get(term) ?? []].flatMap((other) =>
+    const synonyms = [...this.#synonyms.get(term) ?? []].flatMap((other) =>
       this.#usedId(other) ?? []
     );
-    if (id !== undefined || others.length > 0 || !mayBeWrong) {
-      return { id, rarity: this.#rarity(id), others, similar: [] };
+    if (id !== undefined || synonyms.length > 0 || !mayBeMisspelled) {
+      return { id, rarity: this.#rarity(id), synonyms, similar: [] };
     }
     this.#spelling ??= new Spelling(
       this.#documents.words().filter(([, id]) => this.#start(id + 1) > this.#start(id)),
     );
     const similar = this.#spelling.closest(term);
-    return { id, rarity: this.#rarity(similar[0]), others, similar };
+    return { id, rarity: this.#rarity(similar[0]), synonyms, similar };
   }
 
   /** Returns the number of a word; undefined if no tool has it. */
@@ -155,59 +162,61 @@ export class LexicalIndex {
    * Raises the scores of tools whose names match, and of tools whose neighbours in their server
    * match.
    */
-  #raise(
+  #raiseScores(
     scores: Float64Array,
-    { isQueryTerm, met }: { readonly isQueryTerm: Uint8Array; readonly met: Uint32Array },
+    { isQueryTerm, matched }: { readonly isQueryTerm: Uint8Array; readonly matched: Uint32Array },
   ): void {
-    const best = this.#best;
-    for (const slot of met) {
-      let score = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, isQueryTerm));
+    const best = this.#bestScores;
+    for (const slot of matched) {
+      let score = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameShare(slot, isQueryTerm));
       scores[slot] = score;
-      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
-      for (let at = from; at < from + NEIGHBOURS; at++) {
+      const from = NEIGHBOUR_COUNT * (this.#servers[slot] ?? 0);
+      for (let at = from; at < from + NEIGHBOUR_COUNT; at++) {
         const lower = best[at] ?? 0;
         if (score <= lower) continue;
         best[at] = score;
         score = lower;
       }
     }
-    for (const slot of met) {
-      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
+    for (const slot of matched) {
+      const from = NEIGHBOUR_COUNT * (this.#servers[slot] ?? 0);
       const sum = (best[from] ?? 0) + (best[from + 1] ?? 0) + (best[from + 2] ?? 0);
-      scores[slot] = (scores[slot] ?? 0) + SERVER_GAIN * sum / NEIGHBOURS;
+      scores[slot] = (scores[slot] ?? 0) + SERVER_GAIN * sum / NEIGHBOUR_COUNT;
     }
-    for (const slot of met) {
-      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
-      best.fill(0, from, from + NEIGHBOURS);
+    for (const slot of matched) {
+      const from = NEIGHBOUR_COUNT * (this.#servers[slot] ?? 0);
+      best.fill(0, from, from + NEIGHBOUR_COUNT);
     }
   }
 
   /** Returns the part of a name's words that the query contains. */
-  #nameMet(slot: number, isQueryTerm: Uint8Array): number {
-    const { from, named } = this.#read[slot] ?? NO_WORDS;
-    let met = 0;
-    for (let at = from; at < named; at++) met += isQueryTerm[this.#documents.term(at)] ?? 0;
-    return met / Math.max(named - from, 1);
+  #nameShare(slot: number, isQueryTerm: Uint8Array): number {
+    const { from, nameEnd } = this.#toolDocuments[slot] ?? EMPTY_DOCUMENT;
+    let matched = 0;
+    for (let at = from; at < nameEnd; at++) matched += isQueryTerm[this.#documents.termAt(at)] ?? 0;
+    return matched / Math.max(nameEnd - from, 1);
   }
 
   /**
-   * Returns whether one tool has all these stems, or words that are similar if they may be wrong, or
-   * synonyms.
+   * Returns whether one tool has each of these stems or a synonym of it. If the stems may be
+   * misspelled, similar words count, too.
    */
   hasAll(
     terms: readonly string[],
-    { mayBeWrong, isAmong }: {
-      readonly mayBeWrong: boolean;
+    { mayBeMisspelled, isAmong }: {
+      readonly mayBeMisspelled: boolean;
       readonly isAmong: (entry: CatalogEntry) => boolean;
     },
   ): boolean {
-    const [first = [], ...rest] = terms.flatMap((term) => this.#meant(term)).map((term) => {
-      const { id, others, similar } = this.#queryTerm(term, mayBeWrong);
-      return [...id === undefined ? [] : [id], ...others, ...similar];
-    });
+    const [first = [], ...rest] = terms.flatMap((term) => this.#expandShortForm(term)).map(
+      (term) => {
+        const { id, synonyms, similar } = this.#toQueryTerm(term, mayBeMisspelled);
+        return [...id === undefined ? [] : [id], ...synonyms, ...similar];
+      },
+    );
     return first.some((id) =>
       this.#slots.subarray(this.#start(id), this.#start(id + 1)).some((slot) => {
-        const [entry, document = NO_WORDS] = [this.#entries[slot], this.#read[slot]];
+        const [entry, document = EMPTY_DOCUMENT] = [this.#entries[slot], this.#toolDocuments[slot]];
         return entry !== undefined && isAmong(entry) &&
           rest.every((ids) => ids.some((other) => this.#documents.find(document, other) >= 0));
       })
@@ -215,35 +224,35 @@ export class LexicalIndex {
   }
 
   /** Returns whether the name of a tool has a stem. */
-  isInName(term: string): boolean {
+  isInToolName(term: string): boolean {
     const id = this.#documents.idOf(term);
     if (id === undefined) return false;
     return this.#slots.subarray(this.#start(id), this.#start(id + 1)).some((slot) => {
-      const { from, named } = this.#read[slot] ?? NO_WORDS;
-      return this.#documents.find({ from, to: named }, id) >= 0;
+      const { from, nameEnd } = this.#toolDocuments[slot] ?? EMPTY_DOCUMENT;
+      return this.#documents.find({ from, to: nameEnd }, id) >= 0;
     });
   }
 
-  /** Returns how much of a query a tool matches. */
+  /** Returns how much of a query the tool at an index matches. */
   evidence(slot: number, terms: readonly QueryTerm[]): Evidence {
-    const document = this.#read[slot] ?? NO_WORDS;
-    const has = (id: number | undefined) =>
+    const document = this.#toolDocuments[slot] ?? EMPTY_DOCUMENT;
+    const positionOf = (id: number | undefined) =>
       id === undefined ? -1 : this.#documents.find(document, id);
     let total = 0;
-    let met = 0;
+    let matched = 0;
     let inName = 0;
-    for (const { id, rarity, others, similar } of terms) {
+    for (const { id, rarity, synonyms, similar } of terms) {
       total += rarity;
-      const at = has(id);
-      if (at >= 0) met += rarity;
-      else if (similar.some((other) => has(other) >= 0)) met += rarity * SIMILAR_WORTH;
-      else if (others.some((other) => has(other) >= 0)) met += rarity * SYNONYM_WORTH;
-      if (at >= 0 && at < document.named) inName += rarity;
+      const at = positionOf(id);
+      if (at >= 0) matched += rarity;
+      else if (similar.some((other) => positionOf(other) >= 0)) matched += rarity * SIMILAR_WEIGHT;
+      else if (synonyms.some((other) => positionOf(other) >= 0)) matched += rarity * SYNONYM_WEIGHT;
+      if (at >= 0 && at < document.nameEnd) inName += rarity;
     }
     if (total === 0) return { covered: 0, specificity: 0 };
     return {
-      covered: met / total,
-      specificity: (met + inName) / Math.sqrt(total * this.#rarity(undefined)),
+      covered: matched / total,
+      specificity: (matched + inName) / Math.sqrt(total * this.#rarity(undefined)),
     };
   }
 
@@ -257,12 +266,12 @@ export class LexicalIndex {
     return this.#starts[id] ?? this.#slots.length;
   }
 
-  #place(): void {
+  #buildIndex(): void {
     const documents = this.#documents;
     const starts = new Uint32Array(documents.size + 1);
-    for (const { from, to } of this.#read) {
+    for (const { from, to } of this.#toolDocuments) {
       for (let at = from; at < to; at++) {
-        const next = documents.term(at) + 1;
+        const next = documents.termAt(at) + 1;
         starts[next] = (starts[next] ?? 0) + 1;
       }
     }
@@ -274,15 +283,15 @@ export class LexicalIndex {
     this.#weights = new Float32Array(total);
     this.#starts = starts;
     const next = starts.slice();
-    const means = meansOf(this.#read);
-    this.#read.forEach((document, slot) => {
-      const parts = partsOf(document, means);
+    const means = meanLengths(this.#toolDocuments);
+    this.#toolDocuments.forEach((document, slot) => {
+      const parts = fieldWeights(document, means);
       for (let at = document.from; at < document.to; at++) {
-        const term = documents.term(at);
+        const term = documents.termAt(at);
         const place = next[term] ?? 0;
         next[term] = place + 1;
         const weight = parts.reduce(
-          (sum, part, field) => sum + part * documents.count(at, field),
+          (sum, part, field) => sum + part * documents.countAt(at, field),
           0,
         );
         this.#slots[place] = slot;
@@ -292,25 +301,25 @@ export class LexicalIndex {
   }
 }
 
-const NO_WORDS: ToolDocument = { from: 0, to: 0, named: 0, lengths: [] };
+const EMPTY_DOCUMENT: ToolDocument = { from: 0, to: 0, nameEnd: 0, lengths: [] };
 
 /** Returns the weight of each word of the query and of each synonym. */
-function worths(
+function termWeights(
   terms: readonly QueryTerm[],
   rarityOf: (id: number) => number,
 ): ReadonlyMap<number, number> {
-  const worths = new Map<number, number>();
-  for (const { rarity, others, similar } of terms) {
-    for (const id of similar) worths.set(id, SIMILAR_WORTH * rarityOf(id));
+  const termWeights = new Map<number, number>();
+  for (const { rarity, synonyms, similar } of terms) {
+    for (const id of similar) termWeights.set(id, SIMILAR_WEIGHT * rarityOf(id));
     // A synonym that is rarer than the word itself gets no higher weight.
-    for (const id of others) worths.set(id, SYNONYM_WORTH * Math.min(rarity, rarityOf(id)));
+    for (const id of synonyms) termWeights.set(id, SYNONYM_WEIGHT * Math.min(rarity, rarityOf(id)));
   }
-  for (const { id, rarity } of terms) if (id !== undefined) worths.set(id, rarity);
-  return worths;
+  for (const { id, rarity } of terms) if (id !== undefined) termWeights.set(id, rarity);
+  return termWeights;
 }
 
 /** Returns the mean number of words of each field. */
-function meansOf(documents: readonly ToolDocument[]): readonly number[] {
+function meanLengths(documents: readonly ToolDocument[]): readonly number[] {
   return FIELD_WEIGHTS.map((_, field) => {
     const total = documents.reduce((sum, { lengths }) => sum + (lengths[field] ?? 0), 0);
     return Math.max(total / documents.length, 1);
@@ -318,7 +327,7 @@ function meansOf(documents: readonly ToolDocument[]): readonly number[] {
 }
 
 /** Returns the weight of one word in each field of a tool. It is lower in a long field. */
-function partsOf({ lengths }: ToolDocument, means: readonly number[]): readonly number[] {
+function fieldWeights({ lengths }: ToolDocument, means: readonly number[]): readonly number[] {
   return FIELD_WEIGHTS.map((weight, field) =>
     weight / (1 - B + B * (lengths[field] ?? 0) / (means[field] ?? 1))
   );

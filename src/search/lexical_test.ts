@@ -88,9 +88,9 @@ Deno.test("rank() matches a word with a typing mistake, unless a tool has it or 
   assert.deepEqual(ranking("lsit", ...tools, entry("lsit", "")), ["lsit"]);
   const index = new LexicalIndex();
   index.set(tools);
-  assert.deepEqual([...index.rank("creste").met], [1]);
-  assert.deepEqual([...index.rank("tixt", new Set(["tixt"])).met], []);
-  assert.deepEqual([...index.rank("tixt").met], [1]);
+  assert.deepEqual([...index.rank("creste").matches], [1]);
+  assert.deepEqual([...index.rank("tixt", new Set(["tixt"])).matches], []);
+  assert.deepEqual([...index.rank("tixt").matches], [1]);
 });
 
 Deno.test("rank() matches the long words for a short form", () => {

@@ -1,7 +1,6 @@
 /**
- * Compares tools and queries by meaning: with the model that the user configured, the library that
- * runs it, and the vectors of tools. Used only if `search.model` names a model, and loaded when it
- * is first needed, not at the start.
+ * Compares tools and queries by meaning, with the model that the user configured in `search.model`.
+ * Opens the model, the library that runs it and the vectors of tools at the first search.
  *
  * @module
  */
@@ -12,16 +11,16 @@ import { installEnvironment, serverEnvironment } from "../config/child_environme
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
 import type { CheckReport } from "../core/check.ts";
-import { asPmlError, ending, PmlError } from "../core/errors.ts";
-import { defined, quoted } from "../core/json.ts";
+import { asPmlError, endingError, PmlError } from "../core/errors.ts";
+import { quoted, withoutUndefined } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
 import { Embedder, type EmbedderOwner, type HashedModel } from "./embedding/embedder.ts";
 import { EMBEDDER, EmbedderPackage, type PackageOwner } from "./embedding/embedder_package.ts";
 import {
+  type CheckedModel,
   type EmbeddingModel,
   ModelPins,
   readModel,
-  type SeenModel,
 } from "./embedding/embedding_model.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { GroupsOpener } from "../sandbox/reaper.ts";
@@ -34,30 +33,34 @@ export interface MeaningOwner extends GroupsOpener {
   readonly environment: Environment;
   readonly limits: Limits;
   readonly log: Log;
-  /** Whether the process stays. Then a search may have the library installed. */
-  readonly stays: boolean;
+  /** Whether the process runs long, so that a search can install the library. */
+  readonly isLongRunning: boolean;
   /** Returns the variables that make an installer use the user's proxy. */
   proxyVariables(): Readonly<Record<string, string>>;
-  /** Is called when all tools have vectors, of which some had none before. */
-  allIndexed(): void;
+  /** Is called when the last missing vectors of tools were computed. */
+  onAllIndexed(): void;
 }
 
 /** The embedder and the vectors of an open model. */
-interface Opened {
+interface OpenModel {
   readonly embedder: Embedder;
   readonly vectors: Vectors;
 }
 
 /** The result of trying a model. */
-export interface Tried {
+export interface TrialResult {
   readonly dimensions: number;
   readonly ms: number;
 }
 
-/** The pause after a failure, during which search uses the built-in model. It doubles with each failure. */
+/**
+ * The pause after a failure, during which search uses the built-in model. It doubles with each
+ * failure.
+ */
 const RETRY_MS = 5_000;
 const RETRY_MAX_MS = 300_000;
-const SENTENCE = "Read the text of a file";
+/** The text that is embedded to try a model. */
+const SAMPLE = "Read the text of a file";
 
 /** Compares tools and queries by meaning, with one model. */
 export class Meaning
@@ -75,13 +78,13 @@ export class Meaning
   readonly #package: EmbedderPackage;
   readonly #pins: ModelPins;
   readonly #closing = new AbortController();
-  #opening: Promise<Opened> | undefined;
+  #opening: Promise<OpenModel> | undefined;
   #embedder: Embedder | undefined;
   #failures = 0;
   #retryAt = 0;
-  #why: PmlError | undefined;
+  #lastError: PmlError | undefined;
 
-  /** Takes the folder of the model. Reads no files yet. */
+  /** Creates an instance for the folder of a model. Reads no files yet. */
   constructor(folder: string, owner: MeaningOwner) {
     this.#owner = owner;
     this.folder = folder;
@@ -118,25 +121,26 @@ export class Meaning
 
   /** Returns the folder of the library. Each start of the child compares the files again. */
   async libraryFor(model: HashedModel): Promise<string> {
-    await this.#unchanged(model);
-    return await this.#package.ready();
+    await this.#assertUnchanged(model);
+    return await this.#package.ensureInstalled();
   }
 
   /** Resets the failures, because the model works. */
-  embedded(): void {
+  onEmbedded(): void {
     this.#failures = 0;
-    this.#why = undefined;
+    this.#lastError = undefined;
   }
 
   /** Logs how many tools have vectors. */
-  indexed(done: number, total: number): void {
+  onIndexed(done: number, total: number): void {
     this.log.info(`Indexed ${done} of ${total} tools`);
-    if (done === total) this.#owner.allIndexed();
+    if (done === total) this.#owner.onAllIndexed();
   }
 
   /**
-   * Returns the cosine of each entry for each query; undefined while search has to do without it.
-   * Only a process that stays installs the library: another would end before that is done.
+   * Returns the cosine of each entry for each query; undefined while the model cannot be used.
+   * Only a long-running process installs the library, because a short one ends before the
+   * installation does.
    */
   async similarities(
     queries: readonly string[],
@@ -144,11 +148,11 @@ export class Meaning
   ): Promise<readonly Float32Array[] | undefined> {
     if (performance.now() < this.#retryAt) return undefined;
     try {
-      const { vectors } = await this.#opened();
-      if (!this.#owner.stays && !this.#package.isThere()) return undefined;
+      const { vectors } = await this.#openOnce();
+      if (!this.#owner.isLongRunning && !this.#package.isInstalled()) return undefined;
       return await vectors.similarities(queries, entries);
     } catch (error) {
-      this.failed(error);
+      this.onFailed(error);
       return undefined;
     }
   }
@@ -157,83 +161,85 @@ export class Meaning
   async check(entries: readonly CatalogEntry[]): Promise<CheckReport> {
     const { folder } = this;
     try {
-      const { vectors, embedder } = await this.#opened();
-      const lacking = this.lacking();
-      if (lacking === undefined) await this.#tried(embedder);
+      const { vectors, embedder } = await this.#openOnce();
+      const note = this.installNote();
+      if (note === undefined) await this.#embedSample(embedder);
       const [done, total] = [vectors.count(entries), entries.length];
-      const how = lacking !== undefined
-        ? lacking
+      const message = note !== undefined
+        ? note
         : done < total
         ? `with the built-in model until searches of clients have indexed all tools (${done} of ${total} now), ` +
           `with the model in ${folder}`
         : `hybrid, ${total} tools are indexed with the model in ${folder}`;
-      return { name: "search", ok: true, message: how };
+      return { name: "search", ok: true, message };
     } catch (error) {
       const { message, hint } = asPmlError(error);
       return {
         name: "search",
         ok: false,
         message: `with the built-in model: ${message}`,
-        ...defined({ hint }),
+        ...withoutUndefined({ hint }),
       };
     }
   }
 
   /** Reads the folder of the model. Throws if it is not valid. */
-  look(): EmbeddingModel {
+  readModel(): EmbeddingModel {
     return readModel(this.folder);
   }
 
   /** Returns the library's name and sizes, and whether it is installed. */
-  library(): typeof EMBEDDER & { readonly isThere: boolean } {
+  library(): typeof EMBEDDER & { readonly isInstalled: boolean } {
     const { name, downloadBytes, bytes } = EMBEDDER;
-    return { name, downloadBytes, bytes, isThere: this.#package.isThere() };
+    return { name, downloadBytes, bytes, isInstalled: this.#package.isInstalled() };
   }
 
-  /** Returns how to install the library; undefined if it is installed. */
-  lacking(): string | undefined {
-    const { name, downloadBytes, isThere } = this.library();
-    if (isThere) return undefined;
+  /**
+   * Returns, for `pml doctor`, when the library will be installed; undefined if it is installed.
+   */
+  installNote(): string | undefined {
+    const { name, downloadBytes, isInstalled } = this.library();
+    if (isInstalled) return undefined;
     return `with the built-in model until \`pml search install-model ${
       quoted(this.folder, 400)
     }\`, or a first ` +
       `search of a client, has installed ${name} (${fileSize(downloadBytes)})`;
   }
 
-  /** Installs the library if it is missing, and returns its name. */
+  /** Installs the library if it is missing. Returns the name of the library. */
   async installLibrary(): Promise<string> {
-    await this.#package.ready();
+    await this.#package.ensureInstalled();
     return EMBEDDER.name;
   }
 
   /** Returns the model as it is now, and whether it differs from its pin. */
-  async see(): Promise<SeenModel> {
-    return await this.#pins.look(this.look());
+  async checkModel(): Promise<CheckedModel> {
+    return await this.#pins.check(this.readModel());
   }
 
   /**
    * Installs the library if it is missing, tries the model, and pins it only if it works. Throws if
-   * the model differs from its pin, unless it is `agreed`, which the user accepted.
+   * the model differs from its pin and is not `accepted` by the user.
    */
-  async install(tell: (message: string) => void, agreed?: SeenModel): Promise<Tried> {
-    const model = this.look();
-    const modelState = agreed ?? await this.see();
-    if (agreed === undefined) this.#pins.mustBeKnown(modelState);
-    await this.#package.ready(tell).catch(async (error) => {
+  async install(report: (message: string) => void, accepted?: CheckedModel): Promise<TrialResult> {
+    const model = this.readModel();
+    const modelState = accepted ?? await this.checkModel();
+    if (accepted === undefined) this.#pins.assertUnchanged(modelState);
+    await this.#package.ensureInstalled(report).catch(async (error) => {
       if (!(error instanceof PmlError) || error.code !== "INTEGRITY_MISMATCH") throw error;
       // The user asked for an installation, so changed files are replaced.
       await this.#package.remove();
-      await this.#package.ready(tell);
+      await this.#package.ensureInstalled(report);
     });
-    // The model that is open may have had other content.
+    // The open model may have been loaded from other files.
     this.#opening = undefined;
     await this.#embedder?.[Symbol.asyncDispose]();
     const opened = this.#open({ model, hash: modelState.hash });
     try {
-      await this.#tried(opened.embedder);
+      await this.#embedSample(opened.embedder);
       // The first embedding also waits for the start.
       const since = performance.now();
-      const dimensions = await this.#tried(opened.embedder);
+      const dimensions = await this.#embedSample(opened.embedder);
       const ms = Math.round(performance.now() - since);
       await this.#pins.accept(modelState);
       this.#opening = Promise.resolve(opened);
@@ -247,26 +253,26 @@ export class Meaning
   /** Computes the vectors of tools, and reports how many of them are done. */
   async index(
     entries: readonly CatalogEntry[],
-    { tell, signal }: {
-      readonly tell: (done: number, total: number) => void;
+    { report, signal }: {
+      readonly report: (done: number, total: number) => void;
       readonly signal: AbortSignal;
     },
   ): Promise<void> {
     signal.throwIfAborted();
-    const { vectors } = await this.#opened();
+    const { vectors } = await this.#openOnce();
     using _ = onAbort(signal, () => this.#closing.abort(signal.reason));
-    await vectors.make(entries, tell);
+    await vectors.compute(entries, report);
   }
 
   /** Ends the process of the model. Keeps the vectors that are computed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(ending("embed"));
+    this.#closing.abort(endingError("embed"));
     await this.#embedder?.[Symbol.asyncDispose]();
     const opened = await this.#opening?.catch(() => undefined);
-    await opened?.vectors.settled();
+    await opened?.vectors.whenIdle();
   }
 
-  #opened(): Promise<Opened> {
+  #openOnce(): Promise<OpenModel> {
     this.#opening ??= this.#openPinned().catch((error) => {
       this.#opening = undefined;
       throw error;
@@ -274,12 +280,12 @@ export class Meaning
     return this.#opening;
   }
 
-  async #openPinned(): Promise<Opened> {
-    const model = this.look();
+  async #openPinned(): Promise<OpenModel> {
+    const model = this.readModel();
     return this.#open({ model, hash: await this.#pins.hashOf(model) });
   }
 
-  #open(hashed: HashedModel): Opened {
+  #open(hashed: HashedModel): OpenModel {
     const { model, hash } = hashed;
     const embedder = this.#embedder = new Embedder(hashed, this);
     const name = `${basename(model.folder)}-${hash.slice(0, 16)}.bin`;
@@ -288,9 +294,9 @@ export class Meaning
     return { embedder, vectors };
   }
 
-  async #unchanged({ model, hash }: HashedModel): Promise<void> {
-    const now = await this.see();
-    if (now.hash === hash && now.folder === model.folder) return;
+  async #assertUnchanged({ model, hash }: HashedModel): Promise<void> {
+    const current = await this.checkModel();
+    if (current.hash === hash && current.folder === model.folder) return;
     // The next search opens the model again, which fails until the user accepts it.
     this.#opening = undefined;
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: its files have changed`;
@@ -299,25 +305,25 @@ export class Meaning
     });
   }
 
-  /** Embeds a sentence, and returns the number of dimensions. */
-  async #tried(embedder: Embedder): Promise<number> {
-    const [vector] = await embedder.embed([SENTENCE], this.#closing.signal);
+  /** Embeds a sentence, and returns the number of its vector's dimensions. */
+  async #embedSample(embedder: Embedder): Promise<number> {
+    const [vector] = await embedder.embed([SAMPLE], this.#closing.signal);
     if (vector !== undefined) return vector.length;
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: it returns no vector ` +
-      `for ${quoted(SENTENCE)}`;
+      `for ${quoted(SAMPLE)}`;
     throw new PmlError("UPSTREAM_PROTOCOL", message, {
       hint: "Install a model that works with `pml search install-model`",
     });
   }
 
-  /** Logs a failure, and leaves search without this model for a while. */
-  failed(error: unknown): void {
+  /** Logs a failure. Search does not use this model until the pause is over. */
+  onFailed(error: unknown): void {
     // Every search that waited reports the same failure.
-    if (this.#closing.signal.aborted || error === this.#why) return;
-    this.#why = asPmlError(error);
+    if (this.#closing.signal.aborted || error === this.#lastError) return;
+    this.#lastError = asPmlError(error);
     const wait = Math.min(RETRY_MS * 2 ** this.#failures++, RETRY_MAX_MS);
     this.#retryAt = performance.now() + wait;
-    const { message, hint = "" } = this.#why;
+    const { message, hint = "" } = this.#lastError;
     this.log.warn(
       `Search uses the built-in model for the next ${
         Math.round(wait / 1_000)

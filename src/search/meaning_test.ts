@@ -23,7 +23,7 @@ class Scene implements MeaningOwner, AsyncDisposable {
   readonly logged: string[] = [];
   readonly log = new Log(new Redactor(), "debug", (line) => this.logged.push(line));
   readonly pids = new Set<number>();
-  stays = false;
+  isLongRunning = false;
 
   open(folder: string): Meaning {
     return new Meaning(folder, this);
@@ -41,7 +41,7 @@ class Scene implements MeaningOwner, AsyncDisposable {
     return {};
   }
 
-  allIndexed(): void {}
+  onAllIndexed(): void {}
 
   warnings(): string[] {
     return this.logged.filter((line) => line.includes(" warn "));
@@ -91,7 +91,7 @@ Deno.test("Meaning compares nothing if its model is unusable, logs the reason on
   assert.equal(ok, false);
   assert.match(message, /: Cannot use the model/);
   assert.match(hint ?? "", /pml search install-model/);
-  assert.equal(meaning.library().isThere, false);
+  assert.equal(meaning.library().isInstalled, false);
 });
 
 Deno.test({
@@ -109,7 +109,7 @@ Deno.test({
       await using meaning = scene.open(folder);
       assert.match((await meaning.check(ENTRIES)).message, /until .*\(0 of 3 now\)/);
       assert.equal(await meaning.similarities(["q"], ENTRIES), undefined, "not ready at first");
-      await meaning.index(ENTRIES, { tell: () => {}, signal: new AbortController().signal });
+      await meaning.index(ENTRIES, { report: () => {}, signal: new AbortController().signal });
       const queries = ["show me what is written in my document", "do I need an umbrella tomorrow"];
       const [document, umbrella] = await meaning.similarities(queries, ENTRIES) ?? [];
       const best = (of: Float32Array = new Float32Array()) => of.indexOf(Math.max(...of));
@@ -140,8 +140,8 @@ Deno.test({
     const unasked = changed.install(() => {});
     await assert.rejects(unasked, { code: "INTEGRITY_MISMATCH" });
     // The user accepts the changed model.
-    const seen = await changed.see();
-    assert.equal(seen.isOther, true);
+    const seen = await changed.checkModel();
+    assert.equal(seen.hasChanged, true);
     const { dimensions } = await changed.install(() => {}, seen);
     assert.equal(dimensions, 512);
     assert.match((await changed.check(ENTRIES)).message, /until .*\(0 of 3 now\)/);
@@ -150,10 +150,11 @@ Deno.test({
     const whole = await Deno.readFile(numbers);
     await Deno.chmod(numbers, 0o600);
     await Deno.writeFile(numbers, whole.slice(0, 1_000));
-    await assert.rejects(changed.install(() => {}, await changed.see()), { code: "UPSTREAM_DOWN" });
-    assert.equal((await changed.see()).isOther, true);
+    const broken = await changed.checkModel();
+    await assert.rejects(changed.install(() => {}, broken), { code: "UPSTREAM_DOWN" });
+    assert.equal((await changed.checkModel()).hasChanged, true);
     await Deno.writeFile(numbers, whole);
-    assert.equal((await changed.see()).isOther, false, "the good one is still the pinned one");
+    assert.equal((await changed.checkModel()).hasChanged, false, "the pin is unchanged");
     assert.equal((await changed.check(ENTRIES)).ok, true);
   },
 });
@@ -170,7 +171,7 @@ Deno.test("search without search.model uses the built-in model, and creates no m
   assert.throws(() => Deno.statSync(join(home, "embedder")), Deno.errors.NotFound);
 });
 
-Deno.test("only a process that stays installs the library; others report how to install it", async () => {
+Deno.test("only a long-running process installs the library; others report how to install it", async () => {
   await using scene = new Scene();
   const folder = join(scene.home, "model");
   await Deno.mkdir(join(folder, "onnx"), { recursive: true });
@@ -185,10 +186,10 @@ Deno.test("only a process that stays installs the library; others report how to 
     const { ok, message } = await meaning.check(ENTRIES);
     assert.ok(ok);
     assert.match(message, /until `pml search install-model .*\(36 MB\)$/);
-    assert.equal(message, meaning.lacking());
+    assert.equal(message, meaning.installNote());
   }
   assert.deepEqual(installing(), []);
-  scene.stays = true;
+  scene.isLongRunning = true;
   await using meaning = scene.open(folder);
   assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
   await until(() => installing().length === 1);

@@ -1,28 +1,29 @@
 /**
- * Says what no tool can do for a query: names the words that no tool has, or no tool of the server
- * that the query names.
+ * Creates notes about what no tool can do for a query: words that no tool has, words that no tool
+ * of the named server has, and unknown servers.
  *
  * @module
  */
 
 import { runsOf, termsOf, termsOfRun } from "./terms.ts";
 
-/** How many words a note names, and how long they may be. */
-const MOST = 2;
+/** The maximum number of words in a note. */
+const WORDS_MAX = 2;
+/** The lengths of the longest and the shortest words that a note mentions. */
 const LONGEST = 24;
 const SHORTEST = 4;
-/** Values of the user, which name no product. */
+/** Quoted values of the user. They are not names of servers or words of tools. */
 const QUOTED = /"[^"]*"|“[^”]*”|`[^`]*`|(?<![\p{L}\p{N}])'[^']*'(?![\p{L}\p{N}])/gu;
-/** A word, with hyphens and an ending such as "'s". Ids, numbers, paths and addresses are none. */
-const PLAIN = /^(\p{L}+(?:-\p{L}+)*)(?:['’]s?)?$/u;
+/** A word, with hyphens and an ending such as "'s". Ids, numbers and paths do not match. */
+const WORD = /^(\p{L}+(?:-\p{L}+)*)(?:['’]s?)?$/u;
 const EDGES = /^[^\p{L}\p{N}/\\@#$~._-]+|[^\p{L}\p{N}/\\]+$/gu;
 /**
- * The id of a tool, with the name of its server. Words such as `label:bug` are more often something
- * else, unless nothing else is in the query.
+ * The id of a tool, with the name of its server. A text such as `label:bug` is rarely an id, so it
+ * counts as one only if it is the whole query.
  */
 const TOOL_ID = /^(?:mcp__)?([a-z][a-z0-9-]*)(?:__[\w-]+|:[a-z0-9]+[_-][\w-]+)$/i;
 const ONLY_ID = /^([a-z][a-z0-9-]*):[\w-]+$/i;
-/** English words that are no nouns, verbs, adjectives or adverbs, as far as queries use them. */
+/** English function words. No note mentions them. */
 const GRAMMAR = new Set(
   ("although among anyone anything because being between cannot despite during each every " +
     "everyone everything having her hers herself him himself his however itself might " +
@@ -32,31 +33,35 @@ const GRAMMAR = new Set(
     "within without would yet yourself don doesn didn isn aren wasn won hasn haven couldn shouldn")
     .split(" "),
 );
-/** Parts of names of servers that say nothing. */
-const SERVER = new Set(["mcp", "server", "remote"]);
-/** Words before the name of a server that is also a common word, and ends the query. */
+/** Parts that occur in the names of many servers. Queries need not contain them. */
+const GENERIC_PARTS = new Set(["mcp", "server", "remote"]);
+/** Words before a server's name at the end of a query, as in "list issues in linear". */
 const BEFORE = new Set("in on to from with using via into at".split(" "));
-/** Words after any name of a server. */
+/** Words after a server's name, as in "the linear server". */
 const AFTER = new Set(["server", "mcp"]);
-/** A longer query describes a whole task, which one server need not do. */
+/**
+ * The maximum number of words of a query that are compared with one server. A longer query
+ * describes a whole task, which often needs several servers.
+ */
 const MOST_WORDS = 8;
 
 /** The names of servers, prepared for a search in queries. */
 export class ServerNames {
   readonly #byFirstPart: ReadonlyMap<string, readonly (readonly [name: string, parts: string[]])[]>;
 
-  /** Takes the names. */
+  /** Prepares the names. */
   constructor(names: Iterable<string>) {
     const split = [...names].map((name) =>
-      [name, wordsIn(name).filter((part) => !SERVER.has(part))] as const
+      [name, wordsIn(name).filter((part) => !GENERIC_PARTS.has(part))] as const
     );
     this.#byFirstPart = Map.groupBy(split, ([, [first = ""]]) => first);
   }
 
   /**
-   * Returns the servers that a query names. A name of common words needs a word before or after it.
+   * Returns the servers that a query names. A name that is a common word counts only next to one of
+   * the words in `BEFORE` or `AFTER`.
    */
-  namedIn(query: string, isCommon: (term: string) => boolean): readonly string[] {
+  findNamed(query: string, isCommon: (term: string) => boolean): readonly string[] {
     const words = wordsIn(query);
     return words.flatMap((word, at) =>
       (this.#byFirstPart.get(word) ?? []).filter(([, parts]) => {
@@ -79,27 +84,29 @@ export interface Findable {
   readonly names: ServerNames;
   /** Returns whether a tool of a server may be found. */
   canFind(server: string): boolean;
-  /** The server of the best tool for a query, if that tool matches well. */
+  /** Returns the server of the best tool for a query, if that tool matches well. */
   bestServer(query: string): string | undefined;
-  /** Returns whether a server exists, also if none of its tools can be found. */
+  /** Returns whether a server exists, even if none of its tools can be found. */
   isServer(name: string): boolean;
   /**
-   * Returns whether one tool, of a server if one is given, has all these stems, or synonyms, or
-   * similar words if they may be wrong.
+   * Returns whether one tool has each of these stems or a synonym of it. With `server`, the tool
+   * must be one of that server. If the stems may be misspelled, similar words count, too.
    */
-  has(terms: readonly string[], of: {
+  has(terms: readonly string[], options: {
     readonly server?: string;
-    readonly mayBeWrong: boolean;
+    readonly mayBeMisspelled: boolean;
   }): boolean;
   /** Returns whether the name of a tool has a stem. */
-  isInName(term: string): boolean;
-  /** Returns whether a stem is one of a common English word. */
+  isInToolName(term: string): boolean;
+  /** Returns whether a stem belongs to a common English word. */
   isCommon(term: string): boolean;
 }
 
 /** A note about what no tool can do. */
 export interface SearchNote {
-  /** The words are names of servers, or no tool has them, or no tool of one server does. */
+  /**
+   * The words are unknown servers, words that no tool has, or words that no tool of `server` has.
+   */
   readonly about: "servers" | "tools" | "server";
   /** At most two words, in lower case. */
   readonly words: readonly string[];
@@ -115,7 +122,7 @@ export function noteText({ about, words, server }: SearchNote): string {
 }
 
 /** Returns the notes about queries, at most one of each kind. `server` limits the search. */
-export function notesAbout(
+export function findNotes(
   queries: readonly string[],
   tools: Findable,
   server: string | undefined,
@@ -123,15 +130,17 @@ export function notesAbout(
   const unknown = queries.flatMap((query) => unknownServers(query, tools));
   const missing = distinct(queries.flatMap((query) => missingWords(query, tools)))
     .filter((word) => !unknown.includes(word));
-  const named = queries.flatMap((query) => {
-    const name = server ?? tools.names.namedIn(query, (term) => tools.isCommon(term))
-      .find((one) => tools.canFind(one));
+  const missingOnServers = queries.flatMap((query) => {
+    const name = server ?? tools.names.findNamed(query, (term) => tools.isCommon(term))
+      .find((candidate) => tools.canFind(candidate));
     if (name === undefined || tools.bestServer(query) === name) return [];
-    const words = missingOf(name, query, tools);
+    const words = missingFromServer(name, query, tools);
     return words.filter((word) => !missing.includes(word)).map((word) => ({ name, word }));
   });
-  const [first] = named;
-  const words = distinct(named.filter(({ name }) => name === first?.name).map(({ word }) => word));
+  const [first] = missingOnServers;
+  const words = distinct(
+    missingOnServers.filter(({ name }) => name === first?.name).map(({ word }) => word),
+  );
   const notes: readonly SearchNote[] = [
     { about: "servers", words: distinct(unknown) },
     { about: "tools", words: missing },
@@ -140,51 +149,51 @@ export function notesAbout(
   return notes.filter(({ words }) => words.length > 0);
 }
 
-/** Returns the words of a query that no tool has, except common English ones. */
+/** Returns the words of a query that no tool has, except common English words. */
 function missingWords(query: string, tools: Findable): readonly string[] {
   return plainWords(query).filter((word) => {
-    const whole = termsOf(word.toLowerCase());
-    if (whole.length === 0 || whole.every((term) => tools.isCommon(term))) return false;
+    const terms = termsOf(word.toLowerCase());
+    if (terms.length === 0 || terms.every((term) => tools.isCommon(term))) return false;
     if (GRAMMAR.has(word.toLowerCase())) return false;
-    // A name is spelled right more often than other words.
-    const mayBeWrong = word === word.toLowerCase();
-    if (tools.has(whole, { mayBeWrong })) return false;
+    // Words with capitals are often names, which are not corrected.
+    const mayBeMisspelled = word === word.toLowerCase();
+    if (tools.has(terms, { mayBeMisspelled })) return false;
     const parts = termsOfRun(word);
-    return parts.length < 2 || !tools.has(parts, { mayBeWrong: false });
+    return parts.length < 2 || !tools.has(parts, { mayBeMisspelled: false });
   }).map((word) => word.toLowerCase());
 }
 
 /**
- * Returns words of a query that none of a server's tools has: the first word of the query, which is
- * mostly a verb, and words that are in names of other tools.
+ * Returns words of a query that none of a server's tools has. Only the first word, which is mostly
+ * a verb, and words in the names of other tools are checked.
  */
-function missingOf(server: string, query: string, tools: Findable): readonly string[] {
-  const own = new Set(termsOf(server));
+function missingFromServer(server: string, query: string, tools: Findable): readonly string[] {
+  const serverTerms = new Set(termsOf(server));
   const words = plainWords(query).map((word) => word.toLowerCase())
     .map((word) => ({ word, terms: termsOf(word) }))
-    .filter(({ terms }) => terms.length > 0 && !terms.every((term) => own.has(term)));
+    .filter(({ terms }) => terms.length > 0 && !terms.every((term) => serverTerms.has(term)));
   if (words.length > MOST_WORDS) return [];
   return words
-    .filter(({ terms }, at) => at === 0 || terms.every((term) => tools.isInName(term)))
-    .filter(({ terms }) => !tools.has(terms, { server, mayBeWrong: true }))
+    .filter(({ terms }, at) => at === 0 || terms.every((term) => tools.isInToolName(term)))
+    .filter(({ terms }) => !tools.has(terms, { server, mayBeMisspelled: true }))
     .map(({ word }) => word);
 }
 
 function unknownServers(query: string, tools: Findable): readonly string[] {
-  const only = ONLY_ID.exec(query.trim())?.[1];
+  const serverOfId = ONLY_ID.exec(query.trim())?.[1];
   const names = query.split(/\s+/).flatMap((token) => TOOL_ID.exec(token)?.[1] ?? []);
-  return [...only === undefined ? [] : [only], ...names]
+  return [...serverOfId === undefined ? [] : [serverOfId], ...names]
     .filter((name) => !tools.canFind(name) && !tools.isServer(name) && name.length <= LONGEST);
 }
 
-/** Returns the words of a query without values of the user. */
+/** Returns the words of a query, except quoted values, numbers, ids and paths. */
 function plainWords(query: string): readonly string[] {
   return query.replace(QUOTED, " ").split(/\s+/).flatMap((token) => {
-    const plain = PLAIN.exec(token.replace(EDGES, ""))?.[1] ?? "";
+    const plain = WORD.exec(token.replace(EDGES, ""))?.[1] ?? "";
     return runsOf(plain).filter(({ length }) => length >= SHORTEST && length <= LONGEST);
   });
 }
 
 function distinct(words: readonly string[]): readonly string[] {
-  return [...new Set(words)].slice(0, MOST);
+  return [...new Set(words)].slice(0, WORDS_MAX);
 }

@@ -12,29 +12,39 @@ import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { Examples, type ShippedExamples } from "./examples.ts";
-import { type Cosines, fused, leastCosine, UNRELATED } from "./_fusing.ts";
-import { bestTools, namesServer, type PickingLimits, type RankedTool, shared } from "./_picking.ts";
-import { type Evidence, LexicalIndex } from "./lexical.ts";
-import { notesAbout, type SearchNote, ServerNames } from "./notes.ts";
+import { type Cosines, fuseScores, largestCosine, UNRELATED } from "./_fuse_scores.ts";
+import { demoteAliases } from "./_aliases.ts";
+import {
+  bestTools,
+  limitServers,
+  namesServer,
+  type PickingLimits,
+  type RankedTool,
+} from "./_best_tools.ts";
+import { type Evidence, LexicalIndex, type QueryTerm } from "./lexical.ts";
+import { findNotes, type SearchNote, ServerNames } from "./notes.ts";
 import type { Semantics } from "./semantics.ts";
 import { termsOf } from "./terms.ts";
 import type { WordVectors } from "./word_vectors.ts";
 
 const LONGEST_QUERY = 32_768;
-const USUAL_LIMIT = 10;
+const DEFAULT_LIMIT = 10;
 const MOST_HITS = 10_000;
-/** The least number of tools that are ranked; half of them may come from one server. */
+/** The least limit of tools that are ranked. Half of the limit may come from one server. */
 const LEAST_RANKED = 200;
-/** The factor for the scores of tools that registries and the cloud offer. */
+/** The factor of the scores of tools that registries and the cloud offer. */
 const OFFER_FACTOR = 0.9;
-/** How much the use of a tool may add to its score; the best score of words is 1. */
+/** The maximum that the use of a tool adds to its score. The best score of words is 1. */
 const USE_GAIN = 0.5;
-/** The same for an example that the query repeats. */
+/** The maximum that a similar example of a tool adds to its score. */
 const EXAMPLE_GAIN = 0.25;
-/** How many tools are compared for `leastCosine`. The rules take too long for more. */
+/**
+ * The maximum number of tools that are compared for `leastCosine`, because checking the rules takes
+ * long.
+ */
 const MOST_COMPARED = 256;
 /** The number of best tools that decide whether the query has a match. */
-const DECIDING_TOOLS = 3;
+const DECIDING_COUNT = 3;
 /** A tool that has at least this part of a query's words matches, even if the words are common. */
 const COVERED_MIN = 0.5;
 /**
@@ -44,6 +54,9 @@ const COVERED_MIN = 0.5;
 const SPECIFICITY_LOOSE = 0.22;
 /** The least specificity of a good match. */
 const SPECIFICITY_GOOD = 0.4;
+
+/** The slot of a tool whose name is the query. It has all of the query's words. */
+const EXACT_NAME = -1;
 
 /** Options that limit a search. */
 export interface SearchOptions {
@@ -66,7 +79,7 @@ export interface SearchOptions {
 /** Remembers the use of tools. */
 export interface QueryMemory {
   /** Returns how well tools fit a query by their use, from 0 to 1. */
-  fit(query: string): ReadonlyMap<ToolId, number>;
+  fitScores(query: string): ReadonlyMap<ToolId, number>;
 }
 
 /** A tool that matches. The best hit of a search has the score 1. */
@@ -84,8 +97,8 @@ export interface SearchHit {
 }
 
 /**
- * How tools are ranked: by words, or also by meaning, with the model that ships with PML (`builtin`)
- * or with the one that the user configured (`hybrid`).
+ * How tools are ranked: by words, or also by meaning, with the model that ships with PML
+ * (`builtin`) or with the model that the user configured (`hybrid`).
  */
 export type SearchMode = "lexical" | "builtin" | "hybrid";
 
@@ -102,8 +115,8 @@ export interface SearchAnswer {
   /** Whether no query has a hit that matches well. */
   readonly isLoose: boolean;
   /**
-   * The words that no tool has, or no tool of the server that a query names, and servers that do not
-   * exist; at most one note of each kind.
+   * The words that no tool has, or no tool of the server that a query names, and servers that do
+   * not exist; at most one note of each kind.
    */
   readonly notes: readonly SearchNote[];
 }
@@ -116,7 +129,7 @@ export interface SearchSources {
    * Returns whether a server of this name exists already. Then an offer with its name is ignored.
    */
   isTaken?(server: string): boolean;
-  /** Returns the parts that compare meanings. The first one that has vectors is used. */
+  /** Returns the models that compare meanings. The first model that has vectors is used. */
   semantics?(): readonly Semantics[];
   /** Returns the examples that ship with PML. */
   examples?(): ShippedExamples | undefined;
@@ -124,10 +137,10 @@ export interface SearchSources {
   words?(): WordVectors | undefined;
 }
 
-/** How one query is searched for. */
+/** The options of the search for one query. */
 interface QuerySearch extends Pick<PickingLimits, "allowed"> {
   readonly limit: number;
-  readonly near: Nearness | undefined;
+  readonly nearness: Nearness | undefined;
   readonly memory: QueryMemory | undefined;
 }
 
@@ -138,18 +151,21 @@ interface MatchedTool extends RankedTool {
 
 /** The result of one query. */
 interface QueryResult {
-  readonly ranked: readonly MatchedTool[];
+  readonly ranked: readonly RankedTool[];
+  /** The words of the query. */
+  readonly terms: readonly QueryTerm[];
   readonly fit: "none" | "loosely" | "well";
 }
 
-/** The cosines of all tools for a query, and the least cosine of a tool that is related to it. */
+/** The cosines of all tools for a query. */
 interface Nearness extends Cosines {
-  readonly least: number;
+  /** The lowest cosine of a tool that is related to a query. */
+  readonly relatedMin: number;
 }
 
 /** The cosines by one model, for each query. */
 interface ModelNearness extends Pick<Semantics, "mode"> {
-  readonly each: readonly Nearness[];
+  readonly byQuery: readonly Nearness[];
 }
 
 /** Searches the tools of a catalog. */
@@ -157,23 +173,25 @@ export class Search {
   readonly #catalog: Catalog;
   readonly #sources: SearchSources;
   readonly #index = new LexicalIndex();
-  /** The least cosine of a related tool, cached for one list of tools and one model. */
-  #least: { readonly tools: object; readonly model: Semantics; readonly value: number } | undefined;
+  /** The lowest cosine of a related tool, cached for one list of tools and one model. */
+  #relatedMin:
+    | { readonly tools: object; readonly model: Semantics; readonly value: number }
+    | undefined;
   #examples: Examples | undefined;
   #lists: readonly (readonly CatalogEntry[])[] = [];
   #entries: readonly CatalogEntry[] = [];
   /** The tools that are not offers. Only these are compared by meaning. */
-  #own: readonly CatalogEntry[] = [];
+  #ownTools: readonly CatalogEntry[] = [];
   /** All tools, by their names on their servers. */
   #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
   #byServer: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
   #names = new ServerNames([]);
   /** The index of each tool in `#entries`. */
   #slots = new Uint32Array();
-  /** The factor for the score of each tool. */
-  #factors = new Float64Array();
+  /** The factor for the score of each tool; undefined without offers. */
+  #factors: Float64Array | undefined;
 
-  /** Takes the catalog. It is read at the first search. */
+  /** Creates an instance. The catalog is read at the first search. */
   constructor(catalog: Catalog, sources: SearchSources = {}) {
     this.#catalog = catalog;
     this.#sources = sources;
@@ -184,23 +202,24 @@ export class Search {
     query: string | readonly string[],
     options: SearchOptions = {},
   ): Promise<SearchAnswer> {
-    const queries = checked(query);
+    const queries = checkQueries(query);
     this.#readCatalogs();
-    const near = await this.#nearness(queries);
-    // The rules take longest, so each tool is judged once for all queries.
+    const nearness = await this.#compareMeanings(queries);
+    // Checking the rules takes longest, so each tool is checked once for all queries.
     const allowed = memoized((entry: CatalogEntry) => this.#mayBeFound(entry, options));
-    const { limit: requestedLimit = USUAL_LIMIT, threshold = 0, memory } = options;
+    const { limit: requestedLimit = DEFAULT_LIMIT, threshold = 0, memory } = options;
     const limit = Math.min(Math.max(requestedLimit, 1), MOST_HITS);
     const results = queries.map((text, at) =>
-      this.#find(text, { limit, allowed, near: near?.each[at], memory })
+      this.#find(text, { limit, allowed, nearness: nearness?.byQuery[at], memory })
     );
     const fitting = results.map(({ ranked }) => ranked.filter(({ score }) => score >= threshold));
     const byQuery = fitting.map((ranked, at) =>
-      shared(ranked, { limit, isWanted: (server) => namesServer(queries[at] ?? "", server) })
+      limitServers(ranked, { limit, isWanted: (server) => namesServer(queries[at] ?? "", server) })
+        .map((tool) => this.#withCoverage(tool, results[at]?.terms ?? []))
     );
-    const hits = inTurn(byQuery, limit);
+    const hits = mergeResults(byQuery, limit);
     return {
-      mode: near?.mode ?? "lexical",
+      mode: nearness?.mode ?? "lexical",
       hits: hits.map(hitOf),
       byQuery: byQuery.map((ranked) => ranked.map(hitOf)),
       unmet: queries.filter((_, at) => results[at]?.ranked.length === 0),
@@ -213,7 +232,9 @@ export class Search {
     return [this.#catalog, ...this.#sources.catalogs?.() ?? []];
   }
 
-  // Reads the catalogs again if one of them changed: it then returns another list object.
+  /**
+   * Reads the catalogs again if one of them changed. A changed catalog returns a new list object.
+   */
   #readCatalogs(): void {
     const lists = this.#catalogs().map((catalog) => catalog.list());
     if (
@@ -223,9 +244,9 @@ export class Search {
     }
     this.#lists = lists;
     this.#entries = lists.flat().sort(byId);
-    this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
+    this.#ownTools = this.#entries.filter(({ server }) => server.isOffer !== true);
     this.#slots = Uint32Array.from(this.#entries, (_, at) => at);
-    this.#factors = Float64Array.from(
+    this.#factors = this.#ownTools.length === this.#entries.length ? undefined : Float64Array.from(
       this.#entries,
       ({ server }) => server.isOffer === true ? OFFER_FACTOR : 1,
     );
@@ -236,41 +257,44 @@ export class Search {
   }
 
   /**
-   * Returns how near the tools are to the queries by meaning; undefined while the model has no
-   * vectors for them.
+   * Returns how near the tools are to the queries by meaning; undefined while no model has vectors
+   * for all of them.
    */
-  async #nearness(queries: readonly string[]): Promise<ModelNearness | undefined> {
-    const [entries, own] = [this.#entries, this.#own];
+  async #compareMeanings(queries: readonly string[]): Promise<ModelNearness | undefined> {
+    const [entries, ownTools] = [this.#entries, this.#ownTools];
     for (const model of this.#sources.semantics?.() ?? []) {
-      const similar = await model.similarities(queries, own);
-      const least = similar === undefined ? undefined : await this.#leastOf(model, own);
-      // If the catalog changed meanwhile, the numbers belong to another list.
+      const similarities = await model.similarities(queries, ownTools);
+      const relatedMin = similarities && await this.#relatedMinOf(model, ownTools);
+      // If the catalog changed meanwhile, the cosines belong to another list.
       if (entries !== this.#entries) return undefined;
-      if (similar === undefined || least === undefined) continue;
+      if (similarities === undefined || relatedMin === undefined) continue;
       const { mode, weight } = model;
-      const each = similar.map((cosines) => ({
+      const byQuery = similarities.map((cosines) => ({
         cosines: this.#inCatalogOrder(cosines),
         weight,
-        least,
+        relatedMin,
       }));
-      return { mode, each };
+      return { mode, byQuery };
     }
     return undefined;
   }
 
-  /** Returns the least cosine of a tool that is related to a query. */
-  async #leastOf(model: Semantics, own: readonly CatalogEntry[]): Promise<number | undefined> {
-    if (this.#least?.tools !== own || this.#least.model !== model) {
-      const unrelated = await model.similarities(UNRELATED, own);
+  /** Returns the lowest cosine of a tool that is related to a query. */
+  async #relatedMinOf(
+    model: Semantics,
+    tools: readonly CatalogEntry[],
+  ): Promise<number | undefined> {
+    if (this.#relatedMin?.tools !== tools || this.#relatedMin.model !== model) {
+      const unrelated = await model.similarities(UNRELATED, tools);
       if (unrelated === undefined) return undefined;
-      this.#least = { tools: own, model, value: leastCosine(unrelated) };
+      this.#relatedMin = { tools, model, value: largestCosine(unrelated) };
     }
-    return this.#least.value;
+    return this.#relatedMin.value;
   }
 
   /** Puts the cosines into the order of all tools, with NaN for offers. */
   #inCatalogOrder(cosines: Float32Array): Float32Array {
-    if (this.#own.length === this.#entries.length) return cosines;
+    if (this.#ownTools.length === this.#entries.length) return cosines;
     let next = 0;
     return Float32Array.from(
       this.#entries,
@@ -286,56 +310,75 @@ export class Search {
       !(isOffer && (!offers || this.#sources.isTaken?.(name))) && (allowed?.(id) ?? true);
   }
 
-  #find(query: string, { limit, allowed, near, memory }: QuerySearch): QueryResult {
+  #find(query: string, { limit, allowed, nearness, memory }: QuerySearch): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
-    const { scores, met, terms } = this.#index.rank(query, this.#sources.words?.());
-    const isFused = near !== undefined && /\S/.test(query);
-    const all = isFused ? this.#fused(scores, near, { met, allowed }) : scores;
-    const among = isFused ? this.#slots : met;
-    for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#factors[slot] ?? 1);
-    const picking = { among, most, mostOfServer: most / 2, allowed };
-    const used = memory?.fit(query) ?? new Map<ToolId, number>();
+    const { scores: lexicalScores, matches, terms } = this.#index.rank(
+      query,
+      this.#sources.words?.(),
+    );
+    const isFused = nearness !== undefined && /\S/.test(query);
+    const scores = isFused
+      ? this.#fuse(lexicalScores, nearness, { matches, allowed })
+      : lexicalScores;
+    const candidates = isFused ? this.#slots : matches;
+    const factors = this.#factors;
+    if (factors !== undefined) {
+      for (const slot of candidates) scores[slot] = (scores[slot] ?? 0) * (factors[slot] ?? 1);
+    }
+    const picking = { candidates, most, mostOfServer: most / 2, allowed };
+    const useScores = memory?.fitScores(query) ?? new Map<ToolId, number>();
     const queryTerms = new Set(termsOf(query));
     const examples = this.#examples ??= new Examples(this.#sources.examples?.());
-    const preference = ({ entry }: RankedTool) =>
-      USE_GAIN * (used.get(entry.id) ?? 0) + EXAMPLE_GAIN * examples.fit(queryTerms, entry);
-    const ranked = withPreference(relative(bestTools(this.#entries, all, picking)), preference)
-      .map((one) => ({ ...one, covered: this.#index.evidence(one.slot, terms).covered }));
-    const named = this.#named(query.trim()).filter(allowed);
-    if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
-    const looked = ranked.slice(0, DECIDING_TOOLS);
-    const evidence = best(looked.map(({ slot }) => this.#index.evidence(slot, terms)));
-    const isNear = near !== undefined &&
-      looked.some(({ slot }) => (near.cosines[slot] ?? -1) >= near.least);
+    const gainOf = ({ entry }: RankedTool) =>
+      USE_GAIN * (useScores.get(entry.id) ?? 0) +
+      EXAMPLE_GAIN * examples.similarity(queryTerms, entry);
+    const best = scaleScores(bestTools(this.#entries, scores, picking));
+    const ranked = demoteAliases(addGains(best, gainOf));
+    const exactMatches = this.#findByName(query.trim()).filter(allowed);
+    if (exactMatches.length > 0) {
+      return { ranked: putFirst(exactMatches, ranked), terms, fit: "well" };
+    }
+    const decidingTools = ranked.slice(0, DECIDING_COUNT);
+    const evidence = bestEvidence(
+      decidingTools.map(({ slot }) => this.#index.evidence(slot, terms)),
+    );
+    const isNear = nearness !== undefined &&
+      decidingTools.some(({ slot }) => (nearness.cosines[slot] ?? -1) >= nearness.relatedMin);
     const fit = fitOf(evidence, isNear);
-    return { ranked: fit === "none" ? [] : ranked, fit };
+    return { ranked: fit === "none" ? [] : ranked, terms, fit };
   }
 
-  #fused(
+  #withCoverage(tool: RankedTool, terms: readonly QueryTerm[]): MatchedTool {
+    const covered = tool.slot === EXACT_NAME ? 1 : this.#index.evidence(tool.slot, terms).covered;
+    return { ...tool, covered };
+  }
+
+  #fuse(
     scores: Float64Array,
-    near: Nearness,
-    { met, allowed }: Pick<PickingLimits, "allowed"> & { readonly met: Uint32Array },
+    nearness: Nearness,
+    { matches, allowed }: Pick<PickingLimits, "allowed"> & { readonly matches: Uint32Array },
   ): Float64Array {
     const bestOf = (values: Float64Array | Float32Array, among: Uint32Array) => {
       let best = 0;
-      for (const slot of among) {
-        const value = values[slot] ?? 0;
-        const entry = value > best ? this.#entries[slot] : undefined;
+      for (let at = 0; at < among.length; at++) {
+        // `!` because a check for undefined takes longer than the comparison.
+        const slot = among[at]!;
+        const value = values[slot]!;
         // The rules are checked last, because they take longest.
-        if (entry !== undefined && allowed(entry)) best = value;
+        if (value > best && allowed(this.#entries[slot]!)) best = value;
       }
       return best;
     };
-    let [least, judged] = [Infinity, 0];
-    for (let slot = 0; slot < this.#entries.length && judged < MOST_COMPARED; slot++) {
-      const [entry, cosine] = [this.#entries[slot], near.cosines[slot] ?? NaN];
+    let [least, comparedCount] = [Infinity, 0];
+    for (let slot = 0; slot < this.#entries.length && comparedCount < MOST_COMPARED; slot++) {
+      const [entry, cosine] = [this.#entries[slot], nearness.cosines[slot] ?? NaN];
       if (entry === undefined || Number.isNaN(cosine) || !allowed(entry)) continue;
       least = Math.min(least, cosine);
-      judged += 1;
+      comparedCount += 1;
     }
-    return fused(scores, near, {
-      bestScore: bestOf(scores, met),
-      bestCosine: bestOf(near.cosines, this.#slots),
+    return fuseScores(scores, nearness, {
+      bestScore: bestOf(scores, matches),
+      bestCosine: bestOf(nearness.cosines, this.#slots),
       leastCosine: Math.max(least, 0),
     });
   }
@@ -348,48 +391,51 @@ export class Search {
     const words = this.#sources.words?.();
     if (words === undefined || this.#entries.length === 0) return [];
     const index = this.#index;
-    return notesAbout([...results.keys()], {
+    return findNotes([...results.keys()], {
       bestServer: (query) => {
-        const { ranked: [first], fit } = results.get(query) ?? { ranked: [] };
-        return fit === "well" ? first?.entry.server.name : undefined;
+        const { ranked: [best], fit } = results.get(query) ?? { ranked: [] };
+        return fit === "well" ? best?.entry.server.name : undefined;
       },
       names: this.#names,
       canFind: (name) => this.#byServer.get(name)?.some(allowed) ?? false,
       isServer: (name) => this.#sources.isTaken?.(name) ?? false,
-      has: (terms, { server, mayBeWrong }) =>
+      has: (terms, { server, mayBeMisspelled }) =>
         index.hasAll(terms, {
-          mayBeWrong,
+          mayBeMisspelled,
           isAmong: (entry) =>
             (server === undefined || entry.server.name === server) && allowed(entry),
         }),
-      isInName: (term) => index.isInName(term),
+      isInToolName: (term) => index.isInToolName(term),
       isCommon: (term) => words.isCommon(term),
     }, server);
   }
 
-  #named(name: string): readonly CatalogEntry[] {
+  /** Returns the tools with this id, this name in `tools/list` or this name on their server. */
+  #findByName(name: string): readonly CatalogEntry[] {
     const wire = name.replace(/^mcp__.+?__/, "");
-    const exact = this.#catalogs().flatMap((catalog) => {
+    const tools = this.#catalogs().flatMap((catalog) => {
       const id = catalog.byWireName(name) ?? catalog.byWireName(wire);
       // A text that is not an id finds nothing.
       return catalog.get(id ?? (name as ToolId)) ?? [];
     });
-    if (exact.length > 0) return exact;
-    return this.#byName.get(name) ?? [];
+    return tools.length > 0 ? tools : this.#byName.get(name) ?? [];
   }
 }
 
-/** Returns how well a query is matched. Words or meaning alone count less than both together. */
+/**
+ * Returns how well tools match a query. If their meaning is near, too, less specific words suffice
+ * for a good match.
+ */
 function fitOf(evidence: Evidence, isNear: boolean): QueryResult["fit"] {
   if (fits(evidence, isNear ? SPECIFICITY_LOOSE : SPECIFICITY_GOOD)) return "well";
   return isNear || fits(evidence, SPECIFICITY_LOOSE) ? "loosely" : "none";
 }
 
-function fits({ covered, specificity }: Evidence, least: number): boolean {
-  return covered >= COVERED_MIN || specificity >= least;
+function fits({ covered, specificity }: Evidence, specificityMin: number): boolean {
+  return covered >= COVERED_MIN || specificity >= specificityMin;
 }
 
-function best(all: readonly Evidence[]): Evidence {
+function bestEvidence(all: readonly Evidence[]): Evidence {
   return all.reduce((one, other) => ({
     covered: Math.max(one.covered, other.covered),
     specificity: Math.max(one.specificity, other.specificity),
@@ -397,36 +443,38 @@ function best(all: readonly Evidence[]): Evidence {
 }
 
 /** Scales the scores so that the best one is 1. */
-function relative(ranked: readonly RankedTool[]): readonly RankedTool[] {
+function scaleScores(ranked: readonly RankedTool[]): readonly RankedTool[] {
   const best = ranked[0]?.score ?? 1;
-  return ranked.map((one) => ({ ...one, score: one.score / best }));
+  return ranked.map((tool) => ({ ...tool, score: tool.score / best }));
 }
 
 /**
  * Raises the scores of ranked tools that were used for similar queries, or have a similar example.
  * Adds no tools.
  */
-function withPreference(
+function addGains(
   ranked: readonly RankedTool[],
-  gain: (one: RankedTool) => number,
+  gainOf: (tool: RankedTool) => number,
 ): readonly RankedTool[] {
-  const raised = ranked.map((one) => ({ ...one, score: one.score + gain(one) }));
-  return relative(raised.sort((one, other) => other.score - one.score));
+  const gains = ranked.map(gainOf);
+  if (gains.every((gain) => gain === 0)) return ranked;
+  const raised = ranked.map((tool, at) => ({ ...tool, score: tool.score + (gains[at] ?? 0) }));
+  return scaleScores(raised.sort((one, other) => other.score - one.score));
 }
 
-/** Puts the tools whose name is the query before the others. */
-function first(
-  named: readonly CatalogEntry[],
-  ranked: readonly MatchedTool[],
-): readonly MatchedTool[] {
-  const others = ranked.filter(({ entry }) => !named.includes(entry));
+/** Puts the tools whose name is the query before all other tools. */
+function putFirst(
+  exactMatches: readonly CatalogEntry[],
+  ranked: readonly RankedTool[],
+): readonly RankedTool[] {
+  const others = ranked.filter(({ entry }) => !exactMatches.includes(entry));
   return [
-    ...named.map((entry) => ({ entry, slot: -1, score: 1, covered: 1 })),
-    ...others.map((one) => ({ ...one, score: one.score / 2 })),
+    ...exactMatches.map((entry) => ({ entry, slot: EXACT_NAME, score: 1 })),
+    ...others.map((tool) => ({ ...tool, score: tool.score / 2 })),
   ];
 }
 
-function checked(query: string | readonly string[]): readonly string[] {
+function checkQueries(query: string | readonly string[]): readonly string[] {
   const queries = typeof query === "string" ? [query] : query;
   if (queries.length > QUERIES_MAX) {
     throw new PmlError("BAD_ARGUMENTS", `Cannot search: ${queries.length} queries were given`, {
@@ -443,23 +491,23 @@ function checked(query: string | readonly string[]): readonly string[] {
 }
 
 /**
- * Takes the best hits of each query in turn, so that none excludes the others, and sorts them by
- * score.
+ * Takes the best hits of each query in turn, so that no query excludes the hits of another, and
+ * sorts the hits by score.
  */
-function inTurn(
-  ranked: readonly (readonly MatchedTool[])[],
+function mergeResults(
+  byQuery: readonly (readonly MatchedTool[])[],
   limit: number,
 ): readonly MatchedTool[] {
-  const taken = new Map<ToolId, MatchedTool>();
-  const longest = Math.max(0, ...ranked.map(({ length }) => length));
+  const hitsById = new Map<ToolId, MatchedTool>();
+  const longest = Math.max(0, ...byQuery.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
-    for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
-      const earlier = taken.get(hit.entry.id);
-      const isBetter = earlier === undefined ? taken.size < limit : earlier.score < hit.score;
-      if (isBetter) taken.set(hit.entry.id, hit);
+    for (const hit of byQuery.flatMap((hits) => hits[at] ?? [])) {
+      const earlier = hitsById.get(hit.entry.id);
+      const isUsed = earlier === undefined ? hitsById.size < limit : earlier.score < hit.score;
+      if (isUsed) hitsById.set(hit.entry.id, hit);
     }
   }
-  return [...taken.values()].sort((a, b) =>
+  return [...hitsById.values()].sort((a, b) =>
     b.score - a.score || (a.entry.id < b.entry.id ? -1 : 1)
   );
 }

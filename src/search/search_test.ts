@@ -267,7 +267,7 @@ Deno.test("search() raises tools that were used for similar queries, within limi
   const [best, , low] = hits;
   assert.ok(best && low && low.score < 0.5, JSON.stringify(hits));
   const fit = () => new Map([[low.id, 1], ["weather:forecast" as typeof low.id, 1]]);
-  const raised = await idsFor(query, { memory: { fit } });
+  const raised = await idsFor(query, { memory: { fitScores: fit } });
   // It ranks above similar tools, not above much better ones, and adds no tool that does not match.
   assert.equal(raised[0], best.id);
   assert.ok(raised.indexOf(low.id) <= hits.indexOf(low));
@@ -275,7 +275,7 @@ Deno.test("search() raises tools that were used for similar queries, within limi
   const second = hits[1];
   assert.ok(second && second.score > 0.5);
   assert.equal(
-    (await idsFor(query, { memory: { fit: () => new Map([[second.id, 1]]) } }))[0],
+    (await idsFor(query, { memory: { fitScores: () => new Map([[second.id, 1]]) } }))[0],
     second.id,
   );
 });

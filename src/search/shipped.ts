@@ -1,6 +1,6 @@
 /**
- * Loads the data of search that ships with PML: word vectors, and examples of requests. The first
- * search needs them.
+ * Loads the data of search that ships with PML, at the first search: word vectors, and examples of
+ * requests.
  *
  * @module
  */

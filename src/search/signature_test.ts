@@ -2,24 +2,50 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
-import { signatureOf } from "./signature.ts";
+import { shortSignatureOf, signatureOf } from "./signature.ts";
 
 function of(inputSchema: JsonObject, outputSchema?: JsonObject): string {
   return signatureOf({ name: "t", inputSchema, ...(outputSchema && { outputSchema }) });
 }
 
 function typed(schema: JsonObject, more: JsonObject = {}): string {
-  return of({ properties: { p: schema }, required: ["p"], ...more }).slice("t(p: ".length, -1);
+  const text = of({ properties: { p: schema }, required: ["p"], ...more });
+  return text === "t(p)" ? "string" : text.slice("t(p: ".length, -1);
 }
+
+Deno.test("signatureOf() leaves out the type of texts, and null where nothing may be given", () => {
+  const nullable = { anyOf: [{ type: "string" }, { type: "null" }] };
+  const properties = { a: { type: "string" }, b: nullable, c: { type: ["integer", "null"] } };
+  assert.equal(of({ properties }), "t(a?, b?, c?: number)");
+  assert.equal(of({ properties, required: ["a", "b"] }), "t(a, b: string | null, c?: number)");
+  const people = { type: "array", items: { type: "object", properties, required: ["a"] } };
+  assert.equal(typed(people), "{ a, b?, c?: number }[]");
+});
 
 Deno.test("signatureOf() writes parameters, the required first, and the result", () => {
   const properties = { head: { type: "integer" }, path: { type: "string" } };
-  assert.equal(of({ properties, required: ["path"] }), "t(path: string, head?: number)");
+  assert.equal(of({ properties, required: ["path"] }), "t(path, head?: number)");
   assert.equal(of({}, { type: "string" }), "t(): string");
   assert.equal(
     of({}, { type: "object", properties: { ok: { type: "boolean" } } }),
     "t(): { ok?: boolean }",
   );
+});
+
+Deno.test("shortSignatureOf() writes the required parameters only", () => {
+  const items = { type: "object", properties: { a: { type: "string" } } };
+  const properties = {
+    head: { type: "integer" },
+    path: { type: "string" },
+    edits: { type: "array", items },
+  };
+  const short = (schema: JsonObject) => shortSignatureOf({ name: "t", inputSchema: schema });
+  assert.equal(short({ properties, required: ["path", "edits"] }), "t(path, edits: object[], …)");
+  assert.equal(short({ properties: { path: {} }, required: ["path"] }), "t(path: unknown)");
+  assert.equal(short({ properties }), "t(…)");
+  assert.equal(short({}), "t()");
+  const long = { name: "t", inputSchema: { properties, required: ["path"] } };
+  assert.equal(shortSignatureOf(long, 5), "t(pa…");
 });
 
 Deno.test("signatureOf() writes the types of JSON Schema as TypeScript does", () => {

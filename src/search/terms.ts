@@ -16,7 +16,7 @@ const STOP = new Set(
 );
 
 /**
- * Returns the terms of a text in their order: in lower case, stemmed, without the commonest words.
+ * Returns the terms of a text in their order: in lower case, stemmed, without the most common words.
  */
 export function termsOf(text: string): string[] {
   return runsOf(text).flatMap(termsOfRun);
@@ -27,7 +27,7 @@ export function runsOf(text: string): readonly string[] {
   return text.normalize("NFKC").match(WORD) ?? [];
 }
 
-/** Returns the terms of one part of a text, without blanks and signs. */
+/** Returns the terms of one run of letters and digits. */
 export function termsOfRun(run: string): string[] {
   const terms: string[] = [];
   const word = run.toLowerCase();
@@ -51,7 +51,7 @@ function addTerm(terms: string[], word: string): void {
   if (at < word.length) terms.push(word.slice(at));
 }
 
-// Chinese, Japanese and Korean have no blanks between words, so every two neighbours become a term.
+/** Chinese and Japanese have no spaces between words, so each pair of characters becomes a term. */
 function addBigrams(terms: string[], run: string): void {
   const characters = [...run];
   if (characters.length === 1) terms.push(run);
@@ -61,18 +61,18 @@ function addBigrams(terms: string[], run: string): void {
 }
 
 /**
- * Removes the commonest endings of an English word, so that `files`, `listed` and `reading` match
+ * Removes the most common endings of an English word, so that `files`, `listed` and `reading` match
  * `file`, `list` and `read`.
  */
 export function stem(word: string): string {
   if (word.length <= 3) return word;
   const singular = withoutPlural(word);
   const root = singular.length > 5 && singular.endsWith("ing")
-    ? undoubled(singular.slice(0, -3))
+    ? withoutDouble(singular.slice(0, -3))
     : singular.length > 4 && singular.endsWith("ied")
     ? `${singular.slice(0, -3)}y`
     : singular.length > 4 && singular.endsWith("ed")
-    ? undoubled(singular.slice(0, -2))
+    ? withoutDouble(singular.slice(0, -2))
     : singular;
   return root.length > 3 && root.endsWith("e") ? root.slice(0, -1) : root;
 }
@@ -84,6 +84,6 @@ function withoutPlural(word: string): string {
   return word.endsWith("s") ? word.slice(0, -1) : word;
 }
 
-function undoubled(word: string): string {
+function withoutDouble(word: string): string {
   return word.length > 3 && /([bdgmnprt])\1$/.test(word) ? word.slice(0, -1) : word;
 }

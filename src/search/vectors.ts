@@ -1,6 +1,6 @@
 /**
- * The vectors of tools: computed once for each text, stored in the PML home, and compared with
- * those of queries.
+ * The vectors of tools. Each text is embedded once and stored in the PML home. Searches compare the
+ * vectors with the vectors of queries.
  *
  * @module
  */
@@ -8,12 +8,12 @@
 import { dirname } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
-import { soon } from "../io/waiting.ts";
+import { settlesWithin } from "../io/waiting.ts";
 import {
+  NO_VECTOR,
   readVectors,
   type StoredVector,
-  storedVector,
-  UNKNOWN,
+  toStoredVector,
   writeVectors,
 } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
@@ -21,7 +21,9 @@ import { meaningText } from "./meaning_text.ts";
 
 /** Turns texts into vectors. `Embedder` implements it. */
 export interface TextEmbedder {
-  /** Returns a vector of length one for each text; undefined for a text that the model cannot use. */
+  /**
+   * Returns a vector of length one for each text; undefined for a text that the model cannot use.
+   */
   embed(
     texts: readonly string[],
     signal: AbortSignal,
@@ -30,24 +32,27 @@ export interface TextEmbedder {
 
 /** The file of the vectors of one model. */
 export interface VectorFile {
-  /** The file that stores them. */
+  /** The path of the file. */
   readonly path: string;
   /** The hash of the model, 64 hexadecimal digits. Vectors of other models are ignored. */
   readonly model: string;
 }
 
-/** The owner of the vectors, which follows the work on them. `Meaning` implements it. */
+/** Receives the progress and the failures of the work on vectors. `Meaning` implements it. */
 export interface VectorsOwner {
-  /** Aborts the work that is under way. */
+  /** Aborts the current work. */
   readonly closing: AbortSignal;
   /** How long a search waits for the vector of its query, in milliseconds; 5,000 by default. */
   readonly queryMs?: number;
-  /** Is called each time when the model computed vectors. */
-  embedded(): void;
-  /** Is called from time to time and at the end, with the numbers of tools with vectors and of all. */
-  indexed(done: number, total: number): void;
+  /** Is called each time when the model has computed vectors. */
+  onEmbedded(): void;
+  /**
+   * Is called from time to time and at the end, with the number of tools that have vectors and the
+   * number of all tools.
+   */
+  onIndexed(done: number, total: number): void;
   /** Is called with an error. The work is tried again at a later search. */
-  failed(error: unknown): void;
+  onFailed(error: unknown): void;
 }
 
 type IndexProgress = (done: number, total: number) => void;
@@ -58,19 +63,24 @@ interface TextToEmbed {
   readonly text: string;
 }
 
-/** How many texts the model gets at once. Queries wait for them. */
+/**
+ * The number of texts in one request to the model. A query waits until the current request ends.
+ */
 const BATCH = 8;
-const TOLD_EVERY = 200;
-const SAVED_EVERY = 512;
+/** The number of vectors after which the progress is reported. */
+const REPORT_EVERY = 200;
+/** The number of vectors after which the file is saved. */
+const SAVE_EVERY = 512;
 const MOST_QUERIES = 200;
-/** Models read even less of a text. */
+/** Longer queries are cut, because models read even less of a text. */
 const LONGEST_QUERY = 1_000;
 const QUERY_MS = 5_000;
-const HARMLESS = "a";
+/** A text that every working model can embed. */
+const TEST_TEXT = "a";
 /** The vector of a text without meaning. */
-const NONE = new Float32Array();
-/** How many vectors are kept of tools that are gone, because they may come back. */
-const MOST_OTHERS = 10_000;
+const EMPTY = new Float32Array();
+/** The number of vectors of removed tools that are kept, because such tools may come back. */
+const UNUSED_MAX = 10_000;
 
 /** The vectors of a catalog. */
 export class Vectors {
@@ -84,9 +94,9 @@ export class Vectors {
   /** The vectors of the entries; undefined while some are missing. */
   #rows: readonly StoredVector[] | undefined;
   #work: Promise<void> | undefined;
-  #late: Promise<void> | undefined;
+  #lateQuery: Promise<void> | undefined;
 
-  /** Takes the file. Reads nothing before the first search. */
+  /** Creates an instance. Reads nothing before the first search. */
   constructor(file: VectorFile, embedder: TextEmbedder, owner: VectorsOwner) {
     this.#file = file;
     this.#embedder = embedder;
@@ -98,16 +108,16 @@ export class Vectors {
     queries: readonly string[],
     entries: readonly CatalogEntry[],
   ): Promise<readonly Float32Array[] | undefined> {
-    const rows = this.#follow(entries);
+    const rows = this.#useEntries(entries);
     if (rows === undefined) {
-      this.#begin();
+      this.#startIndexing();
       return undefined;
     }
     try {
-      const vectors = await this.#vectorsOf(queries);
+      const vectors = await this.#queryVectors(queries);
       return vectors?.map((vector) => cosines(vector, rows));
     } catch (error) {
-      this.#owner.failed(error);
+      this.#owner.onFailed(error);
       return undefined;
     }
   }
@@ -119,14 +129,14 @@ export class Vectors {
   }
 
   /** Computes the vectors of these tools and reports progress. Throws if it fails. */
-  async make(entries: readonly CatalogEntry[], tell: IndexProgress): Promise<void> {
-    this.#follow(entries);
-    await this.#index(tell);
+  async compute(entries: readonly CatalogEntry[], report: IndexProgress): Promise<void> {
+    this.#useEntries(entries);
+    await this.#index(report);
   }
 
-  /** Waits for the work that is under way. `closing` aborts it. */
-  async settled(): Promise<void> {
-    await Promise.all([this.#work, this.#late]);
+  /** Waits for the current work. `closing` aborts it. */
+  async whenIdle(): Promise<void> {
+    await Promise.all([this.#work, this.#lateQuery]);
   }
 
   #load(): Map<string, StoredVector> {
@@ -134,7 +144,7 @@ export class Vectors {
     return this.#vectors;
   }
 
-  #follow(entries: readonly CatalogEntry[]): readonly StoredVector[] | undefined {
+  #useEntries(entries: readonly CatalogEntry[]): readonly StoredVector[] | undefined {
     if (entries === this.#entries && this.#rows !== undefined) return this.#rows;
     this.#entries = entries;
     const vectors = this.#load();
@@ -143,57 +153,60 @@ export class Vectors {
     return this.#rows;
   }
 
-  #begin(): void {
+  #startIndexing(): void {
     const owner = this.#owner;
-    this.#work ??= this.#index((done, total) => owner.indexed(done, total))
-      .catch((error) => owner.failed(error)).finally(() => this.#work = undefined);
+    this.#work ??= this.#index((done, total) => owner.onIndexed(done, total))
+      .catch((error) => owner.onFailed(error)).finally(() => this.#work = undefined);
   }
 
-  async #index(tell: IndexProgress): Promise<void> {
-    let [made, unsaved] = [0, 0];
+  async #index(report: IndexProgress): Promise<void> {
+    let [doneCount, unsavedCount] = [0, 0];
     let queue: TextToEmbed[] = [];
     const next = () => {
-      // Entries that are added meanwhile follow when all earlier ones are done.
-      if (queue.length === 0) queue = this.#missing();
+      // Entries that were added meanwhile follow when all earlier entries are done.
+      if (queue.length === 0) queue = this.#findMissing();
       return queue.splice(0, BATCH);
     };
     try {
       for (let batch = next(); batch.length > 0; batch = next()) {
-        made += await this.#make(batch);
-        unsaved += batch.length;
-        const isTold = queue.length === 0 || made % TOLD_EVERY < BATCH;
-        if (isTold) tell(this.count(this.#entries), this.#entries.length);
-        if (unsaved >= SAVED_EVERY) unsaved = this.#save();
+        doneCount += await this.#embedBatch(batch);
+        unsavedCount += batch.length;
+        const isReportDue = queue.length === 0 || doneCount % REPORT_EVERY < BATCH;
+        if (isReportDue) report(this.count(this.#entries), this.#entries.length);
+        if (unsavedCount >= SAVE_EVERY) {
+          this.#save();
+          unsavedCount = 0;
+        }
       }
     } finally {
-      if (unsaved > 0) this.#save();
+      if (unsavedCount > 0) this.#save();
     }
   }
 
-  async #make(batch: readonly TextToEmbed[]): Promise<number> {
+  async #embedBatch(batch: readonly TextToEmbed[]): Promise<number> {
     const texts = batch.map(({ text }) => text);
     const vectors = await this.#embed(texts);
     const storedVectors = this.#load();
     batch.forEach(({ key }, at) => {
       const vector = vectors[at];
-      storedVectors.set(key, vector === undefined ? UNKNOWN : storedVector(vector));
+      storedVectors.set(key, vector === undefined ? NO_VECTOR : toStoredVector(vector));
     });
     return batch.length;
   }
 
-  /** Computes vectors. If the model fails on one text, the others still get theirs. */
+  /** Computes vectors. If the model fails on one text, the other texts still get vectors. */
   async #embed(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
     try {
-      return await this.#computed(texts);
+      return await this.#callModel(texts);
     } catch (error) {
-      // A single text is tried once more only if the model works at all.
-      if (texts.length === 1) await this.#mustWork(error);
+      // Throws if the model fails on every text. Then the loop below would only repeat the failure.
+      if (texts.length === 1) await this.#assertModelWorks(error);
     }
     const vectors = [];
     for (const text of texts) {
-      const alone = this.#computed([text]);
-      const [vector] = await alone.catch(async (error) => {
-        await this.#mustWork(error);
+      const embedding = this.#callModel([text]);
+      const [vector] = await embedding.catch(async (error) => {
+        await this.#assertModelWorks(error);
         return [];
       });
       vectors.push(vector);
@@ -202,16 +215,16 @@ export class Vectors {
   }
 
   /** Throws the error if the model fails on any text. */
-  async #mustWork(error: unknown): Promise<void> {
+  async #assertModelWorks(error: unknown): Promise<void> {
     if (this.#owner.closing.aborted) throw error;
-    await this.#computed([HARMLESS]).catch(() => {
+    await this.#callModel([TEST_TEXT]).catch(() => {
       throw error;
     });
   }
 
-  async #computed(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
+  async #callModel(texts: readonly string[]): ReturnType<TextEmbedder["embed"]> {
     const vectors = await this.#embedder.embed(texts, this.#owner.closing);
-    this.#owner.embedded();
+    this.#owner.onEmbedded();
     return vectors;
   }
 
@@ -219,7 +232,7 @@ export class Vectors {
    * Returns the texts without a vector, each once, the short ones first: a batch takes as long as
    * its longest text.
    */
-  #missing(): TextToEmbed[] {
+  #findMissing(): TextToEmbed[] {
     const vectors = this.#load();
     const missing = new Map<string, string>();
     for (const entry of this.#entries) {
@@ -230,55 +243,54 @@ export class Vectors {
       .sort((one, other) => one.text.length - other.text.length);
   }
 
-  #save(): number {
+  #save(): void {
     const { path, model } = this.#file;
     const vectors = this.#load();
-    // Another PML process may have stored others meanwhile.
+    // Another PML process may have stored further vectors.
     for (const [key, vector] of readVectors(path, model)) {
       if (!vectors.has(key)) vectors.set(key, vector);
     }
-    // The vectors that were not used for the longest time come first, and are removed first.
+    // Vectors of current tools move to the end, because `trim()` removes the first vectors.
     for (const key of this.#entries.map(this.#keyOf)) moveLast(vectors, key);
     const used = new Set(this.#entries.map(this.#keyOf)).size;
-    trim(vectors, MOST_OTHERS + used);
+    trim(vectors, UNUSED_MAX + used);
     Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // Texts on which the model failed are not stored, so the next process tries them again.
     writeVectors(path, model, vectors);
-    return 0;
   }
 
   /** Returns the vectors of queries; undefined if the model takes too long. */
-  async #vectorsOf(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
+  async #queryVectors(queries: readonly string[]): Promise<readonly Float32Array[] | undefined> {
     const texts = queries.map((query) => query.slice(0, LONGEST_QUERY));
     const vectors = new Map<string, Float32Array>();
     const missing = new Set<string>();
     for (const query of texts) {
       const vector = moveLast(this.#queries, query);
       if (vector !== undefined) vectors.set(query, vector);
-      // A query of blanks has no meaning, and models return anything for it.
+      // A query of spaces has no meaning, but models return some vector for it.
       else if (/\S/.test(query)) missing.add(query);
     }
     if (missing.size > 0) {
       // If the model hangs, later searches do not wait for it again.
-      if (this.#late !== undefined) return undefined;
-      const work = this.#ask([...missing]);
-      if (!await soon(work, this.#owner.queryMs ?? QUERY_MS)) {
-        const late = work.then(() => {}, (error) => this.#owner.failed(error));
-        this.#late = late.finally(() => this.#late = undefined);
+      if (this.#lateQuery !== undefined) return undefined;
+      const work = this.#embedQueries([...missing]);
+      if (!await settlesWithin(work, this.#owner.queryMs ?? QUERY_MS)) {
+        const late = work.then(() => {}, (error) => this.#owner.onFailed(error));
+        this.#lateQuery = late.finally(() => this.#lateQuery = undefined);
         return undefined;
       }
-      // Taken from the result and not from the cache, where other queries may have replaced them.
+      // The cache is not read here, because other queries may have replaced these vectors.
       for (const [query, vector] of await work) vectors.set(query, vector);
     }
-    return texts.map((query) => vectors.get(query) ?? NONE);
+    return texts.map((query) => vectors.get(query) ?? EMPTY);
   }
 
-  async #ask(queries: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
+  async #embedQueries(queries: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
     const vectors = await this.#embed(queries);
-    const made = new Map(queries.map((query, at) => [query, vectors[at] ?? NONE]));
-    for (const [query, vector] of made) this.#queries.set(query, vector);
+    const vectorsByQuery = new Map(queries.map((query, at) => [query, vectors[at] ?? EMPTY]));
+    for (const [query, vector] of vectorsByQuery) this.#queries.set(query, vector);
     trim(this.#queries, MOST_QUERIES);
-    return made;
+    return vectorsByQuery;
   }
 }
 
@@ -293,8 +305,8 @@ function moveLast<T>(entries: Map<string, T>, key: string): T | undefined {
 
 /** Removes the first entries beyond a number. */
 function trim(entries: Map<string, unknown>, most: number): void {
-  const over = Math.max(entries.size - most, 0);
-  for (const key of [...entries.keys()].slice(0, over)) entries.delete(key);
+  const excess = Math.max(entries.size - most, 0);
+  for (const key of [...entries.keys()].slice(0, excess)) entries.delete(key);
 }
 
 function keyOf(text: string): string {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { toolId } from "../core/tool_id.ts";
-import { readVectors, storedVector, writeVectors } from "./_vector_file.ts";
+import { readVectors, toStoredVector, writeVectors } from "./_vector_file.ts";
 import type { CatalogEntry } from "./catalog.ts";
 import { meaningText } from "./meaning_text.ts";
 import { type TextEmbedder, Vectors, type VectorsOwner } from "./vectors.ts";
@@ -53,13 +53,13 @@ class Scene implements TextEmbedder, VectorsOwner, AsyncDisposable {
     return texts.map((text) => text.includes("void") ? undefined : letters(text));
   }
 
-  embedded(): void {}
+  onEmbedded(): void {}
 
-  indexed(done: number, total: number): void {
+  onIndexed(done: number, total: number): void {
     this.progress.push(`${done}/${total}`);
   }
 
-  failed(error: unknown): void {
+  onFailed(error: unknown): void {
     this.failures.push(error);
   }
 
@@ -77,7 +77,7 @@ Deno.test("Vectors returns undefined until every tool has a vector, then the cos
   const vectors = scene.open();
   const entries = [entry("abc"), entry("xyz"), entry("abd")];
   assert.equal(await vectors.similarities(["abc"], entries), undefined);
-  await vectors.settled();
+  await vectors.whenIdle();
   assert.deepEqual(scene.progress, ["3/3"]);
   const found = await vectors.similarities(["abc", "xyz"], entries);
   assert.equal(found?.length, 2);
@@ -100,11 +100,11 @@ Deno.test("Vectors embeds each text and each query once, and no text again after
   // Two tools with the same text need one vector.
   const entries = [entry("abc"), { ...entry("abc"), id: toolId("one", "abc") }, entry("xyz")];
   await vectors.similarities(["q"], entries);
-  await vectors.settled();
+  await vectors.whenIdle();
   assert.deepEqual(scene.asked.flat().sort(), [entry("abc"), entry("xyz")].map(meaningText));
   const more = [...entries, entry("new")];
   assert.equal(await vectors.similarities(["q"], more), undefined);
-  await vectors.settled();
+  await vectors.whenIdle();
   assert.deepEqual(scene.asked.at(-1), [meaningText(entry("new"))]);
   const before = scene.asked.length;
   await vectors.similarities(["q"], more);
@@ -120,7 +120,7 @@ Deno.test("Vectors embeds each text and each query once, and no text again after
 Deno.test("Vectors ignores a file that is damaged or belongs to another model", async () => {
   await using scene = new Scene();
   const entries = [entry("abc")];
-  await scene.open().make(entries, () => {});
+  await scene.open().compute(entries, () => {});
   const whole = Deno.readFileSync(scene.path);
   assert.equal(scene.open().count(entries), 1);
   assert.equal(scene.open("cd".repeat(32)).count(entries), 0);
@@ -135,7 +135,7 @@ Deno.test("Vectors ignores a file that is damaged or belongs to another model", 
     assert.equal(scene.open().count(entries), 0, `${length} bytes`);
   }
   const anew = scene.open();
-  await anew.make(entries, () => {});
+  await anew.compute(entries, () => {});
   assert.deepEqual(
     Deno.readFileSync(scene.path),
     whole,
@@ -148,15 +148,15 @@ Deno.test("Vectors keeps the vectors of other processes, up to a limit", async (
   const [one, other] = [scene.open(), scene.open()];
   one.count([]);
   other.count([]);
-  await one.make([entry("abc")], () => {});
-  await other.make([entry("xyz")], () => {});
+  await one.compute([entry("abc")], () => {});
+  await other.compute([entry("xyz")], () => {});
   assert.equal(scene.open().count([entry("abc"), entry("xyz")]), 2);
   const others = Array.from({ length: 10_050 }, (_, at) => {
-    return [at.toString(16).padStart(32, "0"), storedVector(letters("a"))] as const;
+    return [at.toString(16).padStart(32, "0"), toStoredVector(letters("a"))] as const;
   });
   writeVectors(scene.path, MODEL, new Map([...readVectors(scene.path, MODEL), ...others]));
   const full = scene.open();
-  await full.make([entry("abc"), entry("new")], () => {});
+  await full.compute([entry("abc"), entry("new")], () => {});
   assert.equal(scene.open().count([entry("abc"), entry("new"), entry("xyz")]), 2);
   const kept = readVectors(scene.path, MODEL);
   assert.equal(kept.size, 10_002);
@@ -165,7 +165,7 @@ Deno.test("Vectors keeps the vectors of other processes, up to a limit", async (
   ]);
   // The vectors used last are kept longest, so a catalog that comes back finds its own.
   const again = scene.open();
-  await again.make([entry("xyz")], () => {});
+  await again.compute([entry("xyz")], () => {});
   assert.equal(again.count([entry("abc"), entry("xyz")]), 2);
   assert.equal(scene.open().count([entry("abc")]), 1);
 });
@@ -175,7 +175,7 @@ Deno.test("Vectors reports progress, and stores the vectors that are computed wh
   const entries = Array.from({ length: 650 }, (_, at) => entry(`tool_${at}`));
   const vectors = scene.open();
   await vectors.similarities([], entries);
-  await vectors.settled();
+  await vectors.whenIdle();
   assert.deepEqual(scene.progress, ["200/650", "400/650", "600/650", "650/650"]);
   assert.ok(scene.asked.every((batch) => batch.length <= 8), "batches have at most 8 texts");
   await Deno.remove(scene.path);
@@ -183,22 +183,22 @@ Deno.test("Vectors reports progress, and stores the vectors that are computed wh
   scene.asked.length = 0;
   scene.breaksAfter = 2;
   await given.similarities([], entries);
-  await given.settled();
+  await given.whenIdle();
   assert.deepEqual(scene.failures, [scene.broken]);
   assert.equal(readVectors(scene.path, MODEL).size, 16);
   scene.breaksAfter = Infinity;
   scene.broken = undefined;
   assert.equal(await given.similarities([], entries), undefined);
-  await given.settled();
+  await given.whenIdle();
   assert.equal(given.count(entries), 650);
 });
 
-Deno.test("Vectors embeds the other texts if the model dies of one", async () => {
+Deno.test("Vectors embeds the other texts if the model fails on one text", async () => {
   await using scene = new Scene();
   scene.poison = "evil";
   const vectors = scene.open();
   const entries = [entry("abc"), entry("evil"), entry("void"), entry("cab")];
-  await vectors.make(entries, () => {});
+  await vectors.compute(entries, () => {});
   const [found] = await vectors.similarities(["abc"], entries) ?? [];
   assert.deepEqual(found && [...found].map(Number.isNaN), [false, true, true, false]);
   const asked = scene.asked.length;
@@ -209,12 +209,12 @@ Deno.test("Vectors embeds the other texts if the model dies of one", async () =>
   assert.deepEqual(scene.failures, []);
 });
 
-Deno.test("Vectors embeds no blank query, and reports no failure for a query that the model dies of", async () => {
+Deno.test("Vectors embeds no blank query, and reports no failure for a query on which the model fails", async () => {
   await using scene = new Scene();
   scene.poison = "evil";
   const vectors = scene.open();
   const entries = [entry("abc")];
-  await vectors.make(entries, () => {});
+  await vectors.compute(entries, () => {});
   scene.asked.length = 0;
   const known = async (queries: readonly string[]) =>
     (await vectors.similarities(queries, entries))?.map(([one = NaN]) => !Number.isNaN(one));
@@ -238,7 +238,7 @@ Deno.test("Vectors shares the vectors of concurrent queries, and caches the last
   await using scene = new Scene();
   const vectors = scene.open();
   const entries = [entry("abc")];
-  await vectors.make(entries, () => {});
+  await vectors.compute(entries, () => {});
   const queries = Array.from(
     { length: 60 },
     (_, at) => [1, 2, 3, 4, 5].map((one) => `${at} ${one}`),
@@ -262,14 +262,14 @@ Deno.test("Vectors waits only once for a query that hangs", async () => {
   scene.queryMs = 20;
   const vectors = scene.open();
   const entries = [entry("abc")];
-  await vectors.make(entries, () => {});
+  await vectors.compute(entries, () => {});
   const { promise, resolve } = Promise.withResolvers<void>();
   scene.held = promise;
   assert.equal(await vectors.similarities(["slow"], entries), undefined);
   assert.equal(await vectors.similarities(["another"], entries), undefined);
   assert.deepEqual(scene.asked.slice(1), [["slow"]], "no other text is sent meanwhile");
   resolve();
-  await vectors.settled();
+  await vectors.whenIdle();
   assert.notEqual(await vectors.similarities(["slow"], entries), undefined);
   assert.equal(scene.asked.length, 2, "the late vector is cached");
   scene.broken = new Error("it died");

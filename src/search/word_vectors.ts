@@ -1,6 +1,6 @@
 /**
  * The word vectors that ship with PML: a vector for each of the most useful English words. The
- * vector of a text is the sum of those of its words. `tools/model` trains them.
+ * vector of a text is the sum of the vectors of its words. `tools/model` trains them.
  *
  * @module
  */
@@ -9,40 +9,44 @@ import { termsOf } from "./terms.ts";
 
 /** The number of dimensions. */
 const SIZE = 64;
-/** Each number is one printable ASCII character, so that the file can be imported as a text. */
+/**
+ * The code of the character for 0. Each number is one printable ASCII character, so that the file
+ * can be imported as a text.
+ */
 const ZERO = 80;
-const MOST = 45;
-/** The scale of a word is two to the power of a number of these steps, from a least one. */
-const STEPS = 6;
-const LEAST_POWER = -14;
+const NUMBER_MAX = 45;
+/** The scale of a word is 2 ** (step / STEPS_PER_POWER + POWER_MIN). The step is one character. */
+const STEPS_PER_POWER = 6;
+const POWER_MIN = -14;
 
 /** Vectors of words. */
 export class WordVectors {
   /** The number of dimensions of a vector. */
   readonly size = SIZE;
+  /** The number of each word. */
   readonly #numbers = new Map<string, number>();
   readonly #text: string;
-  /** The place of each word's numbers in the text. */
-  readonly #places: number[] = [];
-  /** The common words have the first numbers. */
-  readonly #common: number;
+  /** The position of each word's scale in the text. The numbers of its vector follow. */
+  readonly #positions: number[] = [];
+  /** The number of common words. Their numbers are lower than this. */
+  readonly #commonCount: number;
 
-  /** Takes the text of a file. */
+  /** Indexes the text of a file. */
   constructor(text: string) {
     this.#text = text;
-    let [from, common] = [0, 0];
+    let [from, commonCount] = [0, 0];
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", from)) {
       // An empty line follows the common words.
-      if (end === from) common = this.#places.length;
+      if (end === from) commonCount = this.#positions.length;
       else this.#add(from, end);
       from = end + 1;
     }
-    this.#common = common;
+    this.#commonCount = commonCount;
   }
 
   #add(from: number, end: number): void {
-    this.#numbers.set(this.#text.slice(from, end - SIZE - 1), this.#places.length);
-    this.#places.push(end - SIZE - 1);
+    this.#numbers.set(this.#text.slice(from, end - SIZE - 1), this.#positions.length);
+    this.#positions.push(end - SIZE - 1);
   }
 
   /** Returns whether a stem, in lower case, has a vector. */
@@ -50,9 +54,9 @@ export class WordVectors {
     return this.#numbers.has(term);
   }
 
-  /** Returns whether a stem is one of a common English word, and not only part of names. */
+  /** Returns whether a stem belongs to a common English word, and not only to names. */
   isCommon(term: string): boolean {
-    return (this.#numbers.get(term) ?? Infinity) < this.#common;
+    return (this.#numbers.get(term) ?? Infinity) < this.#commonCount;
   }
 
   /** Returns the vector of a text, of length one; undefined if none of its words has a vector. */
@@ -63,7 +67,7 @@ export class WordVectors {
       const number = this.#numbers.get(term);
       if (number === undefined) continue;
       count += 1;
-      const from = this.#places[number] ?? 0;
+      const from = this.#positions[number] ?? 0;
       const scale = scaleOf(this.#text.charCodeAt(from));
       for (let at = 0; at < SIZE; at++) {
         sum[at] = (sum[at] ?? 0) + scale * (this.#text.charCodeAt(from + 1 + at) - ZERO);
@@ -76,7 +80,7 @@ export class WordVectors {
 }
 
 function scaleOf(code: number): number {
-  return 2 ** ((code - ZERO + MOST) / STEPS + LEAST_POWER);
+  return 2 ** ((code - ZERO + NUMBER_MAX) / STEPS_PER_POWER + POWER_MIN);
 }
 
 /**
@@ -86,17 +90,17 @@ function scaleOf(code: number): number {
 export function vectorsText(
   words: readonly string[],
   vectors: Float32Array,
-  common = words.length,
+  commonCount = words.length,
 ): string {
   return words.map((word, row) => {
     const vector = vectors.subarray(row * SIZE, (row + 1) * SIZE);
     const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-6);
-    // Rounded up, so that the largest number still fits.
-    const steps = Math.ceil(STEPS * (Math.log2(largest / MOST) - LEAST_POWER));
-    const code = ZERO - MOST + Math.min(Math.max(steps, 0), 2 * MOST);
+    // The step is rounded up, so that the largest number fits.
+    const steps = Math.ceil(STEPS_PER_POWER * (Math.log2(largest / NUMBER_MAX) - POWER_MIN));
+    const code = ZERO - NUMBER_MAX + Math.min(Math.max(steps, 0), 2 * NUMBER_MAX);
     const scale = scaleOf(code);
     const numbers = Array.from(vector, (value) => ZERO + Math.round(value / scale));
-    const end = row === common - 1 ? "\n\n" : "\n";
+    const end = row === commonCount - 1 ? "\n\n" : "\n";
     return `${word}${String.fromCharCode(code, ...numbers)}${end}`;
   }).join("");
 }

@@ -22,7 +22,7 @@ function cosine(one: Float32Array | undefined, other: Float32Array | undefined):
   return one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0);
 }
 
-Deno.test("vectorsText() and WordVectors keep vectors exact enough, whatever their scale", () => {
+Deno.test("vectorsText() and WordVectors keep vectors of any scale exact enough", () => {
   const words = vectors({ small: [0.0031, -0.004], big: [31, -40], "0": [1] });
   const one = words.vectorOf("small");
   assert.ok(Math.abs(cosine(one, words.vectorOf("big")) - 1) < 1e-3);

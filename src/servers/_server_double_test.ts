@@ -20,16 +20,16 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
     origin: OWN,
     kind: "stdio",
     definition: undefined,
-    tells: false,
+    reportsChanges: false,
     checksItself: true,
     identity: () => Promise.resolve(undefined),
-    blocked: () => undefined,
-    unapproved: () => Promise.resolve(undefined),
+    whyBlocked: () => undefined,
+    findUnapproved: () => Promise.resolve(undefined),
     definitionFor: () => assert.fail("nobody was to ask for a definition"),
     consentLines: () => Promise.resolve([]),
     permissionLines: () => Promise.resolve([]),
     onlyReads: () => Promise.resolve(undefined),
-    remark: () => Promise.resolve(undefined),
+    remarkOn: () => Promise.resolve(undefined),
     list: () => Promise.resolve([]),
     call: () => assert.fail("nothing was to run"),
     forget: () => {},
@@ -61,10 +61,20 @@ export function checkedCall(call: Call): CheckedCall {
 
 /** Returns the options of a server, with the changes of a test. */
 export function knownDouble(name: string, change: Partial<Listing> = {}): KnownServerOptions {
-  const { title, origin, kind, definition, tells, checksItself, blocked, ...double } = serverDouble(
+  const { title, origin, kind, definition, reportsChanges, checksItself, whyBlocked, ...double } =
+    serverDouble(
+      name,
+    );
+  const listing = {
     name,
-  );
-  const listing = { name, title, origin, kind, definition, tells, checksItself, blocked };
+    title,
+    origin,
+    kind,
+    definition,
+    reportsChanges,
+    checksItself,
+    whyBlocked,
+  };
   return {
     listing: { ...listing, ...change },
     approval: { ...double, text: () => `the ${name} of a test` },

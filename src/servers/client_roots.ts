@@ -4,25 +4,23 @@
  * @module
  */
 
-import { defined, isObject, type JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject, withoutUndefined } from "../core/json.ts";
 
-/**
- * How many roots are passed on, and of characters of an address and of a name.
- */
+/** The maximum number of roots that are passed on, and the maximum lengths of URIs and names. */
 const [ROOTS_MAX, URI_MAX, NAME_MAX] = [100, 4_096, 200];
 
-/** Asks a client for its roots. Returns undefined if the client does not answer. */
+/** Requests the roots of a client. Returns undefined if the client does not answer. */
 export type AskForRoots = () => Promise<JsonObject | undefined>;
 
-/** The roots of the only client. */
+/** Requests and caches the roots of the only client. */
 export class ClientRoots {
-  /** The capability `roots` of the client; undefined if it has none. */
+  /** The `roots` capability of the client; undefined if it declared none. */
   capability: unknown;
   #ask: AskForRoots | undefined;
   #roots: Promise<readonly JsonObject[] | undefined> | undefined;
   readonly #listeners = new Set<() => void>();
 
-  /** Takes the function that asks the client. */
+  /** Sets the function that requests the roots from the client. */
   connect(ask: AskForRoots): void {
     this.#ask = ask;
   }
@@ -32,8 +30,8 @@ export class ClientRoots {
     this.#listeners.add(listener);
   }
 
-  /** Notes that the roots have changed. */
-  changed(): void {
+  /** Clears the cache and calls the listeners, because the roots have changed. */
+  onChanged(): void {
     this.#roots = undefined;
     for (const listener of this.#listeners) listener();
   }
@@ -43,7 +41,7 @@ export class ClientRoots {
     if (this.#ask === undefined || !isObject(this.capability)) return undefined;
     const answer = this.#roots ??= this.#ask().then(rootsIn);
     const roots = await answer;
-    // A client that did not answer is asked again.
+    // If the client did not answer, the next call requests the roots again.
     if (roots === undefined && this.#roots === answer) this.#roots = undefined;
     return roots;
   }
@@ -55,6 +53,11 @@ function rootsIn(result: JsonObject | undefined): readonly JsonObject[] | undefi
   return result.roots.slice(0, ROOTS_MAX).flatMap((one) => {
     const { uri, name } = isObject(one) ? one : {};
     if (typeof uri !== "string" || uri.length > URI_MAX) return [];
-    return [defined({ uri, name: typeof name === "string" ? name.slice(0, NAME_MAX) : undefined })];
+    return [
+      withoutUndefined({
+        uri,
+        name: typeof name === "string" ? name.slice(0, NAME_MAX) : undefined,
+      }),
+    ];
   });
 }

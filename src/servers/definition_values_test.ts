@@ -12,7 +12,7 @@ Deno.test("DefinitionValues names the hosts of a registry's server that are gran
     policy: { now: { config } } as unknown as Policy,
     keys: new Keys({
       environment: () => ({ get: () => undefined, apiKey: undefined, home: "/home" }),
-      trusted: () => undefined,
+      trustedRoot: () => undefined,
       register: () => {},
       warn: assert.fail,
     }),

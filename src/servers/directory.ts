@@ -1,6 +1,6 @@
 /**
- * The servers by name: built-ins, servers of files, approved servers of registries, and unknown
- * names.
+ * Finds servers by name, in the lists of all sources. For an unknown name, returns a server whose
+ * calls fail or look the name up.
  *
  * @module
  */
@@ -8,7 +8,8 @@
 import type { Redactor } from "../audit/redact.ts";
 import type { Call, Outcome } from "../protocol/call.ts";
 import type { Listing } from "./known_server.ts";
-import { type ListItem, type ListName, unreadable } from "../protocol/lists.ts";
+import { type ListItem, type ListName, unreadableError } from "../protocol/lists.ts";
+import type { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { CheckedCall, Origin, ResolvedCall, Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
@@ -41,29 +42,29 @@ export class Directory {
   /** The sources of servers, in the order of precedence. */
   readonly sources: readonly ServerSource[];
   readonly #host: DirectoryHost;
-  readonly #redactor: Pick<Redactor, "cleaned">;
+  readonly #redactor: Pick<Redactor, "cleanError">;
   readonly #namespaces = new NamespaceParts();
   #version = 0;
   #entries: ReadonlyMap<string, LazyServer> = new Map();
 
-  /** Takes the facts about servers. The redactor removes keys from errors, which may repeat them. */
-  constructor(host: DirectoryHost, redactor: Pick<Redactor, "cleaned">) {
+  /** The redactor removes keys from the errors of servers. */
+  constructor(host: DirectoryHost, redactor: Pick<Redactor, "cleanError">) {
     this.#host = host;
     this.#redactor = redactor;
     this.sources = SOURCES.map((Source) => new Source(host));
   }
 
-  /** Returns the server of a name. For an unknown name, its calls fail. */
-  at(name: string): Server {
+  /** Returns the server of a name, also for an unknown name. */
+  get(name: string): Server {
     return this.#entry(name);
   }
 
-  /** Returns the listing of a name: the same object as long as its server is the same. */
+  /** Returns the listing of a name: the same object until the server changes. */
   listingOf(name: string): DirectoryListing {
     return this.#entry(name).listing;
   }
 
-  /** Returns whether PML derives that a tool only reads. */
+  /** Returns whether the known permissions of a tool prove that it only reads. */
   isReader(id: ToolId): boolean {
     const { server, tool } = splitToolId(id);
     return this.#entry(server).isReader(tool);
@@ -74,9 +75,9 @@ export class Directory {
     return this.#lazyServers().has(name);
   }
 
-  /** Returns whether there is a server of this name, or a file disables one. */
+  /** Returns whether there is a server of this name, or a file disables the name. */
   isTaken(name: string): boolean {
-    return this.has(name) || this.#host.policy.disabledIn(name) !== undefined;
+    return this.has(name) || this.#host.policy.fileThatDisables(name) !== undefined;
   }
 
   /** Returns every server. */
@@ -107,7 +108,7 @@ export class Directory {
   }
 
   #listings(): readonly DirectoryListing[] {
-    const { config: { narrowing }, judge } = this.#host.policy.now;
+    const { config: { restrictions }, judge } = this.#host.policy.now;
     const listed = new Map<string, ServerListing>();
     for (const listing of this.sources.flatMap((source) => source.list())) {
       // guard: source-order
@@ -115,16 +116,16 @@ export class Directory {
       listed.set(listing.name, listing);
     }
     const actions = this.sources.flatMap((source) => source.actions?.() ?? []);
-    // A server whose tools are all denied to an identity is hidden from it.
+    // If the rules deny all tools of a server to an identity, the identity does not see the server.
     // guard: server-of-nothing
     return this.#namespaces.with([...listed.values()], actions).filter(({ name }) =>
-      narrowing?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
+      restrictions?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
     );
   }
 
   #missing(name: string): DirectoryListing {
     // guard: disabled
-    if (this.#host.policy.disabledIn(name) !== undefined) return missing(name, "disabled");
+    if (this.#host.policy.fileThatDisables(name) !== undefined) return missing(name, "disabled");
     return missing(name, "unknown");
   }
 }
@@ -133,21 +134,21 @@ function missing(name: string, entry: MissingListing["entry"]): MissingListing {
   return { ...listingOf(NOWHERE, { name, kind: entry, definition: undefined }), entry };
 }
 
-/** It has the members of its listing. */
+/** A `LazyServer` has the members of its listing. */
 interface LazyServer extends Listing {}
 
-/** A server of the directory. Its listing is known, and its runtime is opened by the first use. */
+/** A server of the directory. Its listing is known; the first use opens the server itself. */
 class LazyServer implements Server {
   readonly listing: DirectoryListing;
   readonly #host: DirectoryHost;
-  readonly #redactor: Pick<Redactor, "cleaned">;
+  readonly #redactor: Pick<Redactor, "cleanError">;
   #opening: Promise<Server> | undefined;
   #server: Server | undefined;
 
   constructor(
     listing: DirectoryListing,
     host: DirectoryHost,
-    redactor: Pick<Redactor, "cleaned">,
+    redactor: Pick<Redactor, "cleanError">,
   ) {
     this.listing = listing;
     this.#host = host;
@@ -165,9 +166,11 @@ class LazyServer implements Server {
     return this.#openAndUse((server) => server.identity());
   }
 
-  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
-    if (this.#server === undefined) return this.#openAndUse((server) => server.unapproved(call));
-    return this.#useOpen(this.#server, (server) => server.unapproved(call));
+  findUnapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
+    if (this.#server === undefined) {
+      return this.#openAndUse((server) => server.findUnapproved(call));
+    }
+    return this.#useOpen(this.#server, (server) => server.findUnapproved(call));
   }
 
   definitionFor(call: Call): Maybe<ToolDefinition> {
@@ -175,9 +178,13 @@ class LazyServer implements Server {
     return this.#useOpen(this.#server, (server) => server.definitionFor(call));
   }
 
-  wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
+  findWrongArguments(...args: Parameters<NonNullable<Server["findWrongArguments"]>>) {
     if (this.checksItself) return undefined;
-    return this.#openAndUse(async (server) => await server.wrongArguments?.(...of));
+    return this.#openAndUse(async (server) => await server.findWrongArguments?.(...args));
+  }
+
+  whyRefused(call: Pick<Call, "id" | "method" | "arguments">): Promise<PmlError | undefined> {
+    return this.#openAndUse(async (server) => await server.whyRefused?.(call));
   }
 
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]> {
@@ -193,19 +200,19 @@ class LazyServer implements Server {
   }
 
   isReader(tool: string): boolean {
-    return this.blocked() === undefined && this.#server?.isReader?.(tool) === true;
+    return this.whyBlocked() === undefined && this.#server?.isReader?.(tool) === true;
   }
 
-  remark(tool: string): Promise<string | undefined> {
-    return this.#openAndUse((server) => server.remark(tool));
+  remarkOn(tool: string): Promise<string | undefined> {
+    return this.#openAndUse((server) => server.remarkOn(tool));
   }
 
   list(list: ListName): Promise<readonly ListItem[]> {
     return this.#openAndUse((server) => {
-      const why = this.blocked();
+      const why = this.whyBlocked();
       // guard: list-approved
       if (why === undefined) return server.list(list);
-      throw unreadable(list, { server: this.name, why });
+      throw unreadableError(list, { server: this.name, why });
     });
   }
 
@@ -213,12 +220,24 @@ class LazyServer implements Server {
     return this.#openAndUse(async (server) => await server.hasList?.(list) ?? true);
   }
 
-  earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
+  readEarlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
     return this.#openAndUse(async (server) => {
       // guard: earlier-approved
-      if (this.blocked() !== undefined) return undefined;
-      return await server.earlierList?.(list);
+      if (this.whyBlocked() !== undefined) return undefined;
+      return await server.readEarlierList?.(list);
     });
+  }
+
+  lateStartError(): Promise<PmlError | undefined> {
+    return this.#openAndUse(async (server) => await server.lateStartError?.());
+  }
+
+  unreachedError(): Promise<PmlError | undefined> {
+    return this.#openAndUse(async (server) => await server.unreachedError?.());
+  }
+
+  forgetLateStart(): void {
+    this.#openOnce().then((server) => server.forgetLateStart?.(), () => {});
   }
 
   extensions(): readonly string[] {
@@ -233,7 +252,7 @@ class LazyServer implements Server {
     );
   }
 
-  /** Runs a call. The pipeline removes secrets from its error. */
+  /** Runs a call. The call pipeline removes secrets from errors. */
   call(call: CheckedCall): Promise<Outcome> {
     return this.#server?.call(call) ?? this.#openOnce().then((server) => server.call(call));
   }
@@ -242,30 +261,31 @@ class LazyServer implements Server {
     this.#openOnce().then((server) => server.forget(lists), () => {});
   }
 
-  /** Uses an open server, without a promise if it needs none. */
+  /** Uses an open server. Returns a promise only if `act` returns a promise. */
   #useOpen<T>(server: Server, act: (server: Server) => Maybe<T>): Maybe<T> {
     try {
       const result = act(server);
-      return result instanceof Promise ? result.catch(this.#cleaned) : result;
+      return result instanceof Promise ? result.catch(this.#throwCleaned) : result;
     } catch (error) {
-      return this.#cleaned(error);
+      return this.#throwCleaned(error);
     }
   }
 
-  readonly #cleaned = (error: unknown): never => {
-    throw this.#redactor.cleaned(error);
+  readonly #throwCleaned = (error: unknown): never => {
+    throw this.#redactor.cleanError(error);
   };
 
   async #openAndUse<T>(act: (server: Server) => Maybe<T>): Promise<T> {
     try {
       return await act(this.#server = await this.#openOnce());
     } catch (error) {
-      throw this.#redactor.cleaned(error);
+      throw this.#redactor.cleanError(error);
     }
   }
 
   #openOnce(): Promise<Server> {
-    // The cause of a failure, such as a broken lock, may be repaired.
+    // After a failure, the next use tries again: the user may repair the cause, such as a broken
+    // lock.
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
       throw error;

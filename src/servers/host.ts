@@ -1,10 +1,10 @@
 /**
- * The interfaces between the runtimes of server kinds and the app, which opens servers with them.
+ * The interfaces between the runtimes of server kinds and the code that opens servers with them.
  *
  * @module
  */
 
-import type { KnownServerOptions } from "./known_server.ts";
+import type { Approval, KnownServerOptions } from "./known_server.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Server } from "./server.ts";
 import type { ServerIdentity } from "../policy/server_identity.ts";
@@ -26,39 +26,50 @@ import type {
   ServerDefinition,
 } from "./kind.ts";
 
-/** Fills in the variables of definitions. */
+/** Replaces the variables in definitions by their values. */
 export interface DefinitionFiller {
   /** Returns the command of a program, with its arguments and environment. */
-  stdio(own: ProgramDefinition): StdioValues;
+  stdio(definition: ProgramDefinition): StdioValues;
   /** Returns an address with its headers. */
-  http(own: RemoteDefinition): HttpValues;
-  /** Returns the texts of a definition of any kind, filled in. Throws KEY_MISSING. */
-  filled(own: ServerDefinition): DefinitionTexts;
+  http(definition: RemoteDefinition): HttpValues;
+  /**
+   * Returns the texts of a definition of any kind with values. Throws `KEY_MISSING` without a
+   * value.
+   */
+  fillTexts(definition: ServerDefinition): DefinitionTexts;
 }
 
-/** A server to open: its approval, and the parts that its source found. */
-export interface OpenOptions extends KnownServerOptions {
+/** The facts that a source found about a server. */
+export interface FoundServer {
+  readonly approval: Approval;
+  /** The kind that opens the server; undefined if no kind can, so that each call fails. */
+  readonly kind: string | undefined;
   /** The definition; undefined for servers in the cloud and for saved capabilities. */
   readonly definition?: ServerDefinition;
   /** The manifest of a server of a registry. */
   readonly manifest?: Manifest;
-  /** Fills in the variables of the definition. */
-  readonly values: DefinitionFiller;
-  /** Returns the present code and its approved hash, if the server has code. */
+  /**
+   * Fills in the variables of the definition. If undefined, the filler for servers of files does.
+   */
+  readonly values?: DefinitionFiller;
+  /** Returns where the code is now, its approved hash and its grants, if the server has code. */
   readonly use?: () => ModuleUse;
   /** Fetches the code before it is read. */
-  readonly fetched?: () => Promise<void>;
+  readonly fetchCode?: () => Promise<void>;
 }
 
-/** The packages of servers, and the identities that approvals bind to. */
+/** The installed packages of servers, and the identities that approvals cover. */
 export interface ServerPackages {
-  /** Returns the identity of a server. An install can change it. */
-  identityOf(own: ServerDefinition): ServerIdentity;
+  /** Returns the identity of a server. The installation of its package can change the identity. */
+  identityOf(definition: ServerDefinition): ServerIdentity;
   /** Adds the identity of a server of a registry, by its definition. */
   addIdentity(definition: ServerDefinition, identity: ServerIdentity): void;
 }
 
-/** The machine that starts programs, runs modules and reaches addresses. */
+/**
+ * The part of PML that starts programs, runs modules and reaches addresses. `Machine` implements
+ * it.
+ */
 export interface ServerMachine {
   readonly programs: StdioServers;
   readonly addresses: HttpServers;
@@ -66,13 +77,13 @@ export interface ServerMachine {
   readonly upstreams: Upstreams;
   readonly hub: HubRouting;
   /** The connections to the cloud. */
-  readonly far: Upstreams;
+  readonly cloudUpstreams: Upstreams;
   readonly packages: ServerPackages;
-  /** The progress of starts, which calls wait for. */
-  readonly starts: Pick<StartProgress, "tell">;
+  /** Reports the progress of starts to the calls that wait for them. */
+  readonly starts: Pick<StartProgress, "report">;
   /** Aborts when PML ends. */
   readonly closing: AbortSignal;
-  /** Returns a program with the settings of its trial, if there is one. */
+  /** Returns a program with the settings of its trial by `pml learn`, if there is one. */
   withTrial(server: StdioValues): StdioValues;
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud>;
@@ -85,14 +96,14 @@ export interface ServerHost {
   readonly machine: ServerMachine;
   /** Returns the saved capabilities. */
   capabilities(): Promise<CapabilityRunner>;
-  /** Follows where the user signs in, if the process stays. */
+  /** Watches the user's sign-ins, if the process is long-running. */
   followSignIns(): void;
 }
 
 /** The runtime of a kind. */
 export interface KindRuntime {
-  /** Opens a server. Starts nothing. */
-  open(options: OpenOptions): Server;
+  /** Opens a server. `values` fills in the variables of its definition. Starts nothing. */
+  open(options: KnownServerOptions, found: FoundServer, values: DefinitionFiller): Server;
 }
 
 /** Loads the runtime of a kind. */

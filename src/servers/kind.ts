@@ -1,7 +1,8 @@
 /**
- * The interface of a server kind: the manifests and entries of files that define a server of the
- * kind, its consent lines, and the facts that an approval and `pml.lock` bind to. This half of a kind
- * reads no file and starts nothing, so that the configuration, the policy and the hub can use it.
+ * The interface of a server kind: the manifests and the entries of files that define a server of
+ * the kind, the consent lines, and the facts that an approval and `pml.lock` cover. This half of a
+ * kind reads no file and starts nothing, so that the configuration, the policy and the hub can use
+ * it. The other half is the runtime (`host.ts`).
  *
  * @module
  */
@@ -10,26 +11,26 @@ import type { OAuthSettings } from "../core/authorization.ts";
 import type { CodeManifest, Manifest } from "./manifest.ts";
 import type { Permissions } from "../protocol/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
-import type { ValueSchema } from "../core/wanted.ts";
+import type { ValueSchema } from "../core/value_schema.ts";
 
-/** Names with values, as they were written: `${NAME}` is replaced later. */
+/** Values by name, as they were written: `${NAME}` is not replaced yet. */
 export type Texts = Readonly<Record<string, string>>;
 
 /** A server as a file or a registry defines it. Each kind adds its own members. */
 export interface ServerDefinition {
-  /** The name of its kind: `deno`, `stdio` or `http`. */
+  /** The name of its kind, such as `deno`, `stdio` or `http`. */
   readonly kind: string;
-  /** The name. */
+  /** The valid name by which rules and calls name the server. */
   readonly name: string;
-  /** The name as it was written, if that is not valid for a server. */
+  /** The name as the file contains it, if it is not a valid name of a server. */
   readonly title?: string;
   /** Whether it runs confined. A module always does. */
   readonly confine?: boolean;
-  /** The tools to keep, if they are listed. All others are ignored. */
+  /** The only tools that PML uses; undefined if it uses all. */
   readonly tools?: readonly string[];
-  /** The settings for its tools. */
+  /** The user's settings for the tools of the server. */
   readonly settings?: ToolSettings;
-  /** The time limit of its calls in milliseconds, in place of `limits.call_ms`. */
+  /** The time limit of calls to the server in milliseconds, in place of `limits.call_ms`. */
   readonly timeoutMs?: number;
 }
 
@@ -47,28 +48,35 @@ export interface ProgramDefinition extends ServerDefinition {
   readonly args: readonly string[];
   /** The environment as it was written: `${NAME}` is replaced when the server starts. */
   readonly env: Readonly<Record<string, string>>;
-  /** The working folder: an absolute path, or one that begins with a variable. */
+  /** The working folder: an absolute path, or a path that begins with a variable. */
   readonly cwd?: string;
-  /** The file with further variables: an absolute path, or one that begins with a folder variable. */
+  /**
+   * The file with further variables: an absolute path, or a path that begins with a folder
+   * variable.
+   */
   readonly envFile?: string;
   /**
-   * Whether it counts as unconfined although it is confined: its grants name programs or paths to
-   * write, and this machine has no layer that bounds them.
+   * Whether the server counts as unconfined although it is confined: its grants name programs, or
+   * paths to write, and this machine has no layer that enforces those grants.
    */
-  readonly isUnheld?: true;
+  readonly countsAsUnconfined?: true;
 }
 
 /** A server that is reached over HTTP. */
 export interface RemoteDefinition extends ServerDefinition {
   /** The URL. */
   readonly url: string;
-  /** Whether the file declares the URL as one of HTTP+SSE. */
+  /**
+   * Whether the file declares that the server uses HTTP+SSE, the transport before Streamable HTTP.
+   */
   readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
   /** The settings of the sign-in. `${NAME}` in the secret is replaced. */
   readonly oauth?: OAuthSettings | undefined;
-  /** The file of authorities that are trusted for it as well; only in the user's file. */
+  /**
+   * The file of further certificate authorities to trust for this server; only in the user's file.
+   */
   readonly ca?: string;
   /** The file of the client certificate; only in the user's file. */
   readonly cert?: string;
@@ -76,7 +84,7 @@ export interface RemoteDefinition extends ServerDefinition {
   readonly key?: string;
 }
 
-/** The values of a definition as they were written, by the kind of their place. */
+/** The texts of a definition as they were written, by the part of the definition. */
 export type DefinitionTexts = Readonly<
   Partial<
     Record<
@@ -93,7 +101,7 @@ export type DefinitionTexts = Readonly<
   >
 >;
 
-/** The facts of a server that depend on its kind, as an approval and `pml.lock` have them. */
+/** The facts of a server that depend on its kind, for approvals and `pml.lock`. */
 export interface KindFacts {
   /** The hash of the code. */
   readonly integrity?: string;
@@ -107,20 +115,24 @@ export interface KindFacts {
   readonly headers?: readonly string[];
 }
 
-/** A value that a member of a manifest may have. */
+/** A check of the value of a member of a manifest. */
 export interface MemberKind<T> {
+  /** The expected value, for the error. */
   readonly wanted: string;
   readonly is: (value: unknown) => boolean;
+  /** Never set: it only connects the check with the type `T` of a valid value. */
   readonly as?: T;
 }
 
-/** Reads the members of a manifest. Each method throws REGISTRY_BAD_RESPONSE for a wrong value. */
+/**
+ * Reads the members of a manifest. Each method throws `REGISTRY_BAD_RESPONSE` for a wrong value.
+ */
 export interface ManifestReader {
   /** The JSON of the manifest. */
   readonly entry: Readonly<Record<string, unknown>>;
   /** The variables that the manifest requires, for any kind. */
   readonly envRequired: readonly string[];
-  /** Returns the value of a key if it is of a kind. Null counts as missing. */
+  /** Returns the value of a key if it passes the check of `kind`. Null counts as missing. */
   read<T>(key: string, value: unknown, kind: MemberKind<T>): T;
   /** Returns an object. */
   object(key: string, value: unknown): Readonly<Record<string, unknown>>;
@@ -138,24 +150,26 @@ export interface ManifestReader {
   plainTexts(key: string, value: unknown): readonly string[];
   /** Returns names of variables that a server may ask for. */
   variables(key: string, value: unknown): readonly string[];
-  /** Returns variables that a server may set, with values, which may refer to others. */
+  /**
+   * Returns variables that a server may set, with values. The values may refer to other variables.
+   */
   environment(key: string, value: unknown): Texts;
   /** Returns names with values, which may refer to variables. */
   values(key: string, value: unknown, isName: (text: string) => boolean): Texts;
-  /** Returns an address that PML may send requests to. */
+  /** Returns an address to which PML may send requests. */
   address(key: string, value: unknown): string;
   /** Returns the permissions of the manifest and of all its tools. */
   permissions(): Permissions;
 }
 
-/** The functions that consent lines of manifests use. */
-export interface ManifestShowing {
-  /** Returns a line for each permission that code asks for and gets. */
+/** The functions that build the consent lines of manifests. */
+export interface ManifestLineParts {
+  /** Returns a line for each permission that code requests and gets. */
   readonly permissionLines: (permissions: Permissions) => readonly string[];
-  /** Returns the description of the definition that is made of the manifest. */
+  /** Returns the description of the server that the manifest defines. */
   readonly describe: (changes?: object) => string;
   /** Returns a line with the network variables that a started program gets. */
-  readonly foundLines: () => readonly string[];
+  readonly networkLines: () => readonly string[];
   /** Returns the packages that a command installs without an exact version. */
   readonly unpinned: (program: {
     readonly name: string;
@@ -165,23 +179,23 @@ export interface ManifestShowing {
   }) => readonly string[];
 }
 
-/** The words for a kind on the pages of a registry. */
+/** The texts about a kind on the pages of a registry. */
 export interface ManifestText {
   /** The kind in one or two words, such as `module`. */
   readonly title: string;
   /** The kind in a sentence. */
   readonly summary: string;
-  /** Whether an empty list of permissions is shown as well. */
+  /** Whether the page also shows an empty list of permissions. */
   readonly listsPermissions?: boolean;
   /** The part of a `server.json` of the official MCP Registry that defines such a server. */
   readonly official?: "package" | "remote";
 }
 
-/** A kind as registries use it: its words, and the parts of its entries. */
+/** A kind as registries use it: its texts, and the parts of its entries. */
 export interface PublishedKind extends ManifestText {
   /** Whether an entry has code next to its manifest. */
   readonly hasCode: boolean;
-  /** Whether the code only calls tools. It is JSON then. */
+  /** Whether the code can only call tools. Such code is JSON. */
   readonly onlyCalls: boolean;
   /** Whether the cloud runs such servers. */
   readonly isInCloud: boolean;
@@ -191,13 +205,16 @@ export interface PublishedKind extends ManifestText {
 export interface ManifestKind<M extends Manifest = Manifest> {
   /** Whether only a name with an action, such as `fs:read_json`, may have such a manifest. */
   readonly isAction?: boolean;
-  /** The words for the kind on the pages of a registry. */
+  /** The texts about the kind on the pages of a registry. */
   readonly text: ManifestText;
   /** Reads the members that only manifests of this kind have. */
   read(reader: ManifestReader): Omit<M, keyof Manifest> & Partial<Pick<Manifest, "envRequired">>;
-  /** Returns the texts in which variables are replaced, arguments among them. */
+  /** Returns the texts in which variables are replaced, including arguments. */
   templates?(manifest: M): readonly string[];
-  /** Returns the facts that an approval fixes. Values are not secret, and changes are shown. */
+  /**
+   * Returns the facts that an approval covers. Their values are not secret: approval requests show
+   * changes.
+   */
   facts(manifest: M): KindFacts;
   /** Returns the members of the definition of the server; undefined if the cloud runs it. */
   definition(
@@ -205,22 +222,22 @@ export interface ManifestKind<M extends Manifest = Manifest> {
     codePath: (manifest: CodeManifest) => string,
   ): object | undefined;
   /** Returns the facts that an approval covers, one line each. */
-  lines(manifest: M, showing: ManifestShowing): readonly string[];
-  /** Returns where each key goes, if the other lines do not contain that. */
+  lines(manifest: M, showing: ManifestLineParts): readonly string[];
+  /** Returns lines that say to where each key is sent, if `lines` does not say so. */
   keyLines?(manifest: M): readonly string[];
-  /** Returns a line if the key of the user's account is sent along. */
+  /** Returns a line if PML also sends the key of the user's account (`PML_API_KEY`). */
   accountLines?(manifest: M, hub: string | undefined): readonly string[];
-  /** Returns the manifest as one that has code. */
+  /** Returns the manifest, typed as a manifest with code. */
   code?(manifest: M): CodeManifest;
   /** Returns the tools that the code calls, for code that can do nothing else. */
   calls?(manifest: M): readonly string[];
 }
 
-/** The parts of which the forms of entries in files consist. */
+/** The schemas from which the forms of entries in files are built. */
 export interface FormParts {
   readonly text: ValueSchema<string>;
   /** A text that is not empty. */
-  readonly filled: ValueSchema<string>;
+  readonly nonEmpty: ValueSchema<string>;
   readonly texts: ValueSchema<string[]>;
   readonly flag: ValueSchema<boolean>;
   /** The name of a variable. */
@@ -234,16 +251,16 @@ export interface FormParts {
   readonly listedTools: ValueSchema<unknown>;
   /** Settings for tools, by their names. */
   readonly settings: ValueSchema<unknown>;
-  /** Returns a text that matches. */
+  /** Returns the schema of a text that matches `grammar`; `wanted` describes it in errors. */
   readonly matching: (wanted: string, grammar: RegExp) => ValueSchema<string>;
   /** Returns the key `type` with these values. */
   readonly type: (...types: readonly string[]) => { readonly type: ValueSchema<string> };
   /** The variables that a registry's entry requires. */
   readonly required: Readonly<Record<string, ValueSchema<unknown>>>;
-  /** The keys of a registry's entry, which can be pasted. */
+  /** Further keys that an entry of a registry has, so that users can paste such an entry. */
   readonly pasted: Readonly<Record<string, ValueSchema<unknown>>>;
   /** The keys that clients write and PML ignores. */
-  readonly beside: Readonly<Record<string, ValueSchema<unknown>>>;
+  readonly ignored: Readonly<Record<string, ValueSchema<unknown>>>;
 }
 
 /** The forms of entries that define servers of a kind, by the values of `type`. */
@@ -258,13 +275,13 @@ export interface EntryForms {
 export interface FileEntry {
   /** The entry, as the schema of its kind requires it. */
   readonly json: object;
-  /** The name of the server, and the one that was written. */
+  /** The name of the server, and the name in the file if that name is not valid. */
   readonly names: Pick<ServerDefinition, "name" | "title">;
   /** The tools to keep. */
   readonly tools: readonly string[] | undefined;
-  /** The settings for its tools, if there are any. */
+  /** The settings for the server's tools, if there are any. */
   readonly settings: Pick<ServerDefinition, "settings">;
-  /** The time limit of its calls, if it has one. */
+  /** The time limit of calls to the server, if there is one. */
   readonly limits: Pick<ServerDefinition, "timeoutMs">;
   /** Returns an absolute path. Paths in a file are relative to its folder. */
   readonly pathOf: (path: string) => string;
@@ -274,7 +291,7 @@ export interface FileEntry {
 
 /** The functions and values that descriptions use. */
 export interface DescriptionParts {
-  /** Returns the end of a sentence with the values that a server is given; empty without values. */
+  /** Returns the end of a sentence with the values that a server gets; empty without values. */
   readonly describeValues: (what: string, values: Texts) => string;
   /** Returns the value of a variable in the host of an address. */
   readonly plain?: ((name: string) => string | undefined) | undefined;
@@ -282,7 +299,9 @@ export interface DescriptionParts {
   readonly fileNames?: readonly string[] | undefined;
 }
 
-/** The facts of a definition that an approval binds to. Values stay out of `pml.lock`. */
+/**
+ * The facts of a definition that an approval covers. `pml.lock` contains no values of variables.
+ */
 export interface DefinitionFacts {
   readonly command?: readonly string[];
   readonly url?: string;
@@ -290,12 +309,12 @@ export interface DefinitionFacts {
   readonly headers?: Texts;
 }
 
-/** A server as a company's policy compares it: a definition or a manifest. */
+/** The facts of a definition or a manifest that a company's policy compares. */
 export interface PolicySubject {
   readonly command?: string;
   readonly args?: readonly string[];
   readonly confine?: boolean | undefined;
-  readonly isUnheld?: true;
+  readonly countsAsUnconfined?: true;
 }
 
 /** The definitions of a kind. */
@@ -308,17 +327,20 @@ export interface DefinitionKind<D extends ServerDefinition = ServerDefinition> {
   read?(entry: FileEntry): Omit<D, "kind">;
   /** Returns a description for consent, `pml list` and `pml why`. */
   describe(definition: D, parts: DescriptionParts): string;
-  /** Returns the facts that an approval, a pin and the lock bind to. */
+  /** Returns the facts that an approval, a pin and the lock cover. */
   identity(definition: D): DefinitionFacts;
-  /** Returns the texts in which variables are replaced. If missing, it gets granted variables only. */
+  /**
+   * Returns the texts in which PML replaces variables. If this function is missing, servers get
+   * only variables that a grant names.
+   */
   texts?(definition: D): DefinitionTexts;
-  /** Returns the further words by which a company's policy forbids the server. */
+  /** Returns further words with which a company's policy can forbid the server. */
   policyWords?(server: PolicySubject): readonly string[];
-  /** Returns the definition as that of a module. */
+  /** Returns the definition, typed as the definition of a module. */
   module?(definition: D): ModuleDefinition;
-  /** Returns the definition as that of a program. */
+  /** Returns the definition, typed as the definition of a program. */
   program?(definition: D): ProgramDefinition;
-  /** Returns the definition as that of a server at a URL. */
+  /** Returns the definition, typed as the definition of a server at a URL. */
   remote?(definition: D): RemoteDefinition;
 }
 
@@ -332,21 +354,21 @@ export interface ServerKind<
   /** The name in `pml.lock`, in hashes and in the policies of companies. */
   readonly pinnedAs: string;
   /**
-   * Whether its code runs in the sandbox, with the granted permissions alone. The definitions of its
-   * tools are then part of that code.
+   * Whether the code of such a server runs in the sandbox, with granted permissions only. The
+   * definitions of its tools are part of that code, so they need no separate approval.
    */
   readonly isSandboxed: boolean;
-  /** Whether it always needs a network. */
+  /** Whether servers of this kind always need the network. */
   readonly isOnline: boolean;
-  /** Whether it notifies clients of changed lists, and may show each client other lists. */
+  /** Whether servers report changed lists, and may have different lists for each client. */
   readonly notifies: boolean;
-  /** Whether it checks the arguments and results of all its tools itself, so that PML need not. */
+  /** Whether servers check the arguments and results of their tools, so that PML need not. */
   readonly checksItself: boolean;
-  /** Whether the cloud runs it. Calls then need the key of the user's account. */
+  /** Whether the cloud runs the servers. Calls then need the key of the user's account. */
   readonly isInCloud?: boolean;
-  /** Whether it may have tools that its list lacks. */
+  /** Whether a server may have tools that its list does not contain. */
   readonly hasUnlistedTools?: boolean;
-  /** Whether the user saved it, and has read it before. */
+  /** Whether the user saved the servers, and so approved their code. */
   readonly isSaved?: boolean;
   /** The definitions of such servers; undefined if they have none. */
   readonly definition?: DefinitionKind<D>;

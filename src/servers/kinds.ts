@@ -26,28 +26,30 @@ import { STDIO } from "./stdio/kind.ts";
 /** Every kind of servers, in the order in which messages list them. */
 export const KINDS: readonly ServerKind[] = [MODULE, STDIO, HTTP, CLOUD, CAPABILITY];
 
-/** Returns the kind of a name; undefined for other entries of the directory, such as a namespace. */
-export function kindNamed(name: string): ServerKind | undefined {
-  // A loop, because calls ask: it needs no function and no second table.
+/**
+ * Returns the kind of a name; undefined for other entries of the directory, such as a namespace.
+ */
+export function findKind(name: string): ServerKind | undefined {
+  // A loop, because each call runs this: it allocates nothing.
   for (const kind of KINDS) if (kind.name === name) return kind;
   return undefined;
 }
 
 /** Returns the kind of a definition, a manifest or a pinned server. */
 export function kindOf({ kind: name }: { readonly kind: string }): ServerKind {
-  const kind = kindNamed(name);
+  const kind = findKind(name);
   if (kind === undefined) throw new PmlError("BUG", `Cannot use the server kind ${quoted(name)}`);
   return kind;
 }
 
-/** Returns the part of a kind that is about definitions. */
+/** Returns the part of a definition's kind that handles definitions. */
 export function definitionKindOf(definition: Pick<ServerDefinition, "kind">): DefinitionKind {
   const { name, definition: kind } = kindOf(definition);
   if (kind === undefined) throw new PmlError("BUG", `No definition is of the kind ${quoted(name)}`);
   return kind;
 }
 
-/** Returns the kind of a value of `type` in a file, with the reader of such an entry. */
+/** Returns the kind for a value of `type` in a file, and the function that reads such an entry. */
 export function kindOfType(
   type: string,
 ): { readonly kind: string; readonly read: NonNullable<DefinitionKind["read"]> } {
@@ -57,57 +59,57 @@ export function kindOfType(
   throw new PmlError("BUG", `No kind of servers has the type ${quoted(type)}`);
 }
 
-/** Returns the definition of a module; undefined if it is that of another server. */
-export function moduleOf(own: ServerDefinition): ModuleDefinition | undefined {
-  return definitionKindOf(own).module?.(own);
+/** Returns the definition if it is the definition of a module, otherwise undefined. */
+export function moduleOf(definition: ServerDefinition): ModuleDefinition | undefined {
+  return definitionKindOf(definition).module?.(definition);
 }
 
-/** Returns the definition of a program; undefined if it is that of another server. */
-export function programOf(own: ServerDefinition): ProgramDefinition | undefined {
-  return definitionKindOf(own).program?.(own);
+/** Returns the definition if it is the definition of a program, otherwise undefined. */
+export function programOf(definition: ServerDefinition): ProgramDefinition | undefined {
+  return definitionKindOf(definition).program?.(definition);
 }
 
-/** Returns the definition of a server at a URL; undefined if it is that of another server. */
-export function remoteOf(own: ServerDefinition): RemoteDefinition | undefined {
-  return definitionKindOf(own).remote?.(own);
+/** Returns the definition if it is the definition of a server at a URL, otherwise undefined. */
+export function remoteOf(definition: ServerDefinition): RemoteDefinition | undefined {
+  return definitionKindOf(definition).remote?.(definition);
 }
 
 /** Returns whether servers of a kind are programs, which PML starts. */
 export function isProgramKind(name: string): boolean {
-  return kindNamed(name)?.definition?.program !== undefined;
+  return findKind(name)?.definition?.program !== undefined;
 }
 
-/** Returns the definitions of programs among others. */
+/** Returns the definitions that are definitions of programs. */
 export function programsOf(
   definitions: readonly ServerDefinition[],
 ): readonly ProgramDefinition[] {
   return definitions.flatMap((own) => programOf(own) ?? []);
 }
 
-/** Returns how a registry defines servers of the kind of a manifest. */
+/** Returns the part of a manifest's kind that handles manifests. */
 export function manifestKindOf(manifest: Pick<Manifest, "kind">): ManifestKind {
   const { name, manifest: kind } = kindOf(manifest);
   if (kind === undefined) throw new PmlError("BUG", `No manifest is of the kind ${quoted(name)}`);
   return kind;
 }
 
-/** Returns a manifest that has code; undefined if it has none. */
+/** Returns the manifest if it has code, otherwise undefined. */
 export function codeManifest(manifest: Manifest): CodeManifest | undefined {
   return manifestKindOf(manifest).code?.(manifest);
 }
 
-/** Returns the tools that a saved capability declares to call; undefined for other manifests. */
+/** Returns the tools that a published capability calls; undefined for other manifests. */
 export function callsOf(manifest: Manifest): readonly string[] | undefined {
   return manifestKindOf(manifest).calls?.(manifest);
 }
 
-/** Returns the names that `pml.lock` and the policies of companies have for kinds. */
+/** Returns the names of kinds in `pml.lock` and in the policies of companies. */
 export function pinnedKinds(): readonly string[] {
   return [...new Set(KINDS.map(({ pinnedAs }) => pinnedAs))];
 }
 
 /**
- * Returns the words for the manifests of a type, and the parts of their entries. Returns undefined
+ * Returns the texts about manifests of a type, and the parts of their entries. Returns undefined
  * for an unknown type.
  *
  * @example

@@ -15,7 +15,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { skillDefinition, skillOf } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 
-/** A server as the directory lists it: everything that is known without opening anything. */
+/** The facts about a server that are known without opening it, as the directory lists them. */
 export type Listing = Pick<
   Server,
   | "name"
@@ -24,25 +24,28 @@ export type Listing = Pick<
   | "kind"
   | "definition"
   | "settings"
-  | "tells"
+  | "reportsChanges"
   | "checksItself"
-  | "blocked"
+  | "whyBlocked"
 >;
 
-/** The approval of a server: its identity, and the parts that are not approved yet. */
-export interface Approval extends Pick<Server, "identity" | "unapproved" | "approvedDefinitions"> {
+/**
+ * Finds out whether a server is approved, and creates approval requests for its unapproved parts.
+ */
+export interface Approval
+  extends Pick<Server, "identity" | "findUnapproved" | "approvedDefinitions"> {
   /** Returns one line that describes the server in an approval request. */
   text(): string;
 }
 
 /**
- * Finds a tool in the lists of its server: `Servers.definition`. Throws UNKNOWN_TOOL, or the error of
- * reading the lists.
+ * Finds a tool in the lists of its server, as `Servers.definition` does. Throws `UNKNOWN_TOOL`, or
+ * the error of reading the lists.
  */
 export type FindTool = (id: ToolId) => Maybe<ToolDefinition>;
 
-/** The origin of the calls that a saved capability makes. They alone reach internal tools. */
-export const OF_CAPABILITY = "capability";
+/** The `via` of calls that a capability makes. Only such calls can use internal tools. */
+export const VIA_CAPABILITY = "capability";
 
 /** The options of every server. */
 export interface KnownServerOptions {
@@ -53,54 +56,54 @@ export interface KnownServerOptions {
 
 const NO_LINES: readonly string[] = [];
 
-/** It has the members of its listing. */
+/** A `KnownServer` has the members of its listing. */
 export interface KnownServer extends Listing {}
 
 /** A server that has a definition. Each kind implements how it lists and how it runs calls. */
 export abstract class KnownServer implements Server {
   readonly #options: KnownServerOptions;
 
-  /** Takes the options; starts nothing. */
+  /** Starts nothing. */
   constructor(options: KnownServerOptions) {
     this.#options = options;
     Object.assign(this, options.listing);
   }
 
-  /** Returns the identity that an approval binds to. */
+  /** Returns the identity that an approval covers. */
   identity(): Promise<ServerIdentity | undefined> {
     return this.#options.approval.identity();
   }
 
   /** Returns an approval request for a call; undefined if everything is approved. */
-  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
-    return this.#options.approval.unapproved(call);
+  findUnapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
+    return this.#options.approval.findUnapproved(call);
   }
 
   /** Returns the definition of the tool or method of a call. */
   definitionFor({ id, method, via, arguments: args }: Call): Maybe<ToolDefinition> {
     if (method !== undefined) {
       return splitToolId(id).tool === "@skills"
-        ? this.#skill(method, args.uri)
+        ? this.#skillOrMethod(method, args.uri)
         : methodDefinition(method);
     }
     const { find } = this.#options;
     // guard: internal-tools
-    if (via === OF_CAPABILITY) return this.#internal(id).then((tool) => tool ?? find(id));
+    if (via === VIA_CAPABILITY) return this.#findInternal(id).then((tool) => tool ?? find(id));
     return find(id);
   }
 
-  /** Returns the definition of the skill that an address belongs to, or of the method. */
-  async #skill(method: string, uri: unknown): Promise<ToolDefinition> {
-    // Reading the lists of a server runs its code.
-    const skills = this.blocked() === undefined ? await this.list("skills") : [];
+  /** Returns the definition of the skill with this address; without one, that of the method. */
+  async #skillOrMethod(method: string, uri: unknown): Promise<ToolDefinition> {
+    // Reading the lists of a server runs its code, so a blocked server is not asked.
+    const skills = this.whyBlocked() === undefined ? await this.list("skills") : [];
     const skill = skillOf(skills, textOf(uri));
     return skill === undefined ? methodDefinition(method) : skillDefinition(skill);
   }
 
-  /** Returns the definition of a tool that no list has. */
-  async #internal(id: ToolId): Promise<ToolDefinition | undefined> {
-    // Reading the lists of a server runs its code.
-    if (this.blocked() !== undefined) return undefined;
+  /** Returns the definition of an internal tool, which lists for clients do not contain. */
+  async #findInternal(id: ToolId): Promise<ToolDefinition | undefined> {
+    // Reading the lists of a server runs its code, so a blocked server is not asked.
+    if (this.whyBlocked() !== undefined) return undefined;
     const { tool } = splitToolId(id);
     const all = await this.list("tools") as readonly ToolDefinition[]; // each server checks its tools
     return all.find(({ name, visibility }) => name === tool && visibility === "internal");
@@ -112,29 +115,29 @@ export abstract class KnownServer implements Server {
     return [this.#options.approval.text(), ...lines.map((line) => `It ${line}`)];
   }
 
-  /** Returns no lines: PML does not know the effects of a program. */
+  /** Returns no lines: by default, PML does not know the permissions of a tool. */
   permissionLines(_tool: string): Promise<readonly string[]> {
     return Promise.resolve(NO_LINES);
   }
 
-  /** Returns undefined: PML does not know the effects of a program. */
+  /** Returns undefined: by default, PML does not know the effects of a tool. */
   onlyReads(_tool: string): Promise<boolean | undefined> {
     return Promise.resolve(undefined);
   }
 
   /** Returns undefined: there is no remark. */
-  remark(_tool: string): Promise<string | undefined> {
+  remarkOn(_tool: string): Promise<string | undefined> {
     return Promise.resolve(undefined);
   }
 
-  /** Returns the definitions to show for the tools that changed without an approval. */
+  /** Maps tools that changed without an approval to their approved definitions. */
   async approvedDefinitions(
     tools: readonly ToolDefinition[],
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
     return await this.#options.approval.approvedDefinitions?.(tools) ?? new Map();
   }
 
-  /** Clears cached lists. */
+  /** Does nothing: by default, a server caches no lists. */
   forget(_lists?: readonly ListName[]): void {}
 
   /** Returns a list. */
@@ -144,8 +147,8 @@ export abstract class KnownServer implements Server {
   abstract call(call: CheckedCall): Promise<Outcome>;
 }
 
-/** Returns the error of a request that a server with tools only cannot answer. */
-export function toolsOnly(server: string): PmlError {
+/** Returns the error for a request to a server that only has tools. */
+export function toolsOnlyError(server: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
     hint: "Read `pml://servers`, which lists the features of each server",
   });

@@ -8,7 +8,7 @@
 import { join, resolve } from "node:path";
 import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
 import type { Log } from "../audit/log.ts";
-import type { Redactor } from "../audit/redact.ts";
+import type { Metrics } from "../audit/metrics.ts";
 import {
   certificatePaths,
   containerEnvironment,
@@ -17,9 +17,8 @@ import {
   serverEnvironment,
 } from "../config/child_environment.ts";
 import type { Config } from "../config/current_config.ts";
-import type { Keys } from "../config/keys.ts";
 import type { CheckReport } from "../core/check.ts";
-import { ending, PmlError } from "../core/errors.ts";
+import { endingError, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { withFolders } from "../core/folder_variables.ts";
 import type { Authorization } from "../core/authorization.ts";
@@ -32,12 +31,10 @@ import { StartProgress } from "./client/start_progress.ts";
 import type { UpstreamClients } from "./client/upstream_clients.ts";
 import { Upstreams } from "./client/upstreams.ts";
 import type { UpstreamsHost } from "./client/upstreams_host.ts";
-import type { UpstreamServer } from "./client/upstream_server.ts";
+import type { UpstreamServer } from "./client/wire.ts";
+import type { Tracer } from "../protocol/trace.ts";
 import type { ModuleHost } from "./module/module_host.ts";
 import type { Modules } from "./module/modules.ts";
-import type { ModuleFiles } from "./module/module_files.ts";
-import type { Pins } from "../policy/pins.ts";
-import type { Policy } from "../policy/policy.ts";
 import type { SignIns } from "../oauth/sign_ins.ts";
 import type { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { HttpServers } from "./http/http_servers.ts";
@@ -53,54 +50,21 @@ import { Reaper } from "../sandbox/reaper.ts";
 import type { LogEntry, Protection } from "../sandbox/sandbox.ts";
 import { ServerLog } from "./server_log.ts";
 import type { Trial } from "./stdio/learn.ts";
-import {
-  type NewestPackage,
-  type ServerScripts,
-  type SpareOwner,
-  StdioServers,
-} from "./stdio/stdio_servers.ts";
+import { type NewestPackage, type ServerScripts, StdioServers } from "./stdio/stdio_servers.ts";
 import type { ProgramHost, StdioValues } from "./stdio/program_host.ts";
-import type { ClientRoots } from "./client_roots.ts";
 import { rootsFor } from "./visible_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { codeOf } from "./server_code.ts";
 import { CompanyNetwork, proxyVariables } from "../policy/network.ts";
 import { Packages } from "./packages.ts";
-
-/** The options of `Machine`. */
-export interface MachineOptions {
-  readonly policy: Policy;
-  readonly files: ModuleFiles;
-  readonly keys: Keys;
-  readonly pins: Pins;
-  readonly log: Log;
-  readonly redactor: Redactor;
-  readonly backlog?: Backlog;
-  /** The roots of the client, if only one uses the servers. */
-  readonly clientRoots?: ClientRoots;
-  /** The owner of the process that waits for the first program. */
-  readonly spares?: SpareOwner;
-  /** The values of the definitions of files. */
-  readonly values: DefinitionValues;
-  /** Finds the present server of a name. */
-  readonly opener: Pick<UpstreamsHost, "upstreamOf">;
-  /** The clients, which get the notifications of servers. */
-  readonly clients: UpstreamClients;
-  /** Whether a client started this process. If that client ends, a hanging process is killed. */
-  readonly hasClient?: boolean;
-  /**
-   * Whether the process stays. Then a search may install its configured model, and PML follows
-   * sign-ins of the user.
-   */
-  readonly stays?: boolean;
-}
+import type { ServiceParts } from "./service_parts.ts";
 
 /** Runs servers and connects to them. Starts nothing before the first call. */
 export class Machine
   implements ModuleHost, ProgramHost, UpstreamsHost, HttpServersHost, AsyncDisposable {
   /** Reports the progress of starts to the calls that wait for them. */
   readonly starts: StartProgress = new StartProgress();
-  /** Called with log entries of modules, without keys. */
+  /** Is called with the log entries of modules, without secrets. */
   onModuleLog: (server: string, entry: LogEntry) => void;
   /** The PML home. */
   readonly home: string;
@@ -116,6 +80,10 @@ export class Machine
   readonly groups: Reaper;
   /** The clients, which get the notifications of servers. */
   readonly clients: UpstreamClients;
+  /** Records the spans of requests; undefined if PML records no traces. */
+  readonly tracer: Tracer | undefined;
+  /** Counts the requests to servers. */
+  readonly metrics: Pick<Metrics, "countSent"> | undefined;
   /** Starts programs. */
   readonly programs: StdioServers;
   /** Connects to addresses. */
@@ -123,34 +91,47 @@ export class Machine
   /** The connections to programs and addresses. */
   readonly upstreams: Upstreams;
   /** The connections to the cloud. */
-  readonly far: Upstreams;
+  readonly cloudUpstreams: Upstreams;
   /** The hub's list of servers in the cloud. */
   readonly hub: HubRouting;
   /** The installed packages, and their pins. */
   readonly packages: Packages;
-  readonly #options: MachineOptions;
+  readonly #parts: ServiceParts;
+  readonly #opener: Pick<UpstreamsHost, "upstreamOf">;
+  readonly #values: DefinitionValues;
   readonly #trials = new Map<string, Trial>();
   /** The stored logs of modules. */
   readonly #moduleLogs = new Map<string, ServerLog>();
-  readonly #tried = memoized((trial: Trial) =>
+  /**
+   * Returns the same object for the same trial and server, because a new object is another server.
+   */
+  readonly #withTrialOf = memoized((trial: Trial) =>
     memoized((server: StdioValues) => ({ ...server, trial }))
   );
   readonly #closing = new AbortController();
-  /** Returns the protected paths: modules must not write the files that servers run from. */
+  /**
+   * Returns the protected paths. They include the code of servers, which modules must not change.
+   */
   readonly #protection = memoized(({ servers }: Config) => ({
     ...protectedPaths,
-    paths: servers.flatMap((server) => codeOf(server, this.#options.policy.folders)),
+    paths: servers.flatMap((server) => codeOf(server, this.#parts.policy.folders)),
   }));
   #modules: Promise<Modules> | undefined;
   #cloud: Promise<Cloud> | undefined;
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
-  /** Takes the options. Starts nothing. */
-  constructor(options: MachineOptions) {
-    this.#options = options;
-    const { policy, log } = options;
-    this.onModuleLog = logged(log);
+  /** `opener` finds servers by name; `values` fills in definitions. Starts nothing. */
+  constructor(
+    parts: ServiceParts,
+    opener: Pick<UpstreamsHost, "upstreamOf">,
+    values: DefinitionValues,
+  ) {
+    this.#parts = parts;
+    this.#opener = opener;
+    this.#values = values;
+    const { policy, log } = parts;
+    this.onModuleLog = moduleLogger(log);
     const { environment } = policy.now.loaded;
     const { home } = environment;
     this.home = home;
@@ -158,19 +139,21 @@ export class Machine
     this.serverEnvironment = serverEnvironment(environment);
     this.containerEnvironment = containerEnvironment(environment);
     this.programEnvironment = programEnvironment(environment);
-    this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
-    if (options.hasClient) void this.groups.watch();
-    this.packages = new Packages(options);
-    this.clients = options.clients;
+    this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`), parts.spares?.runMark);
+    if (parts.hasClient) void this.groups.watch();
+    this.packages = new Packages(parts);
+    this.clients = parts.clients;
+    this.tracer = parts.tracer;
+    this.metrics = parts.metrics;
     this.programs = new StdioServers(this);
     this.addresses = new HttpServers(this);
     this.upstreams = new Upstreams(this);
-    // The cloud has separate connections, so that no request to a user's server can reach it.
-    this.far = new Upstreams(this);
-    this.hub = new HubRouting(this, options.keys, log);
+    // The cloud has separate connections, so that no request for a user's server reaches the cloud.
+    this.cloudUpstreams = new Upstreams(this);
+    this.hub = new HubRouting(this, parts.keys, log);
     // guard: following-anew
     policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
-    options.clientRoots?.listen(() => this.#each((upstreams) => upstreams.rootsChanged()));
+    parts.clientRoots?.listen(() => this.#each((upstreams) => upstreams.rootsChanged()));
   }
 
   /** Aborts when PML ends. */
@@ -178,71 +161,76 @@ export class Machine
     return this.#closing.signal;
   }
 
-  /** The workspace now. */
+  /** The current workspace. */
   get workspace(): string {
     return this.#config().workspace;
   }
 
-  /** The names and paths that stay closed now. */
+  /** The names and paths that are currently closed to servers. */
   get protection(): Omit<Protection, "granted"> {
     return this.#protection(this.#config());
   }
 
-  /** The limits now. */
+  /** The current limits. */
   get limits(): Config["limits"] {
     return this.#config().limits;
   }
 
-  /** The layer that the user chose. */
+  /** The layer of the operating system that the user chose to confine programs. */
   get osLayer(): Config["osLayer"] {
     return this.#config().osLayer;
   }
 
-  /** Pauses the readers of servers if too much waits for the client. */
-  get room(): Backlog["room"] | undefined {
-    return this.#options.backlog?.room;
+  /** Waits while too much data waits for the client, so that servers are read more slowly. */
+  get waitForMemory(): Backlog["waitForMemory"] | undefined {
+    return this.#parts.backlog?.waitForMemory;
   }
 
-  /** The address of the hub, if the user named one. */
+  /** The address of the hub, if the user configured one. */
   get cloudUrl(): string | undefined {
     return this.#config().cloud?.url;
   }
 
-  /** The address of the hub, and whether the user named it. */
+  /** The address of the hub, and whether the user configured it. */
   get hubAddress(): { readonly url: string; readonly isNamed: boolean } {
     const { cloudUrl } = this;
     return { url: cloudUrl ?? CLOUD_URL, isNamed: cloudUrl !== undefined };
   }
 
-  /** The keeper that waits for the first program, if there is one. */
-  get spare(): SpareKeeper | undefined {
-    return this.#options.spares?.spare;
+  /** The start of the value of PML_RUN in all programs. */
+  get runMark(): string {
+    return this.groups.mark;
   }
 
-  /** Returns the grants of a server now. */
+  /** The supervisor process that waits for the first program, if there is one. */
+  get spare(): SpareKeeper | undefined {
+    return this.#parts.spares?.spare;
+  }
+
+  /** Returns the current grants of a server. */
   grants(server: string): ServerGrants | undefined {
     return this.#config().grants[server];
   }
 
   /** Returns the value of a variable. */
   variable(name: string): string | undefined {
-    return this.#options.keys.get(name);
+    return this.#parts.keys.get(name);
   }
 
-  /** Returns the variables by which installers reach the user's registry of packages. */
+  /** Returns the variables with which installers reach the user's package registry. */
   installEnvironment(): Readonly<Record<string, string>> {
-    const { environment } = this.#options.policy.now.loaded;
-    return { ...installEnvironment(environment), ...proxyVariables(this.#options) };
+    const { environment } = this.#parts.policy.now.loaded;
+    return { ...installEnvironment(environment), ...proxyVariables(this.#parts) };
   }
 
-  /** Removes secrets from texts of servers that are not results. */
+  /** Removes secrets from values of a server other than the results of calls. */
   withoutSecrets<T>(value: T): T {
-    return this.#options.redactor.clean(value);
+    return this.#parts.redactor.clean(value);
   }
 
   /** Logs an entry of a module, without secrets. */
   logModule(server: string, { level, text }: LogEntry): void {
-    const safe = this.#options.redactor.redact(text);
+    const safe = this.#parts.redactor.redact(text);
     const stored = this.#moduleLogs.get(server) ?? new ServerLog(this.home, server);
     this.#moduleLogs.set(server, stored);
     stored.add(`${level}: ${safe}\n`);
@@ -251,8 +239,8 @@ export class Machine
 
   /** Logs a text of a server that is not a message. */
   logServer(server: string, level: "debug" | "info" | "warn", text: string): void {
-    this.#trials.get(server)?.hear(text);
-    this.#options.log[level](text, { server });
+    this.#trials.get(server)?.addOutput(text);
+    this.#parts.log[level](text, { server });
   }
 
   /** Sets the log level of the running servers. */
@@ -260,48 +248,52 @@ export class Machine
     this.#each((upstreams) => upstreams.setLevel(level));
   }
 
-  /** Returns the present server of a name on one of the connections. Throws if it is not approved. */
+  /**
+   * Returns the server that has this name now, if it uses these connections (`upstreams`). Throws
+   * if it is not approved.
+   */
   upstreamOf(name: string, upstreams: Upstreams): UpstreamServer {
-    return this.#options.opener.upstreamOf(name, upstreams);
+    return this.#opener.upstreamOf(name, upstreams);
   }
 
   /** Returns the roots that a server may see. */
   roots(server: string): Promise<readonly JsonObject[]> {
-    return rootsFor(server, this.#options);
+    return rootsFor(server, this.#parts);
   }
 
-  /** Returns whether the rules allow resources of a server to be followed. */
+  /** Returns whether the current rules allow following resources of a server. */
   mayFollow(server: string): boolean {
-    return this.#options.policy.now.judge(toolId(server, "@resources")).kind !== "deny";
+    return this.#parts.policy.now.judge(toolId(server, "@resources")).kind !== "deny";
   }
 
   /** Returns the sign-in of a server over HTTP. */
   async authorization(server: HttpValues): Promise<Authorization | undefined> {
-    // The sign-in is the user's, and an identity may not use the user's keys.
-    const isPoor = this.#config().narrowing?.identity?.keys === false;
+    // The sign-in belongs to the user. An identity without the right to the user's keys cannot use
+    // it.
+    const lacksKeys = this.#config().restrictions?.identity?.keys === false;
     // guard: sign-in-identity
-    return isPoor ? undefined : (await this.signIns()).of(server);
+    return lacksKeys ? undefined : (await this.signIns()).of(server);
   }
 
-  /** Removes one follower of a resource, also if its server's name has another meaning now. */
+  /** Removes one follower of a resource, even if the name belongs to another server now. */
   unfollow(followed: Parameters<Upstreams["unfollow"]>[0]): void {
     this.#each((upstreams) => upstreams.unfollow(followed));
   }
 
   /** Returns the identities of the servers of files, to pin them. Starts nothing. */
   identities(): readonly ServerIdentity[] {
-    const { policy, files } = this.#options;
+    const { policy, files } = this.#parts;
     const { file, person } = policy.now.loaded;
-    const own = file?.servers ?? [];
-    const names = new Set(own.map(({ name }) => name));
-    return [...own, ...person.servers.filter(({ name }) => !names.has(name))]
-      .map((server) => this.packages.writtenAs(server, files));
+    const workspaceServers = file?.servers ?? [];
+    const names = new Set(workspaceServers.map(({ name }) => name));
+    return [...workspaceServers, ...person.servers.filter(({ name }) => !names.has(name))]
+      .map((server) => this.packages.presentIdentityOf(server, files));
   }
 
   /** Returns a program with the settings of its trial, if there is one. */
   withTrial(server: StdioValues): StdioValues {
     const trial = this.#trials.get(server.name);
-    return trial === undefined ? server : this.#tried(trial)(server);
+    return trial === undefined ? server : this.#withTrialOf(trial)(server);
   }
 
   /** Begins a trial: the server runs confined to these grants, and its accesses are recorded. */
@@ -309,21 +301,21 @@ export class Machine
     server: string,
     { grants, env: more }: Pick<Trial, "grants" | "env">,
   ): Promise<Trial> {
-    const { policy } = this.#options;
+    const { policy } = this.#parts;
     const { Trial } = await import("./stdio/learn.ts");
     const { loaded: { environment }, config: { workspace } } = policy.now;
-    const own = policy.definitionOf(server);
-    const { env = {}, cwd: written = "" } = own && programOf(own) || {};
+    const definition = policy.definitionOf(server);
+    const { env = {}, cwd: written = "" } = definition && programOf(definition) || {};
     const cwd = resolve(workspace, withFolders(written, policy.folders));
     const { home, userHome } = environment;
-    const isHeld = (await this.layer()).kind !== "none";
+    const isConfinedBySystem = (await this.layer()).kind !== "none";
     const where = {
       name: server,
       workspace,
       cwd,
       home,
       userHome,
-      isHeld,
+      hasSystemLayer: isConfinedBySystem,
       protection: protectedPaths,
     };
     const names = Object.keys({ ...env, ...more, ...this.serverEnvironment });
@@ -341,10 +333,10 @@ export class Machine
     return await availableLayer(osLayer, this.serverEnvironment.PATH, workspace);
   }
 
-  /** Returns a sentence for the user if only Deno confines modules here; undefined otherwise. */
+  /** Returns a warning for the user if only Deno confines modules here; otherwise undefined. */
   async layerRemark(): Promise<string | undefined> {
     const { osLayer } = this.#config();
-    // The user chose no layer, or no modules without one.
+    // With "off" the user chose no layer; with "required" no module runs without one.
     if (osLayer === "off" || osLayer === "required") return undefined;
     if ((await this.layer()).kind !== "none") return undefined;
     return "On this system Deno alone confines modules: they get no file, program or host that was " +
@@ -352,18 +344,24 @@ export class Machine
   }
 
   /** Returns the names of the configured servers whose command installs a package. */
-  async packaged(): Promise<readonly string[]> {
-    return await this.programs.packaged(programsOf(this.#config().servers), this.closing);
+  serversWithPackages(): readonly string[] {
+    return this.programs.packagedNames(programsOf(this.#config().servers));
   }
 
-  /** Installs the package of a server, and returns its packages with scripts that did not run. */
+  /**
+   * Installs the package of a server. Returns the install scripts of the package and its
+   * dependencies that did not run.
+   */
   async scriptsOf(server: string): Promise<ServerScripts> {
-    return await this.programs.scriptsOf(valuesOf(server, this.#options), this.closing);
+    return await this.programs.scriptsOf(this.#valuesOf(server), this.closing);
   }
 
-  /** Looks up the newest version of a server's package; undefined if npm has no such package. */
+  /**
+   * Looks up the newest version of a server's package. Returns undefined if the command of the
+   * server installs no npm package.
+   */
   async newestOf(server: string): Promise<NewestPackage | undefined> {
-    return await this.programs.newestOf(valuesOf(server, this.#options), this.closing);
+    return await this.programs.newestOf(this.#valuesOf(server), this.closing);
   }
 
   /** Checks that modules run on this machine, and that confined servers and packages are intact. */
@@ -375,7 +373,7 @@ export class Machine
     ];
   }
 
-  /** Returns the layer that confines servers with `"confine": true`, and the unconfined ones. */
+  /** Reports which layer confines servers with `"confine": true`, and which count as unconfined. */
   async #confinedCheck(): Promise<CheckReport> {
     const layer = await this.layer();
     const name = "confined servers";
@@ -387,8 +385,8 @@ export class Machine
         message: `${used}: closed paths stay closed when folders are moved`,
       };
     }
-    const wide = programsOf(this.#config().servers).filter((one) => one.isUnheld);
-    const names = wide.map((one) => one.name).join(", ");
+    const unbounded = programsOf(this.#config().servers).filter((one) => one.countsAsUnconfined);
+    const names = unbounded.map((one) => one.name).join(", ");
     const more = names === "" ? "" : `. With grants that count as unconfined: ${names}`;
     const text = `Deno alone (${layer.why}): the workspace is read-only for them${more}`;
     return {
@@ -399,18 +397,18 @@ export class Machine
     };
   }
 
-  /** Sends requests to the network, whose client is loaded by the first one. */
+  /** Sends HTTP requests. The first one loads the client. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../transport/http/client/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch(new CompanyNetwork(this.#options))
+      new GuardedFetch(new CompanyNetwork(this.#parts))
     );
     return await (await this.#network).fetch(url, options);
   };
 
-  /** Returns the sign-ins of the user, which are loaded by the first server over HTTP. */
+  /** Returns the sign-ins of the user. The first server over HTTP loads them. */
   signIns(): Promise<SignIns> {
     this.#signIns ??= import("../oauth/open_sign_ins.ts").then(({ openSignIns }) =>
-      openSignIns(this.#options, this.fetch, this.closing)
+      openSignIns(this.#parts, this.fetch, this.closing)
     );
     return this.#signIns;
   }
@@ -418,7 +416,7 @@ export class Machine
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud> {
     return this.#cloud ??= import("./cloud/rpc.ts").then(({ Cloud }) =>
-      new Cloud(this, this.#options.keys)
+      new Cloud(this, this.#parts.keys)
     );
   }
 
@@ -427,11 +425,30 @@ export class Machine
     return this.#modules ??= this.#openModules();
   }
 
+  /** Ends the processes and connections of a server. The next call starts it again. */
+  async end(server: string): Promise<void> {
+    const modules = await this.#modules;
+    await Promise.all(
+      [modules, this.upstreams, this.cloudUpstreams].map((each) => each?.end(server)),
+    );
+  }
+
+  /**
+   * Returns the running processes and connections of a server. Their function `rss()` returns the
+   * resident memory in bytes, including child processes; 0 if it is not known.
+   */
+  async runningOf(server: string): Promise<readonly { rss(): number }[]> {
+    const modules = await this.#modules;
+    return [modules, this.upstreams, this.cloudUpstreams].flatMap((each) =>
+      each?.runningOf(server) ?? []
+    );
+  }
+
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.hub[Symbol.dispose]();
-    this.#closing.abort(ending("start the module"));
-    const open = [await this.#modules, this.upstreams, this.far];
+    this.#closing.abort(endingError("start the module"));
+    const open = [await this.#modules, this.upstreams, this.cloudUpstreams];
     await Promise.all(open.map((each) => each?.[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
     await this.groups[Symbol.asyncDispose]();
@@ -440,36 +457,34 @@ export class Machine
   }
 
   #each(act: (upstreams: Upstreams) => void): void {
-    for (const upstreams of [this.upstreams, this.far]) act(upstreams);
+    for (const upstreams of [this.upstreams, this.cloudUpstreams]) act(upstreams);
   }
 
   async #openModules(): Promise<Modules> {
     const { Modules } = await import("./module/modules.ts");
-    return new Modules(this, this.#options.files);
+    return new Modules(this, this.#parts.files);
   }
 
   #config(): Config {
-    return this.#options.policy.now.config;
+    return this.#parts.policy.now.config;
+  }
+
+  /** Returns the values with which a server is started. Throws if no command starts the server. */
+  #valuesOf(server: string): StdioValues {
+    const { policy } = this.#parts;
+    const definition = policy.definitionOf(server);
+    const program = definition && programOf(definition);
+    if (program !== undefined) return this.#values.stdio(program);
+    const why = definition === undefined ? "no file of yours defines it" : "no command starts it";
+    throw policy.whyForbidden(server)?.error ??
+      new PmlError("USAGE", `Cannot install ${quoted(server)}: ${why}`, {
+        hint: "Name one of `pml list` that a command starts",
+      });
   }
 }
 
-/** Returns the values to start a server with. Throws if no command starts it. */
-function valuesOf(
-  server: string,
-  { policy, values }: Pick<MachineOptions, "policy" | "values">,
-): StdioValues {
-  const own = policy.definitionOf(server);
-  const program = own && programOf(own);
-  if (program !== undefined) return values.stdio(program);
-  const why = own === undefined ? "no file of yours defines it" : "no command starts it";
-  throw policy.forbidden(server)?.error ??
-    new PmlError("USAGE", `Cannot install ${quoted(server)}: ${why}`, {
-      hint: "Name one of `pml list` that a command starts",
-    });
-}
-
 /** Returns a function that writes log entries of modules to the log. */
-function logged(log: Log): Machine["onModuleLog"] {
+function moduleLogger(log: Log): Machine["onModuleLog"] {
   return (server, { level, text }) => {
     const serious = level === "error" || level === "warn";
     log[serious ? level : "debug"](text, { server });

@@ -1,12 +1,13 @@
 /**
- * The manifest of a server in a registry: its kind, its code or address, and its requirements.
+ * Types for the manifest of a server in a registry: its kind, its code or address, and its
+ * requirements.
  *
  * @module
  */
 
 import type { Permissions, ToolDefinition } from "../protocol/tool.ts";
 
-/** The fields of every manifest. Each kind of servers adds its own. */
+/** The members that every manifest has. Each kind of servers adds its own members. */
 export interface Manifest {
   /** The name of its kind. */
   readonly kind: string;
@@ -26,7 +27,7 @@ export interface Manifest {
   readonly routing: "local" | "cloud" | undefined;
 }
 
-/** A tool of a manifest. A registry may list its name only. */
+/** A tool of a manifest. A registry may list only its name. */
 export interface ManifestTool {
   readonly name: string;
   readonly definition: ToolDefinition | undefined;
@@ -34,8 +35,8 @@ export interface ManifestTool {
 
 /** The manifest of a server whose code comes from the registry and runs in the sandbox. */
 export interface CodeManifest extends Manifest {
-  /** The hash of its code: `sha256-` and 64 hexadecimal digits. */
+  /** The hash of the code: `sha256-` and 64 hexadecimal digits. */
   readonly integrity: string;
-  /** The permissions that all of its tools need together. */
+  /** The permissions that all tools of the server need together. */
   readonly permissions: Permissions;
 }

@@ -1,5 +1,6 @@
 /**
- * Puts capabilities of registries next to the server, or the saved capabilities, of their namespace.
+ * Creates namespaces. A namespace combines capabilities of registries, such as `fs:read_json`, with
+ * the server `fs`, or with the capabilities of this namespace that the user saved.
  *
  * @module
  */
@@ -13,24 +14,26 @@ import type {
   ServerListing,
 } from "./source.ts";
 
-/** Keeps the parts of each namespace as long as they are the same. */
+/**
+ * Creates namespaces. Their definition stays the same object until a part of the namespace changes.
+ */
 export class NamespaceParts {
   readonly #parts = new Map<string, NamespaceDefinition>();
 
-  /** Returns the servers without a namespace of their name, and all namespaces. */
+  /** Returns all namespaces, and the servers that belong to no namespace. */
   with(
     listed: readonly ServerListing[],
-    all: readonly ActionListing[],
+    capabilities: readonly ActionListing[],
   ): readonly (ServerListing | NamespaceListing)[] {
-    if (all.length === 0) return listed;
-    const spaces = Map.groupBy(all, ({ namespace }) => namespace);
-    const made = [...spaces].map(([name, actions]) =>
+    if (capabilities.length === 0) return listed;
+    const spaces = Map.groupBy(capabilities, ({ namespace }) => namespace);
+    const namespaces = [...spaces].map(([name, actions]) =>
       this.#namespace(name, {
-        base: listed.find((one) => one.name === name),
+        base: listed.find((listing) => listing.name === name),
         actions,
       })
     );
-    return [...listed.filter(({ name }) => !spaces.has(name)), ...made];
+    return [...listed.filter(({ name }) => !spaces.has(name)), ...namespaces];
   }
 
   #namespace(name: string, now: NamespaceDefinition): NamespaceListing {
@@ -41,17 +44,17 @@ export class NamespaceParts {
     const { origin } = base ?? first?.listing ?? {};
     if (origin === undefined) throw new Error(`the namespace ${name} is empty`);
     const listing = listingOf(origin, { name, kind: MODULE.name, definition });
-    const tells = base?.tells ?? false;
-    return { ...listing, kind: "namespace", entry: "namespace", definition, tells };
+    const reportsChanges = base?.reportsChanges ?? false;
+    return { ...listing, kind: "namespace", entry: "namespace", definition, reportsChanges };
   }
 }
 
 function isSame(one: NamespaceDefinition, other: NamespaceDefinition): boolean {
-  const look = ({ base, actions }: NamespaceDefinition) => [
+  const factsOf = ({ base, actions }: NamespaceDefinition) => [
     base?.definition,
     base?.kind,
     ...actions.flatMap(({ action, listing }) => [action, listing.definition]),
   ];
-  const [was, is] = [look(one), look(other)];
-  return was.length === is.length && was.every((each, at) => each === is[at]);
+  const [was, is] = [factsOf(one), factsOf(other)];
+  return was.length === is.length && was.every((fact, index) => fact === is[index]);
 }

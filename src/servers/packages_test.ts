@@ -20,8 +20,8 @@ Deno.test("Packages.check() compares the definition that is started, also after 
     const own = at.policy.definitionOf("tiny") as ProgramDefinition;
     await packages.check(own, OWN);
     // A server is pinned with the first definitions of its tools.
-    await at.pins.unapprovedTool(packages.identityOf(own), { name: "go", inputSchema: {} });
-    await at.pins.settled();
+    await at.pins.findUnapprovedTool(packages.identityOf(own), { name: "go", inputSchema: {} });
+    await at.pins.flush();
     assert.equal(await packages.versionOf(own), OWN.version);
     await at.change(pml);
     await assert.rejects(packages.check(own, OTHER), { code: "APPROVAL_STALE" });

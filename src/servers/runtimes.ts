@@ -1,6 +1,6 @@
 /**
- * The runtimes of the server kinds, by the names of `kinds.ts`. Each is loaded by the first server
- * of its kind.
+ * The runtimes of the server kinds, by the names in `kinds.ts`. The first server of a kind loads its
+ * runtime.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export const RUNTIMES: Readonly<Record<string, LoadRuntime>> = {
   capability: async (host) => (await import("./capability/runtime.ts")).load(host),
 };
 
-/** Keeps the runtimes that were loaded. */
+/** Loads and keeps runtimes. */
 export class Runtimes {
   readonly #host: ServerHost;
   readonly #loading = new Map<string, Promise<void>>();
@@ -29,7 +29,7 @@ export class Runtimes {
     this.#host = host;
   }
 
-  /** Loads the runtime of a kind, once. A name that is no kind has none. */
+  /** Loads the runtime of a kind once. Does nothing for a name that is not a kind. */
   async load(kind: string): Promise<void> {
     const load = RUNTIMES[kind];
     if (load === undefined || this.#loaded.has(kind)) return;

@@ -1,5 +1,5 @@
 /**
- * The files that servers run from.
+ * Finds the files that contain the code of a server.
  *
  * @module
  */
@@ -10,12 +10,11 @@ import type { ServerDefinition } from "./kind.ts";
 import { moduleOf, programOf } from "./kinds.ts";
 import { type Folders, withFolders } from "../core/folder_variables.ts";
 
-/** The names of files that run. */
+/** Matches names of files that contain code. */
 const CODE = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/i;
 
 /**
- * Returns the files that a server runs from, as far as its definition names them, and the file of
- * its variables.
+ * Returns the code files that the definition of a server names, and the file of its variables.
  */
 export function codeOf(server: ServerDefinition, folders: Folders): readonly string[] {
   const module = moduleOf(server);
@@ -27,9 +26,10 @@ export function codeOf(server: ServerDefinition, folders: Folders): readonly str
   const command = fill(program.command);
   const args = program.args.map(fill);
   const cwd = resolve(workspaceFolder, fill(program.cwd ?? ""));
-  // A path may have blanks, and an argument may be a line of a shell.
-  const words = [command, ...args].flatMap((one) => [one, ...one.split(/[\s"'`;&|()=]+/)]);
-  const files = words.filter((one) => CODE.test(one) || one === command && /[\\/]/.test(one));
+  // An argument may be a path with spaces, or a command line for a shell, so each whole argument
+  // and each of its words is tried.
+  const words = [command, ...args].flatMap((arg) => [arg, ...arg.split(/[\s"'`;&|()=]+/)]);
+  const files = words.filter((word) => CODE.test(word) || word === command && /[\\/]/.test(word));
   const variables = envFilePath(server, { folders }) ?? [];
-  return [...files.map((one) => resolve(cwd, one)), variables].flat();
+  return [...files.map((file) => resolve(cwd, file)), variables].flat();
 }

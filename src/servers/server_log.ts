@@ -1,17 +1,17 @@
 /**
- * Keeps the last lines that a server wrote to its standard error or logged, for `pml logs`. Each
- * begins with its time.
+ * Stores the last lines that a server logged or wrote to its standard error, for `pml logs`. Each
+ * line begins with the time.
  *
  * @module
  */
 
 import { join } from "node:path";
 import { withoutColours } from "../core/program_output.ts";
-import { keepFile } from "../io/kept.ts";
+import { writeFileWhole } from "../io/cache_files.ts";
 import { privateFolder, readPlainText } from "../io/private_files.ts";
 
-/** How much is kept of a server, in characters. */
-const KEPT = 65_536;
+/** The maximum size of the log of a server, in characters. */
+const KEPT_MAX = 65_536;
 /** How long lines are collected before they are written, in milliseconds. */
 const COLLECT_MS = 300;
 
@@ -20,27 +20,27 @@ export function serverLogPath(home: string, name: string): string {
   return join(home, "logs", `${name}.log`);
 }
 
-/** Writes the lines of one process. Several processes may write the same file. */
+/** Writes the lines of one process of a server. Several processes may write the same file. */
 export class ServerLog implements Disposable {
   readonly #home: string;
   readonly #name: string;
   #lines = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Takes the PML home and the name of the server; writes nothing yet. */
+  /** Writes nothing yet. */
   constructor(home: string, name: string) {
     this.#home = home;
     this.#name = name;
   }
 
   /**
-   * Takes whole lines without secrets. They are written soon, so that no call waits for them. Colours
-   * are removed.
+   * Adds whole lines without secrets, and removes colours. The lines are written after a delay, so
+   * that no call waits for the file.
    */
   add(lines: string): void {
     const at = new Date().toISOString();
     const text = withoutColours(lines).replace(/^(?=.)/gm, `${at} `);
-    this.#lines = (this.#lines + text).slice(-KEPT);
+    this.#lines = (this.#lines + text).slice(-KEPT_MAX);
     this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS);
   }
 
@@ -58,10 +58,10 @@ export class ServerLog implements Disposable {
       privateFolder(join(this.#home, "logs"));
       const path = serverLogPath(this.#home, this.#name);
       const before = readPlainText(path) ?? "";
-      // Replaced as a whole: another process that reads it now never sees a part.
-      keepFile(path, (before + lines).slice(-KEPT));
+      // Replaces the whole file, so that another process never reads a part of it.
+      writeFileWhole(path, (before + lines).slice(-KEPT_MAX));
     } catch {
-      // Without the file, the lines are still in errors and in the log.
+      // The file is not essential: errors and the log contain the lines as well.
     }
   }
 }

@@ -1,12 +1,12 @@
 /**
- * The interface of a source of servers: it lists the servers that it has, and finds the definition
- * and the approval of each. A start loads this half of a source; a finder is loaded by the first
- * server that is opened.
+ * The interface of a source of servers. A source lists its servers, and its finder finds the
+ * definition and the approval of each server. PML loads the source when it starts, and the finder
+ * when it opens the first server.
  *
  * @module
  */
 
-import type { Approval, KnownServerOptions, Listing } from "./known_server.ts";
+import type { Listing } from "./known_server.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Origin, Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
@@ -16,7 +16,7 @@ import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import type { CapabilityRunner, SavedNamespaces } from "./capability/capability_server.ts";
-import type { DefinitionFiller, OpenOptions, ServerMachine } from "./host.ts";
+import type { DefinitionFiller, FoundServer, ServerMachine } from "./host.ts";
 import type { ServerDefinition } from "./kind.ts";
 
 /** A server of a source. */
@@ -25,7 +25,7 @@ export interface ServerListing extends Listing {
   readonly origin: ServerSource;
 }
 
-/** A capability of a source, which is a tool in the namespace of its name. */
+/** A capability of a source, such as `fs:read_json`: the tool `read_json` in the namespace `fs`. */
 export interface ActionListing {
   readonly namespace: string;
   readonly action: string;
@@ -34,38 +34,31 @@ export interface ActionListing {
 
 /** A source of servers. */
 export interface ServerSource extends Origin {
-  /** Whether its finder may know names that no source lists. */
+  /** Whether the finder of the source may find servers that no source lists. */
   readonly findsUnlisted?: boolean;
   /**
-   * Returns its servers. It waits for nothing and starts nothing. The directory leaves out the names
-   * that a source before this one has.
+   * Returns the servers of the source, without waiting or starting anything. The directory leaves
+   * out names that an earlier source in `SOURCES` has.
    */
   list(): readonly ServerListing[];
-  /** Returns its capabilities, each of which is approved by itself. */
+  /** Returns the capabilities of the source. Each capability has its own approval. */
   actions?(): readonly ActionListing[];
-  /** Opens its finder. It is called once. */
+  /** Opens the finder of the source. Called once. */
   finder(services: SourceServices): Promise<SourceFinder>;
 }
 
-/** A class of a source. */
+/** The constructor of a source. */
 export type SourceClass = new (host: SourceHost) => ServerSource;
 
 /** Finds the definitions and approvals of the servers of a source. */
 export interface SourceFinder {
-  /** Finds a listed server. Returns undefined if the source does not have it any longer. */
+  /** Finds a listed server. Returns undefined if the source no longer has it. */
   find(listing: ServerListing): FoundServer | undefined;
   /** Finds a name that no source lists. Returns undefined for an unknown name. */
   findUnlisted?(name: string): FoundServer | undefined;
 }
 
-/** A server as its source found it. */
-export interface FoundServer extends Partial<Omit<OpenOptions, keyof KnownServerOptions>> {
-  readonly approval: Approval;
-  /** The kind that opens it. Undefined if nothing can be opened: each call fails then. */
-  readonly kind: string | undefined;
-}
-
-/** The facts that sources list servers from. All are known at once. */
+/** The facts from which sources list servers. All are available without waiting. */
 export interface SourceHost {
   readonly policy: Policy;
   /** The names of the servers that ship with PML. */
@@ -78,54 +71,58 @@ export interface SourceHost {
 
 /** The servers of registries that the user approved in this workspace. */
 export interface ApprovedServers {
-  /** Returns the names of servers. None is the name of a server that a file defines. */
+  /** Returns the names of servers, without names that a file defines. */
   servers(): readonly string[];
   /** Returns the names of capabilities, such as `fs:read_json`. */
   capabilities(): readonly string[];
+  /** Returns the manifest of a server or capability; undefined if it is not loaded. */
   manifestOf(name: string): Manifest | undefined;
-  /** Returns the reason why a server may not be used as it is; undefined if it may. */
-  blocked(name: string): string | undefined;
+  /** Returns why a server may not be used without another approval; undefined if it may. */
+  whyBlocked(name: string): string | undefined;
 }
 
 /** A server of a registry that the user approved. */
 export interface RegisteredServer {
   readonly entry: { readonly manifest: Manifest };
   readonly identity: ServerIdentity;
-  /** Undefined if the cloud runs it. */
+  /** The definition of the server; undefined if the cloud runs the server. */
   readonly definition: ServerDefinition | undefined;
 }
 
-/** The facts that are known of a name before it is looked up. */
+/** The options of a lookup of a name. */
 export interface LookupOptions {
   readonly signal: AbortSignal;
-  /** Whether the user allowed its first use beforehand. */
+  /** Whether a rule of the user allows the first use of the name without a question. */
   readonly isAllowed: boolean;
-  /** Whether the user, or PML itself, named it. */
+  /**
+   * Whether the user wrote the name, a rule contains it, or a list of cloud servers does. A model
+   * may have invented any other name.
+   */
   readonly isNamed: boolean;
   /** The called tool, whose texts the approval request shows. */
   readonly tool?: string;
 }
 
-/** Looks names up in registries. A disabled or private name reaches none. */
+/** Looks names up in registries. Never sends a disabled or private name to a registry. */
 export interface RegistryNames {
   readonly offers: {
     /** Returns the name of the entry that offers a tool; undefined if it is not known. */
     entryOf(tool: Fqdn): Promise<string | undefined>;
   };
-  /** Returns a server that the user approved here. */
-  at(name: string): RegisteredServer | undefined;
-  /** Returns the name under which a registry has a tool. */
+  /** Returns a server that the user approved in this workspace. */
+  find(name: string): RegisteredServer | undefined;
+  /** Returns the name of the registry's entry that has the tool `tool` of a server. */
   entryOf(server: string, tool: string, isNamed: boolean): Promise<string>;
-  /** Returns the parts of a server or a capability that are not approved. */
-  unapproved(name: string, options: LookupOptions): Promise<Unapproved | undefined>;
+  /** Returns an approval request for a server or a capability; undefined if it is approved. */
+  findUnapproved(name: string, options: LookupOptions): Promise<Unapproved | undefined>;
   /** Fetches the code of a module before it is read. */
-  ready(
+  fetchCode(
     name: string,
     how: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
   ): Promise<void>;
 }
 
-/** The parts of PML that are opened when they are first needed. `App` implements it. */
+/** The parts of PML that are loaded when they are first needed. `App` implements this interface. */
 export interface LateParts {
   /** Loads the modules that ship with PML. */
   builtinModules(): Promise<ReadonlyMap<string, ModuleSource>>;
@@ -141,38 +138,40 @@ export interface SourceServices {
   readonly pins: Pins;
   readonly machine: ServerMachine;
   readonly servers: {
-    /** Returns the instructions of a server as it sent them last. */
-    saidBy(server: string): ToolDefinition | undefined;
+    /** Returns the instructions that a server sent last. */
+    sentInstructionsOf(server: string): ToolDefinition | undefined;
   };
   /** Loads the modules that ship with PML. */
   builtins(): Promise<ReadonlyMap<string, ModuleSource>>;
   /** Loads the servers of registries. */
   registries(): Promise<RegistryNames>;
-  /** Returns the values of definitions of registries. */
+  /** Returns the object that fills in the variables of definitions of registries. */
   registryValues(registries: RegistryNames): DefinitionFiller;
 }
 
 /** Opens the servers that the directory lists. */
 export interface ServerOpening {
   open(listing: DirectoryListing): Promise<Server>;
-  /** Opens a part of a namespace, whose runtime is loaded. */
+  /** Opens a part of a namespace. The runtime of its kind must be loaded. */
   openPart(listing: ServerListing): Server;
 }
 
-/** A name with several parts: capabilities, and next to them the server of this name. */
+/** A name with several parts: capabilities of registries, and perhaps the server of this name. */
 export interface NamespaceListing extends Listing {
   readonly entry: "namespace";
   readonly definition: NamespaceDefinition;
 }
 
-/** The parts of a namespace: the same object as long as each part is the same. */
+/** The parts of a namespace: the same object until a part changes. */
 export interface NamespaceDefinition {
-  /** The server of this name, or the saved capabilities. Its tools win. */
+  /**
+   * The server of this name, or the saved capabilities. If two parts have a tool, this one is used.
+   */
   readonly base: ServerListing | undefined;
   readonly actions: readonly ActionListing[];
 }
 
-/** A name that no source lists: an unknown one, or one that a file disables. */
+/** A name that no source lists: an unknown name, or a name that a file disables. */
 export interface MissingListing extends Listing {
   readonly entry: "unknown" | "disabled";
 }

@@ -12,10 +12,10 @@ import { HubSource } from "./sources/hub.ts";
 import { RegistrySource } from "./sources/registry.ts";
 
 /**
- * Every source, in the order of precedence, which is part of the security model: of two servers
- * with one name, the first one counts. An untrusted file therefore cannot replace a built-in or a
- * saved capability. It comes before registries all the same: they never list a name that a file
- * has, so no registry learns that name.
+ * Every source, in the order of precedence. The order is part of the security model: if two sources
+ * list the same name, PML uses the server of the first one. So an untrusted file cannot replace a
+ * built-in or a saved capability. The registries may come before the untrusted file, because
+ * `RegistrySource` never lists a name that any file has.
  */
 export const SOURCES: readonly SourceClass[] = [
   FileSource,

@@ -1,5 +1,5 @@
 /**
- * A name without a server: no source defines it, or a file disables it.
+ * The server for a name that no source lists, or that a file disables.
  *
  * @module
  */
@@ -18,27 +18,29 @@ import { nearServer, unknownTool } from "./lists/unknown_tool.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import { UnreachedName } from "./unreached_name.ts";
 
-/** A name whose calls fail, after the registries were asked, if that is allowed. */
+/** A server whose calls fail. Before, its approval may look the name up in registries. */
 export class UnknownServer extends KnownServer {
-  readonly #servers: Pick<Servers, "around">;
+  readonly #servers: Pick<Servers, "unknownToolFacts">;
 
-  /** Takes the lists of servers, for the error that names similar tools. */
-  constructor(options: KnownServerOptions, servers: Pick<Servers, "around">) {
+  /** Errors suggest similar names from `servers`. */
+  constructor(options: KnownServerOptions, servers: Pick<Servers, "unknownToolFacts">) {
     super(options);
     this.#servers = servers;
   }
 
-  /** Returns an approval request for the lookup in registries, if it needs one. */
-  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+  /** Looks the name up if that is allowed. Returns an approval request if one is needed. */
+  override async findUnapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const near = nearServer(call.id, this.#servers);
     try {
-      const unapproved = await super.unapproved(call);
+      const unapproved = await super.findUnapproved(call);
       if (unapproved === undefined || near === undefined) return unapproved;
       const suggestion = `Did you mean ${quoted(near)}?`;
       return { ...unapproved, facts: [suggestion, ...unapproved.facts] };
     } catch (error) {
-      // To an identity, a name that cannot be looked up is as unknown as a denied one.
-      const { identity } = this.#servers.around.host.policy?.now.config.narrowing ?? {};
+      // A client with an identity gets the same error for an unknown name as for a denied name, so
+      // that it cannot find out which names exist.
+      const { identity } = this.#servers.unknownToolFacts.host.policy?.now.config.restrictions ??
+        {};
       const isUnknown = near !== undefined || identity !== undefined;
       throw error instanceof UnreachedName && isUnknown
         ? unknownTool(call.id, this.#servers)
@@ -53,15 +55,15 @@ export class UnknownServer extends KnownServer {
 
   /** Throws UNKNOWN_TOOL. */
   override list(): Promise<readonly ListItem[]> {
-    return Promise.reject(this.#nothing());
+    return Promise.reject(this.#unknownError());
   }
 
   /** Throws UNKNOWN_TOOL. */
   override call(): Promise<Outcome> {
-    return Promise.reject(this.#nothing());
+    return Promise.reject(this.#unknownError());
   }
 
-  #nothing(): PmlError {
+  #unknownError(): PmlError {
     return unknownTool(toolId(this.name, WHOLE_SERVER), this.#servers);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * The error for a name that no registry could be asked about.
+ * The error if no registry can be reached to look up a name.
  *
  * @module
  */
 
 import { PmlError } from "../core/errors.ts";
 
-/** No registry could be asked whether it has a server of this name. */
+/** The error if no registry can be reached to look up a name. */
 export class UnreachedName extends PmlError {}

@@ -7,13 +7,14 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { isInside, realPathIfAny } from "../io/place.ts";
+import { isInside, realPathIfAny } from "../io/path_info.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { ClientRoots } from "./client_roots.ts";
 
 /**
- * Returns the roots that a server may see: those of the client inside of the workspace, and others
- * only by a rule that names `SERVER:@roots`; else the workspace.
+ * Returns the roots that a server may see: the client's roots inside the workspace. If the rule
+ * that applies names exactly `SERVER:@roots`, these are all roots of the client. Without such
+ * roots, returns the workspace. Returns no roots if no rule allows them.
  */
 export async function rootsFor(
   server: string,
@@ -26,15 +27,15 @@ export async function rootsFor(
   const isAllowed = () => policy.now.judge(id).kind === "allow";
   if (!isAllowed()) return [];
   const { loaded: { workspace: { root, found } } } = policy.now;
-  const own = [{ uri: pathToFileURL(root).href, name: "workspace" }];
-  // The user named the workspace.
-  if (found === "PML_WORKSPACE") return own;
+  const workspaceRoots = [{ uri: pathToFileURL(root).href, name: "workspace" }];
+  // The user set the workspace explicitly, so the client's roots are not used.
+  if (found === "PML_WORKSPACE") return workspaceRoots;
   const roots = await clientRoots?.get() ?? [];
-  // The rules may have changed meanwhile.
+  // The rules may have changed while the client answered.
   if (!isAllowed()) return [];
   const isNamed = policy.now.judge(id).rule === id;
   const visible = roots.filter(({ uri }) => isNamed || isInWorkspace(String(uri), root));
-  return visible.length > 0 ? visible : own;
+  return visible.length > 0 ? visible : workspaceRoots;
 }
 
 function isInWorkspace(uri: string, root: string): boolean {
@@ -42,6 +43,6 @@ function isInWorkspace(uri: string, root: string): boolean {
     const path = realPathIfAny(fileURLToPath(uri));
     return path !== undefined && isInside(root, path);
   } catch {
-    return false; // no file
+    return false; // not the URL of a file
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs Deno's language server to check types. It reads one text, resolves no other module, and has
- * no access to the network.
+ * Runs Deno's language server to check types. The server reads one text, resolves no other module,
+ * and has no access to the network.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isObject } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
-import { keepFile } from "../io/kept.ts";
-import { joined } from "../io/lines.ts";
+import { writeFileWhole } from "../io/cache_files.ts";
+import { joinBytes } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
-import { AnsweringProcess, type ProcessOwner } from "../sandbox/answering.ts";
+import { AnsweringProcess, type ProcessOwner } from "../sandbox/answering_process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
-import { DENO_QUIET } from "../sandbox/alone.ts";
+import { DENO_QUIET } from "../sandbox/deno_flags.ts";
 
 /** A compiler error at a position of a text. Lines and columns start at 0. */
 export interface Diagnostic {
@@ -26,14 +26,15 @@ export interface Diagnostic {
   readonly related: readonly number[];
 }
 
-/** Most checkers check only a few texts, so optimized code runs too rarely to pay off. */
+/** Most language servers check only a few texts, so optimizing the compiler's code does not pay. */
 const V8_FLAGS = "--max-old-space-size=1024,--no-opt";
 const LONGEST_FRAME = 32 << 20;
 const LONGEST_HEAD = 1_000;
+/** The severity of errors in the language server protocol. */
 const ERROR = 1;
 /**
- * The libraries of Deno's types without `deno.shared_globals`, which loads all types of Node. Those
- * would take half of the startup time and a quarter of the memory.
+ * The libraries of Deno's types without `deno.shared_globals`, which loads all types of Node.
+ * Node's types would take half of the startup time and a quarter of the memory.
  */
 const LIBRARIES = [
   "esnext",
@@ -41,7 +42,7 @@ const LIBRARIES = [
     .map((name) => `deno.${name}`),
   ...["deno.broadcast_channel", "deno.webstorage"],
 ];
-/** An address without a server. Imports resolve to it, so that they load nothing. */
+/** An address without a server, used as registry and as proxy, so that imports load nothing. */
 const NOWHERE = "http://127.0.0.1:1/";
 
 /** A running language server. */
@@ -49,17 +50,17 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
   readonly #process: AnsweringProcess;
   readonly #folder: string;
   readonly #ready: Promise<unknown>;
-  #next = 0;
+  #nextId = 0;
   #isOpen = false;
 
   /**
-   * Starts the process in a folder that contains only its settings. The groups end the process when
-   * PML ends.
+   * Starts the process in a folder that contains only its settings. `groups` is the reaper, which
+   * ends the process if PML ends first.
    */
   constructor(folder: string, groups: Pick<Reaper, "mark" | "add" | "remove">) {
     this.#folder = folder;
     privateFolder(folder);
-    keepFile(join(folder, "deno.json"), settingsIn(folder), { by: folder });
+    writeFileWhole(join(folder, "deno.json"), settingsIn(folder), { by: folder });
     const program = {
       file: Deno.execPath(),
       args: ["lsp", "--quiet"],
@@ -67,7 +68,7 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
       env: environmentIn(folder, groups.mark),
     };
     this.#process = new AnsweringProcess(program, groups, this);
-    this.#ready = this.#begin();
+    this.#ready = this.#initialize();
     this.#ready.catch(() => {}); // the first check reports it
   }
 
@@ -78,7 +79,7 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
 
   /** Returns the memory of the process in bytes. */
   bytes(): number {
-    return this.#process.bytes();
+    return this.#process.memoryBytes();
   }
 
   /** Resolves when the process is ready; rejects if it ends before. */
@@ -94,20 +95,20 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
 
   async #diagnose(text: string): Promise<readonly Diagnostic[]> {
     const uri = this.#address("code.ts");
-    const version = ++this.#next;
+    const version = ++this.#nextId;
     // Changing one document is cheaper than opening a new one for each check.
     if (this.#isOpen) {
       const textDocument = { uri, version };
-      this.#write({
+      this.#send({
         method: "textDocument/didChange",
         params: { textDocument, contentChanges: [{ text }] },
       });
     } else {
       const textDocument = { uri, languageId: "typescript", version, text };
-      this.#write({ method: "textDocument/didOpen", params: { textDocument } });
+      this.#send({ method: "textDocument/didOpen", params: { textDocument } });
       this.#isOpen = true;
     }
-    const report = await this.#ask("textDocument/diagnostic", { textDocument: { uri } });
+    const report = await this.#request("textDocument/diagnostic", { textDocument: { uri } });
     if (!isObject(report) || !Array.isArray(report.items)) {
       throw new Error("it returned no diagnostics");
     }
@@ -124,9 +125,9 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
     this.#process.end(new Error(why));
   }
 
-  async #begin(): Promise<void> {
+  async #initialize(): Promise<void> {
     const rootUri = this.#address("");
-    await this.#ask("initialize", {
+    await this.#request("initialize", {
       processId: Deno.pid,
       rootUri,
       workspaceFolders: [{ uri: rootUri, name: "code" }],
@@ -139,8 +140,9 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
         suggest: { imports: { autoDiscover: false, hosts: {} } },
       },
     });
-    this.#write({ method: "initialized", params: {} });
-    // The first check loads the compiler's own types, which takes longer than most checks do.
+    this.#send({ method: "initialized", params: {} });
+    // The first check loads the compiler's own types, which takes longer than most checks do. So
+    // this check is made before the process is ready.
     await this.#diagnose("");
   }
 
@@ -148,42 +150,42 @@ export class LanguageServer implements ProcessOwner, AsyncDisposable {
     return pathToFileURL(join(this.#folder, name)).href;
   }
 
-  async #ask(method: string, params: unknown): Promise<unknown> {
-    const id = ++this.#next;
+  async #request(method: string, params: unknown): Promise<unknown> {
+    const id = ++this.#nextId;
     const answer = this.#process.answer(id);
-    this.#write({ id, method, params });
+    this.#send({ id, method, params });
     return await answer;
   }
 
-  #write(message: Readonly<Record<string, unknown>>): void {
+  #send(message: Readonly<Record<string, unknown>>): void {
     const body = new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", ...message }));
     const head = new TextEncoder().encode(`Content-Length: ${body.length}\r\n\r\n`);
-    this.#process.write(joined([head, body]));
+    this.#process.write(joinBytes([head, body]));
   }
 
-  /** Drops its log, which is not needed. */
-  hear(stderr: ReadableStream<Uint8Array>): Promise<void> {
+  /** Drops the log of the process. */
+  readErrors(stderr: ReadableStream<Uint8Array>): Promise<void> {
     return stderr.pipeTo(new WritableStream());
   }
 
   /** Returns the error for a process that ended by itself. */
-  ended(how: string): Error {
+  endError(how: string): Error {
     return new Error(`it ended with ${how}`);
   }
 
-  /** Reads its messages. */
-  async read(stream: ReadableStream<Uint8Array>): Promise<void> {
+  /** Reads the messages of the process. */
+  async readAnswers(stream: ReadableStream<Uint8Array>): Promise<void> {
     const frames = new Frames();
     for await (const piece of stream) {
-      for (const frame of frames.push(piece)) this.#take(boundedJson(frame));
+      for (const frame of frames.push(piece)) this.#receive(boundedJson(frame));
     }
   }
 
-  #take(message: unknown): void {
+  #receive(message: unknown): void {
     if (!isObject(message) || typeof message.id !== "number") return;
     // The server sends requests, too. An empty result answers all of them.
-    if (message.method !== undefined) return this.#write({ id: message.id, result: null });
-    const waiting = this.#process.take(message.id);
+    if (message.method !== undefined) return this.#send({ id: message.id, result: null });
+    const waiting = this.#process.takeRequest(message.id);
     if (message.error === undefined) return waiting?.resolve(message.result);
     waiting?.reject(new Error("it could not check the code"));
   }
@@ -195,7 +197,7 @@ class Frames {
 
   /** Adds a piece and returns the complete frames. */
   push(piece: Uint8Array): readonly Uint8Array[] {
-    const all = joined([this.#bytes, piece]);
+    const all = joinBytes([this.#bytes, piece]);
     const frames: Uint8Array[] = [];
     let at = 0;
     for (;;) {
@@ -236,6 +238,7 @@ function environmentIn(folder: string, mark: string): Readonly<Record<string, st
     HTTPS_PROXY: NOWHERE,
     JSR_URL: NOWHERE,
     NPM_CONFIG_REGISTRY: NOWHERE,
+    // The reaper kills processes whose variable begins with the mark.
     PML_RUN: `${mark}.`,
   };
 }
@@ -256,8 +259,8 @@ function diagnosticOf(item: unknown, uri: string): readonly Diagnostic[] {
   }];
 }
 
-function startOf(place: Record<string, unknown>): { line: number; character: number } {
-  // The language server protocol defines these.
-  const { start } = place.range as { start: { line: number; character: number } };
+function startOf(located: Record<string, unknown>): { line: number; character: number } {
+  // The language server protocol defines these members.
+  const { start } = located.range as { start: { line: number; character: number } };
   return start;
 }

@@ -1,21 +1,22 @@
 /**
- * The file that stores the use of tools.
+ * Reads and writes the file that stores how tools were used.
  *
  * @module
  */
 
 import { isObject } from "../core/json.ts";
 import { parseToolId, type ToolId } from "../core/tool_id.ts";
-import { writeCache } from "../io/kept.ts";
+import { writeCache } from "../io/cache_files.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseUse, type ToolUse } from "./_tool_use.ts";
 
+/** The maximum size of the file in bytes, and the maximum number of tools in it. */
 const MOST_BYTES = 4 << 20;
 const MOST_TOOLS = 500;
 
 /** Reads the use of all tools; undefined if the file is missing. Throws if the file is corrupt. */
 export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> | undefined {
-  const json = parsed(path);
+  const json = readJson(path);
   if (json === undefined) return undefined;
   if (!isObject(json) || json.version !== 1 || !isObject(json.tools)) {
     throw new TypeError("it does not contain the use of tools");
@@ -28,13 +29,13 @@ export function readUses(path: string): ReadonlyMap<ToolId, ToolUse> | undefined
   }));
 }
 
-/** Writes the use of all tools, which must be within the limits. */
-export function keepUses(path: string, uses: ReadonlyMap<ToolId, ToolUse>): void {
+/** Writes the use of all tools. `uses` must be within the limits: see `limitUses`. */
+export function writeUses(path: string, uses: ReadonlyMap<ToolId, ToolUse>): void {
   writeCache(path, { version: 1, tools: Object.fromEntries(uses) });
 }
 
 /** Returns the most recently used tools, up to the limits of the file. */
-export function fittedUses(all: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
+export function limitUses(all: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolId, ToolUse> {
   const entries = [...all].sort(([, one], [, other]) => other.at - one.at);
   for (let most = MOST_TOOLS; most > 0; most >>= 1) {
     const fitted = entries.slice(0, most);
@@ -43,7 +44,7 @@ export function fittedUses(all: ReadonlyMap<ToolId, ToolUse>): ReadonlyMap<ToolI
   return new Map();
 }
 
-function parsed(path: string): unknown {
+function readJson(path: string): unknown {
   try {
     return JSON.parse(readRegularText(path, { most: MOST_BYTES }));
   } catch (error) {

@@ -5,8 +5,8 @@
  */
 
 import { isExactNumber } from "../core/exact_number.ts";
-import { decoded, type Json, type JsonObject, visible } from "../core/json.ts";
-import { bad, isList, partAt } from "./_refs.ts";
+import { decodePercents, type Json, type JsonObject, visible } from "../core/json.ts";
+import { badRequestError, isList, partAt } from "./_refs.ts";
 
 /** A parsed URI of a page: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
 export interface PageRequest {
@@ -17,7 +17,7 @@ export interface PageRequest {
   readonly limit: number | undefined;
   /** The lines of a text to return, such as `20-40`. */
   readonly lines?: string | undefined;
-  /** A text: only the lines or values that contain it are returned. */
+  /** A text to search for: only the lines or values that contain it are returned. */
   readonly grep?: string | undefined;
 }
 
@@ -36,47 +36,58 @@ const PARAMETERS = ["pointer", "offset", "limit", "lines", "grep"] as const;
 type Parameters = Partial<Record<typeof PARAMETERS[number], string>>;
 
 /**
- * Parses the URI of a kept output, or its name with a pointer. Parameters in `more` replace those of
- * the URI. Throws BAD_ARGUMENTS.
+ * Parses the URI of a kept output, or its name with a pointer. Parameters in `overrides` replace
+ * the parameters of the URI. Throws BAD_ARGUMENTS.
  */
-export function pageRequestOf(text: string, more: JsonObject = {}): PageRequest {
+export function parsePageRequest(text: string, overrides: JsonObject = {}): PageRequest {
   const plain = text.startsWith(RESULTS) ? text.slice(RESULTS.length) : text;
   const [, name, query = "", fragment = ""] = URI.exec(plain) ?? [];
-  if (name === undefined) throw bad(`it is not like ${RESULTS}RUN.TASK?offset=0&limit=20#/pointer`);
-  // A model may not encode the "#" in a text to search for.
-  const isText = fragment !== "" && !fragment.startsWith("/") && /(?:^|&)grep=/.test(query);
-  const params = { ...parametersIn(isText ? `${query}#${fragment}` : query), ...textsOf(more) };
-  const pointer = params.pointer ?? (isText ? "" : decoded(fragment));
-  if (pointer !== "" && !pointer.startsWith("/")) throw bad('the pointer does not begin with "/"');
-  if (params.grep === "") throw bad("`grep` is empty");
+  if (name === undefined) {
+    throw badRequestError(`the URI is not like ${RESULTS}RUN.TASK?offset=0&limit=20#/pointer`);
+  }
+  // Models often do not encode a "#" in the text of `grep`, so it looks like a fragment.
+  const isGrepText = fragment !== "" && !fragment.startsWith("/") && /(?:^|&)grep=/.test(query);
+  const params = {
+    ...parseQuery(isGrepText ? `${query}#${fragment}` : query),
+    ...parseOverrides(overrides),
+  };
+  const pointer = params.pointer ?? (isGrepText ? "" : decodePercents(fragment));
+  if (pointer !== "" && !pointer.startsWith("/")) {
+    throw badRequestError('the pointer does not begin with "/"');
+  }
+  if (params.grep === "") throw badRequestError("`grep` is empty");
   return {
     name,
     pointer,
-    offset: countOf(params.offset, "offset") ?? 0,
-    limit: countOf(params.limit, "limit"),
+    offset: parseCount(params.offset, "offset") ?? 0,
+    limit: parseCount(params.limit, "limit"),
     lines: params.lines,
     grep: params.grep,
   };
 }
 
-/** Parses a query. A plus sign is itself, and so is an `&` before no name of a parameter. */
-function parametersIn(query: string): Parameters {
+/**
+ * Parses a query. `+` is not a space, and `&` separates only if the name of a parameter follows.
+ */
+function parseQuery(query: string): Parameters {
   const names = PARAMETERS.join("|");
   return Object.fromEntries(
     query.split(new RegExp(`&(?=(?:${names})=)`)).map((pair) => {
       const equals = pair.indexOf("=");
-      return [pair.slice(0, equals), decoded(pair.slice(equals + 1))];
+      return [pair.slice(0, equals), decodePercents(pair.slice(equals + 1))];
     }),
   );
 }
 
-function textsOf(more: JsonObject): Parameters {
+function parseOverrides(overrides: JsonObject): Parameters {
   const names: readonly string[] = PARAMETERS;
   return Object.fromEntries(
-    Object.entries(more).map(([name, value]) => {
-      if (!names.includes(name)) throw bad(`it has no \`${name}\`, only ${names.join(", ")}`);
+    Object.entries(overrides).map(([name, value]) => {
+      if (!names.includes(name)) {
+        throw badRequestError(`there is no parameter \`${name}\`, only ${names.join(", ")}`);
+      }
       if (typeof value === "object" && !isExactNumber(value)) {
-        throw bad(`\`${name}\` is not a text`);
+        throw badRequestError(`\`${name}\` is not a text`);
       }
       return [name, typeof value === "string" ? value : JSON.stringify(value)];
     }),
@@ -91,10 +102,10 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
       offset + Math.min(limit ?? PAGE_CHARACTERS, PAGE_CHARACTERS),
       value.length,
     );
-    return paged(value.slice(offset, end), { offset, end, total: value.length });
+    return toPage(value.slice(offset, end), { offset, end, total: value.length });
   }
   if (typeof value !== "object" || value === null || isExactNumber(value)) return { value };
-  // An output may have very many members, so only those of the page are read.
+  // An output may have very many members, so only the members of the page are read.
   const names = isList(value) ? undefined : Object.keys(value);
   const { length: total } = names ?? value as readonly Json[];
   const last = Math.min(offset + (limit ?? total), total);
@@ -102,15 +113,15 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
   let remaining = PAGE_CHARACTERS;
   for (let at = offset; at < last; at++) {
     const key = names?.[at] ?? String(at);
-    const one = (value as JsonObject)[key] ?? null;
-    const size = JSON.stringify(one).length + key.length;
+    const member = (value as JsonObject)[key] ?? null;
+    const size = JSON.stringify(member).length + key.length;
     if (size > remaining && page.length > 0) break;
     remaining -= size;
-    // A member that is larger than a page has its own pointer.
-    page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeLine(one)}` : one]);
+    // A member that is larger than a page can be read with its own pointer.
+    page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeLine(member)}` : member]);
   }
-  const content = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
-  return paged(content, { offset, end: offset + page.length, total });
+  const content = isList(value) ? page.map(([, member]) => member) : Object.fromEntries(page);
+  return toPage(content, { offset, end: offset + page.length, total });
 }
 
 /** Returns the shape of a value in one line: types and names, no values. */
@@ -118,7 +129,7 @@ export function shapeLine(value: Json): string {
   return visible(shape(value, 0), SHAPE_MAX);
 }
 
-function paged(
+function toPage(
   value: Json,
   { offset, end, total }: { readonly offset: number; readonly end: number; readonly total: number },
 ): JsonObject {
@@ -147,8 +158,8 @@ function shape(value: Json, depth: number): string {
   return `{${[...members, ...(names.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
 }
 
-function countOf(text: string | undefined, name: string): number | undefined {
+function parseCount(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is not a number`);
+  if (!/^\d{1,9}$/.test(text)) throw badRequestError(`\`${name}\` is not a number`);
   return Number(text);
 }

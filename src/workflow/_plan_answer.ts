@@ -1,5 +1,5 @@
 /**
- * Builds the answer for a plan that ran: short, without large outputs.
+ * Builds the answer for a plan that ran. Large outputs are replaced by their size and shape.
  *
  * @module
  */
@@ -9,36 +9,42 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { RESULTS, shapeLine } from "./_page.ts";
 import type { PlanRun } from "./_plan_run.ts";
 import type { Plan } from "./plan.ts";
-import { jsonSize, type KeptRun } from "./results.ts";
+import { jsonSize, type StoredRun } from "./results.ts";
 
 /** The maximum length of an output that the answer includes, in characters. */
-const INLINE = 8_000;
-/** The same for an output that another task uses, so the model rarely needs it. */
-const INLINE_TAKEN = 1_000;
+const INLINE_MAX = 8_000;
+/** The maximum length if another task uses the output. The model rarely needs to read it then. */
+const INLINE_USED_MAX = 1_000;
 /** The maximum length of all outputs in one answer, in characters. */
-const INLINE_ALL = 32_000;
+const INLINE_TOTAL_MAX = 32_000;
 
-/** Returns the answer for a plan that ran. A smaller `inlineBytes` replaces `INLINE`, but not 0. */
-export function answerOf(
-  { plan, storedRun, states, unsure }: Pick<PlanRun, "plan" | "storedRun" | "states" | "unsure">,
+/** Returns the outcome of a plan that ran. `inlineBytes` can lower `INLINE_MAX`; 0 does not. */
+export function toPlanOutcome(
+  { plan, storedRun, states, uncertainTasks }: Pick<
+    PlanRun,
+    "plan" | "storedRun" | "states" | "uncertainTasks"
+  >,
   inlineBytes: number,
 ): PlanOutcome {
-  const taken = new Set(plan.tasks.flatMap(({ takes }) => takes));
-  const most = Math.min(inlineBytes || INLINE, INLINE);
-  let remaining = INLINE_ALL;
-  const outside: string[] = [];
+  const usedTasks = new Set(plan.tasks.flatMap(({ usedOutputs }) => usedOutputs));
+  const inlineMax = Math.min(inlineBytes || INLINE_MAX, INLINE_MAX);
+  let remaining = INLINE_TOTAL_MAX;
+  const omitted: string[] = [];
   const shownOutput = (id: string): JsonObject => {
     const output = storedRun.outputs.get(id);
     if (output === undefined) {
       return { why: "its output was too large to keep (limits.kept_bytes)" };
     }
     const size = jsonSize(output);
-    if (size <= (taken.has(id) ? Math.min(INLINE_TAKEN, most) : most) && size <= remaining) {
+    if (
+      size <= (usedTasks.has(id) ? Math.min(INLINE_USED_MAX, inlineMax) : inlineMax) &&
+      size <= remaining
+    ) {
       remaining -= size;
       return { output };
     }
-    outside.push(id);
-    return keptOutput(`${storedRun.id}.${id}`, output);
+    omitted.push(id);
+    return omittedOutput(`${storedRun.id}.${id}`, output);
   };
   const groups: Record<string, Record<string, Json>> = {};
   for (const { id } of plan.tasks) {
@@ -57,12 +63,12 @@ export function answerOf(
   const summary = {
     run: storedRun.id,
     ...groups,
-    ...(outside.length > 0 && { read: readHint(storedRun.id) }),
+    ...(omitted.length > 0 && { read: readHint(storedRun.id) }),
     ...(!isDone && {
       retry:
         `execute_workflow {"resume":"${storedRun.id}"} runs only the tasks that failed or did not run`,
     }),
-    ...(unsure.size > 0 && { may_have_run: [...unsure] }),
+    ...(uncertainTasks.size > 0 && { may_have_run: [...uncertainTasks] }),
   };
   return {
     result: { ...textResult(JSON.stringify(summary)), ...(!isDone && { isError: true }) },
@@ -74,7 +80,7 @@ export function answerOf(
 }
 
 /** Describes an output that the answer does not include. */
-export function keptOutput(name: string, output: Json): JsonObject {
+export function omittedOutput(name: string, output: Json): JsonObject {
   return { kept: `${RESULTS}${name}`, size: jsonSize(output), shape: shapeLine(output) };
 }
 
@@ -85,12 +91,12 @@ export function readHint(run: string): string {
 }
 
 /** Returns the outputs of the tasks that no other task needs. */
-function outputOf({ tasks }: Plan, { outputs }: KeptRun): Json {
+function outputOf({ tasks }: Plan, { outputs }: StoredRun): Json {
   const needed = new Set(tasks.flatMap(({ needs }) => needs));
-  const last = tasks.filter(({ id }) => !needed.has(id));
-  const [only] = last;
-  if (only !== undefined && last.length === 1) return outputs.get(only.id) ?? null;
-  return Object.fromEntries(last.map(({ id }) => [id, outputs.get(id) ?? null]));
+  const finalTasks = tasks.filter(({ id }) => !needed.has(id));
+  const [only] = finalTasks;
+  if (only !== undefined && finalTasks.length === 1) return outputs.get(only.id) ?? null;
+  return Object.fromEntries(finalTasks.map(({ id }) => [id, outputs.get(id) ?? null]));
 }
 
 /** The outcome of a plan. */

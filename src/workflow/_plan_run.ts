@@ -7,35 +7,35 @@
 
 import type { ApprovalAnswer, CallClient, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
-import { ownOnly } from "../protocol/progress.ts";
-import { bad } from "./_refs.ts";
+import { keepOwnReports } from "../protocol/progress.ts";
+import { badRequestError } from "./_refs.ts";
 import {
   type Plan,
   type PlanStep,
   type PlanTask,
   type ReferenceValues,
-  runsNow,
+  shouldRun,
   taskCalls,
 } from "./plan.ts";
-import type { KeptRun, Results } from "./results.ts";
-import { type Run, tooManyTasks } from "./run.ts";
+import type { Results, StoredRun } from "./results.ts";
+import { type Run, tooManyTasksError } from "./run.ts";
 import type { ToolNames } from "./tool_names.ts";
 
 /** A checked plan, and the collaborators of its run. */
 export interface PlanRunParts {
   readonly plan: Plan;
   readonly run: Run;
-  /** The kept outputs, including those of tasks from earlier runs. */
-  readonly storedRun: KeptRun;
+  /** The kept outputs. They include the outputs of earlier runs of the plan. */
+  readonly storedRun: StoredRun;
   readonly results: Results;
   readonly values: ReferenceValues;
   readonly tools: ToolNames;
-  /** The answers to the approval request before the run, by `outputKey`. */
+  /** The answers of the user to the approval request before the run, by `outputKey`. */
   readonly answers: ReadonlyMap<string, ApprovalAnswer>;
   /** The maximum number of concurrent calls. */
-  readonly atOnce: number;
+  readonly concurrency: number;
   /** The client that receives the progress of the plan. */
   readonly client: CallClient;
 }
@@ -48,19 +48,20 @@ export interface TaskState {
   readonly ms?: number;
   /** The result of the failed call as JSON, or its error. */
   readonly error?: JsonObject;
-  /** The number of calls, and how many are done, if the task has `for_each`. */
+  /** The number of calls if the task has `for_each`; `done` counts the successful calls. */
   readonly of?: number;
   readonly done?: number;
-  /** The errors of failed calls, by element. */
+  /** The errors of failed calls, by the index of the element. */
   readonly errors?: JsonObject;
   /** Whether an earlier run of the plan completed the task. */
   readonly isEarlier?: boolean;
 }
 
+/** The maximum length of the text of a failed call, and the maximum number of errors of a task. */
 const TEXT_MAX = 2_000;
 const ERRORS_MAX = 10;
-/** Codes of errors after which a call may have run, unless the error states it. */
-const UNSURE = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
+/** Codes of errors after which a call may have run. The error's own `may_have_run` has priority. */
+const MAY_HAVE_RUN = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call's output: the task and the index of its element. */
 export function outputKey({ task, index }: Pick<PlanStep, "task" | "index">): string {
@@ -72,17 +73,18 @@ export class PlanRun {
   /** The state of each finished task. */
   readonly states = new Map<string, TaskState>();
   /** The tasks with failed calls that may have run. */
-  readonly unsure = new Set<string>();
+  readonly uncertainTasks = new Set<string>();
   /** The plan that runs. */
   readonly plan: Plan;
   /** The kept outputs of the run. */
-  readonly storedRun: KeptRun;
+  readonly storedRun: StoredRun;
   readonly #parts: PlanRunParts;
   readonly #onProgress: CallClient["onProgress"];
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
+  readonly #waiters: (() => void)[] = [];
+  #freeSlots: number;
+  /** The number of tasks; a task with `for_each` counts once for each element. */
   #total: number;
-  #ended = 0;
+  #endedCount = 0;
 
   /** Creates a run of a plan. Runs nothing yet. */
   constructor(parts: PlanRunParts) {
@@ -90,52 +92,57 @@ export class PlanRun {
     this.storedRun = parts.storedRun;
     this.#parts = parts;
     this.#onProgress = parts.client.onProgress;
-    this.#free = parts.atOnce;
+    this.#freeSlots = parts.concurrency;
     this.#total = parts.plan.tasks.length;
   }
 
   /** Runs all tasks that are not done. Resolves when no task can run. */
-  async all(): Promise<void> {
-    const over = new Map<string, Promise<void>>();
+  async runAll(): Promise<void> {
+    const ends = new Map<string, Promise<void>>();
     for (const task of this.plan.tasks) {
-      const before = task.needs.map((need) => over.get(need));
-      over.set(task.id, this.#task(task, before));
+      const neededEnds = task.needs.map((need) => ends.get(need));
+      ends.set(task.id, this.#runWhenReady(task, neededEnds));
     }
-    await Promise.all(over.values());
+    await Promise.all(ends.values());
   }
 
-  async #task(task: PlanTask, before: readonly (Promise<void> | undefined)[]): Promise<void> {
-    await Promise.all(before);
+  async #runWhenReady(
+    task: PlanTask,
+    neededEnds: readonly (Promise<void> | undefined)[],
+  ): Promise<void> {
+    await Promise.all(neededEnds);
     const since = performance.now();
-    const state = await this.#ran(task).catch((error) => failedBy(error));
+    const state = await this.#runTask(task).catch((error) => failedState(error));
     const ms = Math.round(performance.now() - since);
     const isTimed = state.state !== "not run" && state.isEarlier !== true;
     this.states.set(task.id, isTimed ? { ...state, ms } : state);
-    if (state.of === undefined) this.#tell(task, state);
+    if (state.of === undefined) this.#reportProgress(task, state);
   }
 
-  async #ran(task: PlanTask): Promise<TaskState> {
+  async #runTask(task: PlanTask): Promise<TaskState> {
     const { storedRun, run, values } = this.#parts;
     // guard: plan-done
     if (storedRun.outputs.has(task.id)) return { state: "done", isEarlier: true };
-    const stop = this.#stopOf(task);
-    if (stop !== undefined) return stop;
+    const blockedState = this.#findBlockedState(task);
+    if (blockedState !== undefined) return blockedState;
     const { signal } = run.options;
     if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
-    if (!runsNow(task, values)) return { state: "skipped", why: "`when` is false" };
+    if (!shouldRun(task, values)) return { state: "skipped", why: "`when` is false" };
     const steps = await taskCalls(task, values);
-    if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
-      throw bad("an output that it takes was too large to keep (limits.kept_bytes)");
+    if (steps === undefined || steps.some(({ unknownArguments }) => unknownArguments.size > 0)) {
+      throw badRequestError(
+        "an output that the task uses was too large to keep (limits.kept_bytes)",
+      );
     }
-    if (task.forEach !== undefined) return await this.#each(task, steps);
+    if (task.forEach !== undefined) return await this.#runEach(task, steps);
     const [step] = steps;
-    if (step === undefined) throw bad("it has no call");
-    const failure = await this.#step(step);
+    if (step === undefined) throw badRequestError("the task has no call");
+    const failure = await this.#runStep(step);
     return failure === undefined ? { state: "done" } : { state: "failed", error: failure };
   }
 
-  /** Returns why a task cannot run: a task that it needs is not done. */
-  #stopOf({ needs }: PlanTask): TaskState | undefined {
+  /** Returns the state of a task if it cannot run because a task that it needs is not done. */
+  #findBlockedState({ needs }: PlanTask): TaskState | undefined {
     for (const need of needs) {
       const { state } = this.states.get(need) ?? { state: "not run" };
       if (state === "skipped") {
@@ -149,14 +156,14 @@ export class PlanRun {
     return undefined;
   }
 
-  async #each(task: PlanTask, steps: readonly PlanStep[]): Promise<TaskState> {
+  async #runEach(task: PlanTask, steps: readonly PlanStep[]): Promise<TaskState> {
     const { storedRun, results, values } = this.#parts;
     this.#total += steps.length - 1;
     // guard: plan-elements
-    if (this.#total > values.most) throw tooManyTasks(this.#total, values.most);
+    if (this.#total > values.maxCalls) throw tooManyTasksError(this.#total, values.maxCalls);
     const failures = await Promise.all(steps.map(async (step) => {
-      const failure = await this.#step(step);
-      this.#tell(task, { state: failure === undefined ? "done" : "failed" });
+      const failure = await this.#runStep(step);
+      this.#reportProgress(task, { state: failure === undefined ? "done" : "failed" });
       return failure;
     }));
     const errors = failures.flatMap((failure, at) =>
@@ -173,46 +180,48 @@ export class PlanRun {
   }
 
   /** Makes one call and keeps its output. Returns the error if the call failed. */
-  async #step(step: PlanStep): Promise<JsonObject | undefined> {
+  async #runStep(step: PlanStep): Promise<JsonObject | undefined> {
     const { storedRun, results, run, answers, tools } = this.#parts;
     const key = outputKey(step);
     // guard: plan-step-done
     if (storedRun.outputs.has(key)) return undefined;
-    await this.#place();
-    let isBegun = false;
+    await this.#acquireSlot();
+    let hasStarted = false;
     try {
       run.options.signal.throwIfAborted();
-      isBegun = true;
+      hasStarted = true;
       const result = await run.call({
         id: tools.idOf(step.task.tool),
         arguments: step.arguments,
         answer: answers.get(key),
-        onProgress: ownOnly(this.#onProgress),
+        onProgress: keepOwnReports(this.#onProgress),
       });
-      if (result.isError === true) return saidBy(result);
+      if (result.isError === true) return resultError(result);
       results.keep(storedRun, key, outputOf(result));
       storedRun.hashes.set(step.task.id, step.task.hash);
       return undefined;
     } catch (error) {
       const pmlError = asPmlError(error);
       const { code, detail } = pmlError;
-      if (isBegun && (detail?.may_have_run ?? UNSURE.test(code))) this.unsure.add(step.task.id);
-      return bodyOf(pmlError);
+      if (hasStarted && (detail?.may_have_run ?? MAY_HAVE_RUN.test(code))) {
+        this.uncertainTasks.add(step.task.id);
+      }
+      return errorFields(pmlError);
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
+      const next = this.#waiters.shift();
+      if (next === undefined) this.#freeSlots++;
       else next();
     }
   }
 
   /** Waits until another call may run. */
-  async #place(): Promise<void> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  async #acquireSlot(): Promise<void> {
+    if (this.#freeSlots > 0) this.#freeSlots--;
+    else await new Promise<void>((resolve) => this.#waiters.push(resolve));
   }
 
-  #tell({ id }: PlanTask, { state }: TaskState): void {
-    const [progress, total] = [++this.#ended, this.#total];
+  #reportProgress({ id }: PlanTask, { state }: TaskState): void {
+    const [progress, total] = [++this.#endedCount, this.#total];
     this.#onProgress?.({
       progress,
       total,
@@ -222,15 +231,15 @@ export class PlanRun {
 }
 
 /** Returns the fields of an error that the answer includes. */
-function bodyOf({ code, message, hint, detail }: PmlError): JsonObject {
-  return defined({ code, message, hint, detail }) as JsonObject; // a detail is JSON
+function errorFields({ code, message, hint, detail }: PmlError): JsonObject {
+  return withoutUndefined({ code, message, hint, detail }) as JsonObject; // a detail is JSON
 }
 
-function failedBy(error: unknown): TaskState {
-  return { state: "failed", error: bodyOf(asPmlError(error)) };
+function failedState(error: unknown): TaskState {
+  return { state: "failed", error: errorFields(asPmlError(error)) };
 }
 
-function saidBy({ content }: ToolResult): JsonObject {
+function resultError({ content }: ToolResult): JsonObject {
   const text = content.map(({ type, text }) => typeof text === "string" ? text : `(${type})`)
     .join("\n");
   return { message: text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text };

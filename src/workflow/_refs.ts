@@ -8,7 +8,7 @@
 import { PmlError } from "../core/errors.ts";
 import { isExactNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, memberOf, quoted } from "../core/json.ts";
-import { keyIn } from "../core/schema_ref.ts";
+import { pointerKey } from "../core/schema_ref.ts";
 
 /** A parsed reference to a part of a task's output, or of another source. */
 export interface Ref {
@@ -21,32 +21,33 @@ export interface Ref {
 /** The error of a reference to a part that the output does not have. */
 export class MissingReference extends PmlError {}
 
-/** Returns the value of a reference. */
-export type Take = (ref: Ref) => Json;
+/** Returns the value that a reference refers to. */
+export type ResolveRef = (ref: Ref) => Json;
 
+/** The maximum depth of arrays and objects in a value with references. */
 const DEPTH_MAX = 64;
-/** Values without references. Plans do not change, so one check of a value is enough. */
+/** Values that contain no reference. Plans do not change, so each value is searched only once. */
 const PLAIN = new WeakSet<object>();
 const KEYS_SHOWN = 12;
 
 /** Returns a value with all references replaced by their values. */
-export function withReferences(value: Json, take: Take, depth = 0): Json {
+export function withReferences(value: Json, resolve: ResolveRef, depth = 0): Json {
   if (typeof value !== "object" || value === null || PLAIN.has(value)) return value;
   if (isExactNumber(value)) return value;
-  if (depth > DEPTH_MAX) throw bad(`it is nested deeper than ${DEPTH_MAX}`);
+  if (depth > DEPTH_MAX) throw badRequestError(`a value is nested deeper than ${DEPTH_MAX}`);
   if (!isList(value)) {
-    if (Object.hasOwn(value, "$literal")) return alone(value, "$literal");
-    if (Object.hasOwn(value, "$ref")) return take(refOf(alone(value, "$ref")));
+    if (Object.hasOwn(value, "$literal")) return onlyMember(value, "$literal");
+    if (Object.hasOwn(value, "$ref")) return resolve(refOf(onlyMember(value, "$ref")));
   }
-  const before = Object.values(value);
-  const after = before.map((one) => withReferences(one, take, depth + 1));
-  if (after.every((one, at) => one === before[at])) {
+  const members = Object.values(value);
+  const resolved = members.map((member) => withReferences(member, resolve, depth + 1));
+  if (resolved.every((member, index) => member === members[index])) {
     if (depth === 0) PLAIN.add(value);
     return value;
   }
-  if (isList(value)) return after;
+  if (isList(value)) return resolved;
   // Not an assignment, because a member may be named `__proto__`.
-  return Object.fromEntries(Object.keys(value).map((key, at) => [key, after[at] ?? null]));
+  return Object.fromEntries(Object.keys(value).map((key, index) => [key, resolved[index] ?? null]));
 }
 
 /** Returns the references in a value. Throws BAD_ARGUMENTS if one is invalid or nested too deep. */
@@ -65,24 +66,24 @@ export function parseRef(text: string): Ref {
   const source = hash < 0 ? text : text.slice(0, hash);
   const pointer = hash < 0 ? "" : text.slice(hash + 1);
   if (pointer !== "" && !pointer.startsWith("/")) {
-    throw bad(`the pointer in ${quoted(text)} does not begin with "/"`);
+    throw badRequestError(`the pointer in ${quoted(text)} does not begin with "/"`);
   }
   return { source, pointer };
 }
 
-/** Returns the part at a JSON pointer. Throws BAD_ARGUMENTS with the members that exist. */
+/** Returns the part at a JSON pointer. Throws BAD_ARGUMENTS with the names of existing members. */
 export function partAt(whole: Json, { source, pointer }: Ref): Json {
   if (pointer === "") return whole;
   let value = whole;
   let path = "";
   for (const part of pointer.slice(1).split("/")) {
-    const next = valueAt(value, keyIn(part));
+    const next = valueAt(value, pointerKey(part));
     if (next === undefined) {
       const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
       throw new MissingReference(
         "BAD_ARGUMENTS",
-        `Cannot read it: ${quoted(`${source}#${pointer}`, 300)} is missing: ` +
-          `${where} is ${textOf(value)}`,
+        `Cannot read the request: ${quoted(`${source}#${pointer}`, 300)} is missing: ` +
+          `${where} is ${describeValue(value)}`,
       );
     }
     value = next;
@@ -96,19 +97,19 @@ export function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-/** Returns the error for an invalid part of a plan. */
-export function bad(why: string): PmlError {
-  return new PmlError("BAD_ARGUMENTS", `Cannot read it: ${why}`);
+/** Returns the error for an invalid part of a plan, or of a request for a page. */
+export function badRequestError(why: string): PmlError {
+  return new PmlError("BAD_ARGUMENTS", `Cannot read the request: ${why}`);
 }
 
 function refOf(text: Json): Ref {
-  if (typeof text !== "string") throw bad('"$ref" is not a string');
+  if (typeof text !== "string") throw badRequestError('"$ref" is not a string');
   return parseRef(text);
 }
 
-function alone(value: JsonObject, key: string): Json {
+function onlyMember(value: JsonObject, key: string): Json {
   if (Object.keys(value).length > 1) {
-    throw bad(
+    throw badRequestError(
       `"${key}" must be the only member of its object. ` +
         'Put data into {"$literal": …}',
     );
@@ -123,7 +124,7 @@ function valueAt(value: Json, key: string): Json | undefined {
 }
 
 /** Describes a value, with the names of its members. */
-function textOf(value: Json): string {
+function describeValue(value: Json): string {
   if (isObject(value)) {
     const keys = Object.keys(value);
     const list = keys.slice(0, KEYS_SHOWN).map((key) => quoted(key, 40)).join(", ");

@@ -19,58 +19,61 @@ export interface Shape {
 }
 
 const ANYTHING: Shape = {};
-const DEEPEST = 6;
-/** The maximum number of values of one result, and of items of one array, that are read. */
+const DEPTH_MAX = 6;
+/** The maximum number of values of one result that are read, and of items of one array. */
 const MOST_VALUES = 1_000;
 const MOST_ITEMS = 20;
-/** An object with more keys is a map. */
+/** An object with more keys counts as a map. */
 const MOST_NAMES = 64;
-/** The number of objects with the same shape that makes an object a map. */
-const ALIKE = 4;
+/**
+ * The minimum number of members of a map: an object whose members are objects of the same shape.
+ */
+const EQUAL_MIN = 4;
 const LONGEST_NAME = 40;
 /** The maximum length of a shape as JSON, in characters. */
 const MOST_TEXT = 4_000;
-/** Words with at most a few digits at the end, but no number, path, address, date or id. */
+/** A key that looks like an identifier: words with few digits, not a path, date, address or id. */
 const NAME = /^[$@_]?[A-Za-z][A-Za-z_$-]*(?:\d{1,3}[A-Za-z_$-]*){0,2}$/;
 const TYPES = new Set(["null", "boolean", "integer", "number", "string", "array", "object"]);
 
-/** Returns the shape of a result, without keys that are texts of the arguments. */
+/** Returns the shape of a result. An object whose keys are texts of the arguments is a map. */
 export function shapeOf(value: Json, args: JsonObject = {}): Shape {
   const texts = new Set(textsOf(args));
   let remaining = MOST_VALUES;
-  const at = (part: unknown, depth: number): Shape => {
-    if (--remaining < 0 || depth > DEEPEST) return ANYTHING;
+  const shapeAt = (part: unknown, depth: number): Shape => {
+    if (--remaining < 0 || depth > DEPTH_MAX) return ANYTHING;
     if (Array.isArray(part)) {
-      const items = part.slice(0, MOST_ITEMS).map((item) => at(item, depth + 1));
-      return { type: "array", ...(items.length > 0 && { items: items.reduce(mergedShape) }) };
+      const items = part.slice(0, MOST_ITEMS).map((item) => shapeAt(item, depth + 1));
+      return { type: "array", ...(items.length > 0 && { items: items.reduce(mergeShapes) }) };
     }
     if (!isObject(part)) return { type: typeOf(part) };
     const entries = Object.entries(part).slice(0, MOST_NAMES + 1)
-      .map(([name, member]) => [name, at(member, depth + 1)] as const);
-    const isMap = entries.some(([name]) => !isName(name) || texts.has(name)) || areAlike(entries);
-    return bounded(objectShape(entries, isMap));
+      .map(([name, member]) => [name, shapeAt(member, depth + 1)] as const);
+    const isMap = entries.some(([name]) => !isName(name) || texts.has(name)) ||
+      haveEqualShapes(entries);
+    return limitNames(objectShape(entries, isMap));
   };
-  return fitted(at(value, 0));
+  return limitLength(shapeAt(value, 0));
 }
 
-/** Returns a shape that matches both results. */
-export function mergedShape(one: Shape, other: Shape): Shape {
+/** Returns a shape that matches all values that match one of the two shapes. */
+export function mergeShapes(one: Shape, other: Shape): Shape {
   const types = [...new Set([typesOf(one), typesOf(other)].flat())];
   if (typesOf(one).length === 0 || typesOf(other).length === 0) return ANYTHING;
-  const ownTypes = types.includes("number") ? types.filter((type) => type !== "integer") : types;
-  const items = either(one.items, other.items);
-  const [type = ""] = ownTypes;
+  const merged = types.includes("number") ? types.filter((type) => type !== "integer") : types;
+  const items = mergeOptional(one.items, other.items);
+  const [type = ""] = merged;
   return {
-    type: ownTypes.length === 1 ? type : ownTypes.sort(),
+    type: merged.length === 1 ? type : merged.sort(),
     ...(items && { items }),
-    ...mergedObject(one, other),
+    ...mergeMembers(one, other),
   };
 }
 
 /** Returns the merged shape, reduced to the size limit. */
-export function mergedShapes(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
-  const merged = either(one, other);
-  return merged && fitted(merged);
+export function mergeLimited(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
+  const merged = mergeOptional(one, other);
+  return merged && limitLength(merged);
 }
 
 /** Parses a stored shape. Throws if it contains anything but types. */
@@ -84,7 +87,7 @@ export function parseShape(json: unknown, depth = 0): Shape {
     additionalProperties: inner,
     items: inner,
   };
-  const isShape = isObject(json) && depth <= DEEPEST + 1 && Object.entries(json)
+  const isShape = isObject(json) && depth <= DEPTH_MAX + 1 && Object.entries(json)
     .every(([key, value]) => Object.hasOwn(keywords, key) && keywords[key]?.(value));
   if (!isShape) throw new TypeError("it is not a shape");
   // Each member was checked.
@@ -111,39 +114,39 @@ function isName(name: string): boolean {
 
 type Entries = readonly (readonly [name: string, shape: Shape])[];
 
-function areAlike(entries: Entries): boolean {
-  const [first] = entries;
-  if (first === undefined || entries.length < ALIKE || first[1].type !== "object") return false;
-  const text = JSON.stringify(first[1]);
+function haveEqualShapes(entries: Entries): boolean {
+  const [[, first] = []] = entries;
+  if (entries.length < EQUAL_MIN || first?.type !== "object") return false;
+  const text = JSON.stringify(first);
   return entries.every(([, shape]) => JSON.stringify(shape) === text);
 }
 
 function objectShape(entries: Entries, isMap: boolean): Shape {
   if (isMap) {
-    const additionalProperties = entries.map(([, shape]) => shape).reduce(mergedShape);
+    const additionalProperties = entries.map(([, shape]) => shape).reduce(mergeShapes);
     return { type: "object", additionalProperties };
   }
   const properties = Object.fromEntries(entries);
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-function mergedObject(one: Shape, other: Shape): Shape {
+function mergeMembers(one: Shape, other: Shape): Shape {
   const isObject = (shape: Shape) => typesOf(shape).includes("object");
   if (!isObject(one)) return membersOf(other);
   if (!isObject(other)) return membersOf(one);
   const both = [one, other].map(({ properties = {} }) => properties);
   const [names = [], others = []] = both.map(Object.keys);
   const common = names.filter((name) => others.includes(name));
-  const maps = either(one.additionalProperties, other.additionalProperties);
-  const least = Math.min(names.length, others.length);
-  // The keys of objects are data if the objects share no or few keys.
-  const isMap = maps !== undefined || least > 0 && common.length * 2 < Math.min(least, 3);
+  const maps = mergeOptional(one.additionalProperties, other.additionalProperties);
+  const fewer = Math.min(names.length, others.length);
+  // If two objects share few keys, their keys are data, so they are maps.
+  const isMap = maps !== undefined || fewer > 0 && common.length * 2 < Math.min(fewer, 3);
   const all = [...new Set([...names, ...others])].map((name) => {
-    const [mine, theirs] = both.map((of) => memberOf(of, name));
-    return [name, either(mine, theirs) ?? ANYTHING] as const;
+    const [mine, theirs] = both.map((properties) => memberOf(properties, name));
+    return [name, mergeOptional(mine, theirs) ?? ANYTHING] as const;
   });
   const shapes = maps === undefined ? all : [...all, ["", maps] as const];
-  const { type: _, ...merged } = bounded(objectShape(shapes, isMap));
+  const { type: _, ...merged } = limitNames(objectShape(shapes, isMap));
   if (merged.properties === undefined) return merged;
   const needed = new Set(other.required);
   return { ...merged, required: (one.required ?? []).filter((name) => needed.has(name)) };
@@ -153,28 +156,28 @@ function membersOf({ type: _, items: __, ...members }: Shape): Shape {
   return members;
 }
 
-function bounded(shape: Shape): Shape {
+function limitNames(shape: Shape): Shape {
   const entries = Object.entries(shape.properties ?? {});
   return entries.length > MOST_NAMES ? objectShape(entries, true) : shape;
 }
 
-function either(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
-  return one && other ? mergedShape(one, other) : one ?? other;
+function mergeOptional(one: Shape | undefined, other: Shape | undefined): Shape | undefined {
+  return one && other ? mergeShapes(one, other) : one ?? other;
 }
 
 /** Removes the deepest parts of a shape until it is short enough. */
-function fitted(shape: Shape): Shape {
+function limitLength(shape: Shape): Shape {
   let result = shape;
-  for (let depth = DEEPEST; JSON.stringify(result).length > MOST_TEXT && depth >= 0; depth--) {
-    result = cut(shape, depth);
+  for (let depth = DEPTH_MAX; JSON.stringify(result).length > MOST_TEXT && depth >= 0; depth--) {
+    result = cutBelow(shape, depth);
   }
   return result;
 }
 
-function cut(shape: Shape, depth: number): Shape {
+function cutBelow(shape: Shape, depth: number): Shape {
   if (depth < 0) return ANYTHING;
   const { properties, additionalProperties, items } = shape;
-  const inner = (part: Shape) => cut(part, depth - 1);
+  const inner = (part: Shape) => cutBelow(part, depth - 1);
   return {
     ...shape,
     ...(properties && {

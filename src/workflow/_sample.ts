@@ -1,5 +1,5 @@
 /**
- * Writes the beginning of a JSON value in few characters, so that a reader sees its parts.
+ * Shortens a JSON value to its beginning and the shapes of its parts.
  *
  * @module
  */
@@ -10,13 +10,17 @@ import { type Json, type JsonObject, visible } from "../core/json.ts";
 import { shapeLine } from "./_page.ts";
 import { isList } from "./_refs.ts";
 
+/** Parts at this depth are shown by their shapes. */
 const DEPTH_MAX = 4;
-/** The least number of characters of a part that is shown by its value. */
+/** If fewer characters are left for a part, its shape is shown instead. */
 const PART_MIN = 24;
 const SHAPE_MAX = 80;
-/** A text of this length is not cut. */
+/** A text of at most this length is not cut. */
 const TEXT_MIN = 60;
-/** So many members of an object with many are shown in part. Further ones are often similar. */
+/**
+ * An object with more than `MANY` members shows at most `CUT_MAX` shortened members, because
+ * further members are often similar.
+ */
 const [CUT_MAX, MANY] = [3, 12];
 
 /**
@@ -49,10 +53,14 @@ function cutText(text: string, max: number): string {
 function sampleList(list: readonly Json[], max: number, depth: number): string {
   const parts: string[] = [];
   let remaining = max;
-  for (const one of list) {
-    // The first element may be cut, and others are shown if they fit whole.
-    if (parts.length > 0 && isLonger(one, remaining)) break;
-    const part = sample(one, parts.length > 0 ? remaining : Math.floor(remaining / 2), depth + 1);
+  for (const member of list) {
+    // The first element may be cut. Further elements are shown only if they fit completely.
+    if (parts.length > 0 && isLonger(member, remaining)) break;
+    const part = sample(
+      member,
+      parts.length > 0 ? remaining : Math.floor(remaining / 2),
+      depth + 1,
+    );
     parts.push(part);
     remaining -= part.length + 1;
   }
@@ -64,15 +72,19 @@ function sampleObject(value: JsonObject, max: number, depth: number): string {
   const names = Object.keys(value);
   const parts: string[] = [];
   let remaining = max;
-  let cut = 0;
-  for (const [at, name] of names.entries()) {
+  let cutCount = 0;
+  for (const [index, name] of names.entries()) {
     const key = JSON.stringify(name.length > SHAPE_MAX ? `${name.slice(0, SHAPE_MAX)}…` : name);
     remaining -= key.length + 2;
     if (remaining < PART_MIN && parts.length > 0) break;
-    const share = Math.max(Math.floor(remaining / Math.min(names.length - at, 8)), PART_MIN);
-    const one = value[name] ?? null;
-    if (isLonger(one, Math.max(share, TEXT_MIN)) && names.length > MANY && ++cut > CUT_MAX) break;
-    const part = sample(one, share, depth + 1);
+    const share = Math.max(Math.floor(remaining / Math.min(names.length - index, 8)), PART_MIN);
+    const member = value[name] ?? null;
+    if (
+      isLonger(member, Math.max(share, TEXT_MIN)) && names.length > MANY && ++cutCount > CUT_MAX
+    ) {
+      break;
+    }
+    const part = sample(member, share, depth + 1);
     parts.push(`${key}:${part}`);
     remaining -= part.length;
   }

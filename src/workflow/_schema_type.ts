@@ -1,25 +1,25 @@
 /**
- * Converts a JSON Schema to a TypeScript type. Where the type cannot express the schema, it is
- * wider: every value that the schema allows has the type.
+ * Converts a JSON Schema to a TypeScript type. If TypeScript cannot express a schema, the type is
+ * wider than the schema: every value that the schema allows has the type.
  *
  * @module
  */
 
 import { asPlatformValue, numberOf } from "../core/exact_number.ts";
 import { isObject, memberOf, objectOf, textsOf, visible } from "../core/json.ts";
-import { referredIn } from "../core/schema_ref.ts";
+import { resolveRef } from "../core/schema_ref.ts";
 
 /** Options of `schemaType`. */
 export interface TypeOptions {
   /**
    * Whether types also allow values that authors of schemas rarely intend, such as unlisted
-   * properties. The type check needs that, because servers accept them.
+   * properties. The type check allows them, because servers accept them.
    */
-  readonly isOpen?: boolean;
+  readonly isLenient?: boolean;
   /** Whether a number may be a BigInt, for integers beyond 2^53 in arguments. */
   readonly takesBigInts?: boolean;
   /** Whether descriptions are written as comments. */
-  readonly docs?: boolean;
+  readonly hasComments?: boolean;
 }
 
 /** A type, and whether it was shortened because it is too large. */
@@ -31,6 +31,7 @@ export interface WrittenType {
 const ANY = "any";
 const NEVER = "never";
 const LONGEST = 8_000;
+/** The depths of nesting that are tried until the type is short enough. */
 const DEPTHS = [10, 5, 3, 2, 1];
 const MOST_SCHEMAS = 2_000;
 const MOST_PROPERTIES = 300;
@@ -40,8 +41,8 @@ const MOST_ITEMS = 50;
 const LONGEST_NAME = 500;
 const LONGEST_DOC = 300;
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
-const SIMPLE = /^[A-Za-z]+$/;
-const PLAIN: Readonly<Record<string, string>> = {
+const ONE_WORD = /^[A-Za-z]+$/;
+const PRIMITIVES: Readonly<Record<string, string>> = {
   string: "string",
   number: "number",
   integer: "number",
@@ -70,7 +71,7 @@ export function literalText(text: string): string {
 }
 
 /** Returns a comment with an untrusted text, which cannot end the comment. */
-export function comment(text: unknown, max = LONGEST_DOC): string {
+export function toComment(text: unknown, max = LONGEST_DOC): string {
   if (typeof text !== "string" || text.trim() === "") return "";
   return `/** ${visible(text.trim().replace(/\s+/g, " "), max).replaceAll("*/", "*\\/")} */ `;
 }
@@ -92,7 +93,7 @@ class TypeWriter {
   type(schema: unknown, depth = 0): string {
     if (schema === false) return NEVER;
     if (!isObject(schema)) return ANY;
-    if (depth > this.#options.depth || this.#remaining-- <= 0) return this.#cut();
+    if (depth > this.#options.depth || this.#remaining-- <= 0) return this.#cutToAny();
     const outer = this.#root;
     // References inside a schema with its own `$id` are resolved in that schema.
     if (depth > 0 && typeof schema.$id === "string") this.#root = schema;
@@ -106,24 +107,26 @@ class TypeWriter {
 
   #constrained(schema: Record<string, unknown>, depth: number): string {
     const { $ref, anyOf, oneOf, allOf } = schema;
-    if (typeof $ref === "string") return this.type(referredIn(this.#root, $ref), depth + 1);
-    const parts = [anyOf, oneOf].filter(Array.isArray).map((each) => this.#choice(each, depth + 1));
+    if (typeof $ref === "string") return this.type(resolveRef(this.#root, $ref), depth + 1);
+    const parts = [anyOf, oneOf].filter(Array.isArray).map((part) =>
+      this.#unionOf(part, depth + 1)
+    );
     if (Array.isArray(allOf)) {
-      parts.push(...allOf.slice(0, MOST_CHOICES).map((each) => this.type(each, depth + 1)));
+      parts.push(...allOf.slice(0, MOST_CHOICES).map((part) => this.type(part, depth + 1)));
     }
     if (Array.isArray(schema.enum)) parts.push(this.#literals(schema.enum));
     else if ("const" in schema) parts.push(this.#literals([schema.const]));
-    else parts.push(this.#own(schema, depth));
-    return both(parts);
+    else parts.push(this.#declaredType(schema, depth));
+    return intersection(parts);
   }
 
-  #choice(choices: readonly unknown[], depth: number): string {
-    if (choices.length > MOST_CHOICES) return this.#cut();
-    return union(choices.map((each) => this.type(each, depth)));
+  #unionOf(choices: readonly unknown[], depth: number): string {
+    if (choices.length > MOST_CHOICES) return this.#cutToAny();
+    return union(choices.map((part) => this.type(part, depth)));
   }
 
   #literals(values: readonly unknown[]): string {
-    if (values.length > MOST_LITERALS) return this.#cut();
+    if (values.length > MOST_LITERALS) return this.#cutToAny();
     return union(values.map((value) => {
       if (typeof value === "string") {
         return value.length > LONGEST_NAME ? "string" : literalText(value);
@@ -132,20 +135,22 @@ class TypeWriter {
     }));
   }
 
-  #own(schema: Record<string, unknown>, depth: number): string {
+  #declaredType(schema: Record<string, unknown>, depth: number): string {
     const { type, properties, items, prefixItems } = schema;
-    if (Array.isArray(type)) return union(type.map((each) => this.#named(each, schema, depth)));
-    if (type !== undefined) return this.#named(type, schema, depth);
-    // Without "type", such a schema also allows all other types, which authors do not intend.
-    if (this.#options.isOpen === true) return ANY;
+    if (Array.isArray(type)) {
+      return union(type.map((part) => this.#typeByName(part, schema, depth)));
+    }
+    if (type !== undefined) return this.#typeByName(type, schema, depth);
+    // A schema without "type" also allows values of all other types, which authors do not intend.
+    if (this.#options.isLenient === true) return ANY;
     if (isObject(properties)) return this.#object(schema, depth);
     return items === undefined && prefixItems === undefined ? ANY : this.#array(schema, depth);
   }
 
-  #named(type: unknown, schema: Record<string, unknown>, depth: number): string {
+  #typeByName(type: unknown, schema: Record<string, unknown>, depth: number): string {
     if (type === "object") return this.#object(schema, depth);
     if (type === "array") return this.#array(schema, depth);
-    const plain = typeof type === "string" && memberOf(PLAIN, type) || ANY;
+    const plain = typeof type === "string" && memberOf(PRIMITIVES, type) || ANY;
     return plain === "number" && this.#options.takesBigInts === true ? "number | bigint" : plain;
   }
 
@@ -160,14 +165,16 @@ class TypeWriter {
     const isShort = listedNames.length < names.length;
     if (isShort) this.isCut = true;
     const members = listedNames.map((name) => {
-      const own = memberOf(properties, name);
-      const doc = this.#options.docs === true && isObject(own) ? comment(own.description) : "";
+      const property = memberOf(properties, name);
+      const doc = this.#options.hasComments === true && isObject(property)
+        ? toComment(property.description)
+        : "";
       const mark = required.has(name) ? "" : "?";
-      return `${doc}${keyText(name)}${mark}: ${this.type(own, depth + 1)}`;
+      return `${doc}${keyText(name)}${mark}: ${this.type(property, depth + 1)}`;
     });
     const isMap = names.length === 0 && isObject(more) && !isObject(patternProperties);
     const isWide = isShort || isObject(more) || more === true || isObject(patternProperties) ||
-      more !== false && (this.#options.isOpen === true || names.length === 0);
+      more !== false && (this.#options.isLenient === true || names.length === 0);
     if (isMap) members.push(`[key: string]: ${this.type(more, depth + 1)}`);
     else if (isWide) members.push("[key: string]: any");
     return members.length === 0 ? "{}" : `{ ${members.join("; ")} }`;
@@ -176,19 +183,19 @@ class TypeWriter {
   #array(schema: Record<string, unknown>, depth: number): string {
     const { items, prefixItems, additionalItems, minItems } = schema;
     const tuple = [prefixItems, items].find(Array.isArray);
-    if (tuple === undefined) return listOf(this.type(items, depth + 1));
-    if (tuple.length > MOST_ITEMS) return this.#cut();
-    const least = numberOf(minItems) ?? 0;
-    const members = tuple.map((each, at) => {
-      const type = this.type(each, depth + 1);
-      return at < least ? type : `${grouped(type)}?`;
+    if (tuple === undefined) return arrayOf(this.type(items, depth + 1));
+    if (tuple.length > MOST_ITEMS) return this.#cutToAny();
+    const minimum = numberOf(minItems) ?? 0;
+    const members = tuple.map((part, at) => {
+      const type = this.type(part, depth + 1);
+      return at < minimum ? type : `${parenthesize(type)}?`;
     });
     const more = Array.isArray(items) ? additionalItems : items;
-    if (more !== false) members.push(`...${listOf(this.type(more, depth + 1))}`);
+    if (more !== false) members.push(`...${arrayOf(this.type(more, depth + 1))}`);
     return `[${members.join(", ")}]`;
   }
 
-  #cut(): string {
+  #cutToAny(): string {
     this.isCut = true;
     return ANY;
   }
@@ -208,16 +215,16 @@ function union(types: readonly string[]): string {
 }
 
 /** Returns the intersection of types. */
-function both(types: readonly string[]): string {
+function intersection(types: readonly string[]): string {
   const all = [...new Set(types.filter((type) => type !== ANY))];
   if (all.length <= 1) return all[0] ?? ANY;
-  return all.map(grouped).join(" & ");
+  return all.map(parenthesize).join(" & ");
 }
 
-function listOf(type: string): string {
-  return SIMPLE.test(type) ? `${type}[]` : `Array<${type}>`;
+function arrayOf(type: string): string {
+  return ONE_WORD.test(type) ? `${type}[]` : `Array<${type}>`;
 }
 
-function grouped(type: string): string {
-  return SIMPLE.test(type) ? type : `(${type})`;
+function parenthesize(type: string): string {
+  return ONE_WORD.test(type) ? type : `(${type})`;
 }

@@ -21,16 +21,16 @@ export interface IntentStep {
   readonly literals: readonly Literal[];
 }
 
-/** The maximum number of steps: a plan has 12 tasks, and a few more show that steps are left out. */
+/** The maximum number of steps. A plan has at most 12 tasks; more steps are reported as unmet. */
 const STEPS_MAX = 20;
 /** The maximum length of a query for one step. */
 const QUERY_MAX = 2_000;
-/** The kinds of literals. Later patterns do not match text that an earlier one matched. */
+/** The kinds of literals. Each text belongs to the first pattern that matches it. */
 const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
   ["text", /"[^"\n]+"|“[^“”\n]+”|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w)/],
   ["url", /https?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/],
   ["email", /[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}/],
-  // With a wildcard, as of file names.
+  // A pattern of file names, with a wildcard.
   ["glob", /(?<![\w*])[\w./-]{0,64}\*[\w.*/-]{0,64}(?<![./-])/],
   ["path", /(?<!\w)(?:[A-Za-z]:\\|~\/|\.{1,2}\/|\/)[\w./\\-]*[\w/]/],
   [
@@ -50,18 +50,29 @@ const PATTERNS: readonly (readonly [Literal["kind"], RegExp])[] = [
 const LITERAL = new RegExp(PATTERNS.map(([, { source }]) => `(${source})`).join("|"), "g");
 /** Delimit the placeholder of a literal while the text is split. */
 const [OPEN, CLOSE] = ["\uE000", "\uE001"];
-const PLACE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
-const BREAK = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
+const PLACEHOLDER = new RegExp(`${OPEN}(\\d+)${CLOSE}`, "g");
+const STEP_END = /\n|(?<![.!?;:,])[.!?;:,]+(?: |$)| (?:and|then|finally) /i;
 const LEADING = /^(?:and|then|finally|please|also|next|after that)\s+/i;
-/** A part that writes something, the placeholder of a path, and its number. */
-const SAVED = new RegExp(
+/**
+ * A part such as "save X to PATH": the verb, the content, the path's placeholder and its number.
+ */
+const SAVING = new RegExp(
   `^(save|write|put|store|export) (.{1,200}?) (?:to|into|in|as) (${OPEN}(\\d+)${CLOSE})$`,
   "i",
 );
-/** Terms for the content of an earlier step. */
-const CONTENTS = new Set(["content", "text", "result", "output", "file", "them", "find", "found"]);
+/** Terms that refer to the output of an earlier step. */
+const CONTENT_TERMS = new Set([
+  "content",
+  "text",
+  "result",
+  "output",
+  "file",
+  "them",
+  "find",
+  "found",
+]);
 /** The words that tools use for kinds of files, by file name extension. */
-const FILES: Readonly<Record<string, string>> = {
+const FILE_WORDS: Readonly<Record<string, string>> = {
   md: "markdown",
   py: "python",
   ts: "typescript",
@@ -84,46 +95,53 @@ const FILES: Readonly<Record<string, string>> = {
 /** Returns the steps of an intent, in their order. */
 export function intentSteps(intent: string): readonly IntentStep[] {
   const literals: Literal[] = [];
-  const marked = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(LITERAL, (match, ...groups) => {
-    const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";
-    const literal = kind === "text" ? quotedLiteral(match.slice(1, -1)) : { kind, value: match };
-    return `${OPEN}${literals.push(literal) - 1}${CLOSE}`;
-  }).replace(/[^\S\n]+/g, " ");
-  const at = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
+  const withPlaceholders = intent.replaceAll(/[\uE000\uE001]/g, " ").replace(
+    LITERAL,
+    (match, ...groups) => {
+      const kind = PATTERNS[groups.findIndex((group) => group !== undefined)]?.[0] ?? "text";
+      const literal = kind === "text" ? quotedLiteral(match.slice(1, -1)) : { kind, value: match };
+      return `${OPEN}${literals.push(literal) - 1}${CLOSE}`;
+    },
+  ).replace(/[^\S\n]+/g, " ");
+  const literalAt = (index: string) => literals[Number(index)] ?? { kind: "text", value: "" };
   const steps: IntentStep[] = [];
-  const parts = marked.split(BREAK).map((each) => each.trim().replace(LEADING, ""));
-  for (const part of parts.flatMap((each) => savedResult(each, at))) {
-    const isClear = termsOf(part.replace(PLACE, " ")).length > 1;
+  const parts = withPlaceholders.split(STEP_END).map((each) => each.trim().replace(LEADING, ""));
+  for (const part of parts.flatMap((each) => splitSaving(each, literalAt))) {
+    const hasOwnWords = termsOf(part.replace(PLACEHOLDER, " ")).length > 1;
     const step: IntentStep = {
-      // The words of a quoted text name no tool, if there are others.
-      query: part.replace(PLACE, (_, index) => {
-        const literal = at(index);
-        return isClear && literal.kind === "text" ? "text" : kindWords(literal);
+      // The words of a quoted text do not describe a tool, unless the step has no other words.
+      query: part.replace(PLACEHOLDER, (_, index) => {
+        const literal = literalAt(index);
+        return hasOwnWords && literal.kind === "text" ? "text" : kindWords(literal);
       }).slice(0, QUERY_MAX),
-      text: part.replace(PLACE, (_, index) => at(index).value),
-      literals: [...part.matchAll(PLACE)].map(([, index = ""]) => at(index)),
+      text: part.replace(PLACEHOLDER, (_, index) => literalAt(index).value),
+      literals: [...part.matchAll(PLACEHOLDER)].map(([, index = ""]) => literalAt(index)),
     };
-    const text = part.replace(PLACE, " ");
-    const before = steps.at(-1);
-    // "Read a.txt and b.txt": the second part has the same action as the first.
-    const isMore = termsOf(text).length === 0 && step.literals.length > 0;
-    if (isMore && before !== undefined) steps.push({ ...step, query: before.query });
+    const text = part.replace(PLACEHOLDER, " ");
+    const previous = steps.at(-1);
+    // In "read a.txt and b.txt", the second part has no verb, so it repeats the action of the
+    // first.
+    const hasNoVerb = termsOf(text).length === 0 && step.literals.length > 0;
+    if (hasNoVerb && previous !== undefined) steps.push({ ...step, query: previous.query });
     else if (termsOf(step.query).length > 0) steps.push(step);
   }
   return steps.slice(0, STEPS_MAX);
 }
 
 /**
- * Splits "save the graph to graph.json" into the step that makes the content, and the one that writes
- * it. Returns other parts unchanged.
+ * Splits "save the graph to graph.json" into a step that creates the content and a step that writes
+ * the content. Returns other parts unchanged.
  */
-function savedResult(part: string, at: (index: string) => Literal): readonly string[] {
-  const [, verb = "", content = "", place = "", index = ""] = SAVED.exec(part) ?? [];
-  const literals = [...content.matchAll(PLACE)].map(([, one = ""]) => at(one));
+function splitSaving(part: string, literalAt: (index: string) => Literal): readonly string[] {
+  const [, verb = "", content = "", path = "", index = ""] = SAVING.exec(part) ?? [];
+  const literals = [...content.matchAll(PLACEHOLDER)].map(([, number = ""]) => literalAt(number));
   const isText = literals.some(({ kind }) => kind === "text");
-  const isNamed = termsOf(content.replace(PLACE, " ")).some((term) => !CONTENTS.has(term));
-  if (at(index).kind !== "path" || isText || !isNamed) return [part];
-  return [content, `${verb} the content to ${place}`];
+  // "save the text to a.txt" needs only one step, because "text" is the output of an earlier step.
+  const isNewContent = termsOf(content.replace(PLACEHOLDER, " ")).some((term) =>
+    !CONTENT_TERMS.has(term)
+  );
+  if (literalAt(index).kind !== "path" || isText || !isNewContent) return [part];
+  return [content, `${verb} the content to ${path}`];
 }
 
 /** Returns the literal of a quoted text, which may be an address or a path. */
@@ -138,7 +156,7 @@ function kindWords({ kind, value }: Literal): string {
   if (kind === "glob") return "files pattern";
   if (kind === "name") return value.replaceAll("/", " ");
   if (kind !== "path") return kind === "url" ? "url" : kind === "email" ? "email" : "";
-  const [, end] = /\.(\w{1,5})$/.exec(value) ?? [];
-  if (end === undefined) return "folder";
-  return `${FILES[end.toLowerCase()] ?? end} file`;
+  const [, extension] = /\.(\w{1,5})$/.exec(value) ?? [];
+  if (extension === undefined) return "folder";
+  return `${FILE_WORDS[extension.toLowerCase()] ?? extension} file`;
 }

@@ -1,13 +1,13 @@
 /**
- * The record of the use of one tool: the number of calls, their times, the words of searches that
- * found it, and the tools that were called next.
+ * The record of how one tool was used: the number of calls, their durations, the words of searches
+ * that found the tool, and the tools that were called next.
  *
  * @module
  */
 
 import { isObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";
-import { mergedShapes, parseShape, type Shape } from "./_result_shape.ts";
+import { mergeLimited, parseShape, type Shape } from "./_result_shape.ts";
 
 /** Counts by name. */
 export type Counts = Readonly<Record<string, number>>;
@@ -20,7 +20,7 @@ export interface ToolUse {
   readonly at: number;
   readonly calls: number;
   readonly errors: number;
-  /** The number of calls by step of duration. */
+  /** The number of calls by the step of their duration; see `durationStep`. */
   readonly times: Counts;
   /** The tools that were called next. */
   readonly next: Counts;
@@ -29,26 +29,27 @@ export interface ToolUse {
   readonly shape?: Shape | undefined;
 }
 
-/** The number of steps of duration per factor of two. */
+/** Durations are counted in logarithmic steps: four steps per factor of two. */
 const STEPS = 4;
+/** The limits of the record: measured durations, next tools, words of queries, and each count. */
 const MOST_TIMES = 1_000;
 const MOST_NEXT = 20;
 const MOST_WORDS = 60;
-const LARGEST = 1e12;
+const COUNT_MAX = 1e12;
 
-const NOTHING = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
+const NO_USE = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
 
-/** Returns the step of a duration. */
+/** Returns the logarithmic step of a duration. */
 export function durationStep(ms: number): number {
   return Math.round(STEPS * Math.log2(Math.max(ms, 0.05)));
 }
 
-/** Returns the duration that this share of calls did not exceed, accurate to a tenth. */
-export function timeAt({ times }: Pick<ToolUse, "times">, part: number): number {
+/** Returns the duration that a share of the calls did not exceed, accurate to 10%. */
+export function percentileMs({ times }: Pick<ToolUse, "times">, share: number): number {
   const steps = Object.entries(times).sort(([one], [other]) => Number(one) - Number(other));
   const total = sum(times);
   let runningSum = 0;
-  const [step = 0] = steps.find(([, count]) => (runningSum += count) >= part * total) ?? [];
+  const [step = 0] = steps.find(([, count]) => (runningSum += count) >= share * total) ?? [];
   return Number((2 ** (Number(step) / STEPS)).toPrecision(2));
 }
 
@@ -57,18 +58,18 @@ export function sum(counts: Counts): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
-/** Adds later use. If the definition has changed, only the later use counts. */
-export function mergedUse(before: ToolUse | undefined, later: ToolUse): ToolUse {
-  if (before?.hash !== later.hash) return mergedUse({ ...later, ...NOTHING }, later);
-  const shape = mergedShapes(before.shape, later.shape);
+/** Adds later use to earlier use. If the definition has changed, only the later use counts. */
+export function mergeUse(before: ToolUse | undefined, later: ToolUse): ToolUse {
+  if (before?.hash !== later.hash) return mergeUse({ ...later, ...NO_USE }, later);
+  const shape = mergeLimited(before.shape, later.shape);
   return {
     hash: later.hash,
     at: Math.max(before.at, later.at),
     calls: before.calls + later.calls,
     errors: before.errors + later.errors,
-    times: recent(added(before.times, later.times)),
-    next: largest(added(before.next, later.next), MOST_NEXT),
-    words: largest(added(before.words, later.words), MOST_WORDS),
+    times: halveLarge(addCounts(before.times, later.times)),
+    next: keepLargest(addCounts(before.next, later.next), MOST_NEXT),
+    words: keepLargest(addCounts(before.words, later.words), MOST_WORDS),
     ...(shape && { shape }),
   };
 }
@@ -81,42 +82,42 @@ export function parseUse(json: unknown): ToolUse {
   const { hash, at, calls, errors, times, next, words, shape } = json;
   return {
     hash,
-    at: countOf(at, 1e15),
-    calls: countOf(calls),
-    errors: countOf(errors),
-    times: countsOf(times, (name) => /^-?\d{1,3}$/.test(name)),
-    next: countsOf(next, (name) => parseToolId(name) === name),
-    words: countsOf(words, (name) => /^[0-9a-z]{1,7}$/.test(name)),
+    at: parseCount(at, 1e15),
+    calls: parseCount(calls),
+    errors: parseCount(errors),
+    times: parseCounts(times, (name) => /^-?\d{1,3}$/.test(name)),
+    next: parseCounts(next, (name) => parseToolId(name) === name),
+    words: parseCounts(words, (name) => /^[0-9a-z]{1,7}$/.test(name)),
     ...(shape !== undefined && { shape: parseShape(shape) }),
   };
 }
 
-function countOf(value: unknown, most = LARGEST): number {
+function parseCount(value: unknown, most = COUNT_MAX): number {
   if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= most) return Number(value);
   throw new TypeError("it has an invalid count");
 }
 
-function countsOf(value: unknown, isKnown: (name: string) => boolean): Counts {
+function parseCounts(value: unknown, isKnown: (name: string) => boolean): Counts {
   const entries = isObject(value) ? Object.entries(value).slice(0, 200) : [];
   return Object.fromEntries(
-    entries.filter(([name]) => isKnown(name)).map(([name, count]) => [name, countOf(count)]),
+    entries.filter(([name]) => isKnown(name)).map(([name, count]) => [name, parseCount(count)]),
   );
 }
 
-function added(one: Counts, other: Counts): Counts {
+function addCounts(one: Counts, other: Counts): Counts {
   const all = new Map(Object.entries(one));
   for (const [name, count] of Object.entries(other)) all.set(name, (all.get(name) ?? 0) + count);
   return Object.fromEntries(all);
 }
 
 /** Halves large counts, so that newer calls have more weight. */
-function recent(times: Counts): Counts {
+function halveLarge(times: Counts): Counts {
   if (sum(times) <= MOST_TIMES) return times;
   const halved = Object.entries(times).map(([step, count]) => [step, count >> 1] as const);
   return Object.fromEntries(halved.filter(([, count]) => count > 0));
 }
 
-function largest(counts: Counts, most: number): Counts {
+function keepLargest(counts: Counts, most: number): Counts {
   const entries = Object.entries(counts);
   if (entries.length <= most) return counts;
   return Object.fromEntries(entries.sort(([, one], [, other]) => other - one).slice(0, most));

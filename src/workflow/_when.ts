@@ -1,13 +1,20 @@
 /**
- * The conditions of `when` in a plan.
+ * Evaluates the conditions of `when` in a plan.
  *
  * @module
  */
 
 import { decimalText, numberText } from "../core/exact_number.ts";
 import { isObject, type Json } from "../core/json.ts";
-import { bad, isList, MissingReference, type Take, withReferences } from "./_refs.ts";
+import {
+  badRequestError,
+  isList,
+  MissingReference,
+  type ResolveRef,
+  withReferences,
+} from "./_refs.ts";
 
+/** The maximum depth of `not`, `and` and `or` in a condition. */
 const DEPTH_MAX = 16;
 const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, ' +
   '{"and": [c, …]}, {"or": [c, …]}';
@@ -16,22 +23,26 @@ const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, '
  * Returns whether a condition is true. A reference is true if its value exists and is not false,
  * null, 0 or empty. A missing value is not an error.
  */
-export function isConditionTrue(condition: Json, take: Take, depth = 0): boolean {
+export function isConditionTrue(condition: Json, resolve: ResolveRef, depth = 0): boolean {
   if (typeof condition === "boolean") return condition;
-  if (!isObject(condition) || depth > DEPTH_MAX) throw bad(`\`when\` is not one of ${FORMS}`);
+  if (!isObject(condition) || depth > DEPTH_MAX) {
+    throw badRequestError(`\`when\` is not one of ${FORMS}`);
+  }
   const [[name, operand] = [], ...others] = Object.entries(condition as Record<string, Json>);
   if (name === undefined || operand === undefined || others.length > 0) {
-    throw bad(`\`when\` is not one of ${FORMS}`);
+    throw badRequestError(`\`when\` is not one of ${FORMS}`);
   }
-  const value = (one: Json | undefined) => valueOf(one, take);
-  const inner = (one: Json) => isConditionTrue(one, take, depth + 1);
+  const value = (operand: Json | undefined) => valueOf(operand, resolve);
+  const inner = (condition: Json) => isConditionTrue(condition, resolve, depth + 1);
   switch (name) {
     case "$ref":
       return isTrue(value({ [name]: operand }));
     case "exists":
       return value(operand) !== undefined;
     case "equals": {
-      if (!isList(operand) || operand.length !== 2) throw bad('"equals" takes two values: [a, b]');
+      if (!isList(operand) || operand.length !== 2) {
+        throw badRequestError('"equals" takes two values: [a, b]');
+      }
       const [one, other] = operand.map(value);
       return one !== undefined && other !== undefined && isSame(one, other);
     }
@@ -40,14 +51,14 @@ export function isConditionTrue(condition: Json, take: Take, depth = 0): boolean
     case "and":
     case "or": {
       if (!isList(operand) || operand.length === 0) {
-        throw bad(`"${name}" takes a list of conditions`);
+        throw badRequestError(`"${name}" takes a list of conditions`);
       }
-      // Evaluates every condition, so that an invalid one is always reported.
+      // Every condition is evaluated, so that an invalid condition is always reported.
       const all = operand.map(inner);
       return name === "and" ? all.every(Boolean) : all.some(Boolean);
     }
     default:
-      throw bad(`\`when\` is not one of ${FORMS}`);
+      throw badRequestError(`\`when\` is not one of ${FORMS}`);
   }
 }
 
@@ -70,11 +81,12 @@ function isSame(one: Json, other: Json): boolean {
     );
 }
 
-function valueOf(value: Json | undefined, take: Take): Json | undefined {
+/** Resolves the references in a value; undefined if a reference has no value. */
+function valueOf(value: Json | undefined, resolve: ResolveRef): Json | undefined {
   let isMissing = false;
   const result = withReferences(value ?? null, (ref) => {
     try {
-      return take(ref);
+      return resolve(ref);
     } catch (error) {
       // Only a missing value is false. A value that cannot be read is an error.
       // guard: when-too-large

@@ -55,7 +55,7 @@ function house(answers: ReadonlyMap<string, ApprovalAnswer> | PmlError = new Map
         return answers instanceof PmlError ? Promise.reject(answers) : Promise.resolve(answers);
       },
     },
-    most: 1_000,
+    resultsMax: 1_000,
   };
   return { options, ran, askedFor };
 }

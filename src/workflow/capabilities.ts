@@ -32,14 +32,14 @@ export type KnownDefinition = ToolDefinition | "gone" | undefined;
 
 /** The tools that capabilities call. */
 export interface ToolSource {
-  /** Returns the known definition of a tool; asks its server only if `isAsked`. */
-  definition(id: ToolId, how: { readonly isAsked: boolean }): Promise<KnownDefinition>;
+  /** Returns the known definition of a tool. Asks its server only if `asksServer` is true. */
+  definition(id: ToolId, how: { readonly asksServer: boolean }): Promise<KnownDefinition>;
 }
 
 /** Runs the code and the plans of capabilities. `Workflow` implements it. */
 export interface CapabilityRuns {
   /** Runs a capability. */
-  capability(capability: Capability, called: CapabilityCall): Promise<ToolResult>;
+  runCapability(capability: Capability, call: CapabilityCall): Promise<ToolResult>;
 }
 
 /** Opens the pipeline and the workflow at their first use. `App` implements it. */
@@ -58,8 +58,8 @@ export interface CapabilitiesParts {
   readonly opener: RunOpener;
 }
 
-/** The changes of the tools that a capability calls. */
-export interface Changed {
+/** The changes of the tools that a capability calls, since it was approved. */
+export interface CapabilityChanges {
   /** One or more lines for each tool whose definition changed. */
   readonly lines: readonly string[];
   /** The new hashes of these tools. */
@@ -70,15 +70,15 @@ export interface Changed {
 
 /** The saved capabilities of the user. */
 export class Capabilities implements CapabilityRunner, CapabilityTools {
-  /** Reads and writes them. */
+  /** Reads and writes the saved capabilities. */
   readonly store: CapabilityStore;
   readonly #parts: CapabilitiesParts;
   readonly #hashOf = memoized(definitionHash);
   #approved: Approved = new Map();
   #namespaces: ReadonlyMap<string, CapabilityNamespace> = new Map();
   /** The capabilities that were read, by hash. A run reads them again. */
-  readonly #read = new Map<string, Capability>();
-  /** The calls left to each run of a capability. Nested capabilities share them. */
+  readonly #loaded = new Map<string, Capability>();
+  /** The remaining calls of each run of a capability. Nested capabilities share them. */
   readonly #callsLeft = new Map<string, { calls: number }>();
 
   /** Creates an instance. Reads nothing yet. */
@@ -93,10 +93,10 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   }
 
   /** Reads the saved capabilities again, and updates the policy if they changed. */
-  look(): void {
-    const approved = this.#listed();
-    const textOf = (all: Approved) => JSON.stringify([...all].sort());
-    if (textOf(approved) === textOf(this.#approved)) return;
+  refresh(): void {
+    const approved = this.#readApproved();
+    const toText = (all: Approved) => JSON.stringify([...all].sort());
+    if (toText(approved) === toText(this.#approved)) return;
     this.#approved = approved;
     const before = this.#namespaces;
     const grouped = Map.groupBy(approved, ([id]) => splitToolId(id).server);
@@ -105,32 +105,32 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       const namespace = before.get(name);
       return [
         name,
-        namespace && textOf(namespace.hashes) === textOf(hashes) ? namespace : { name, hashes },
+        namespace && toText(namespace.hashes) === toText(hashes) ? namespace : { name, hashes },
       ];
     }));
     const names = [...this.#namespaces.values()].flatMap(({ hashes }) => [...hashes.keys()]);
-    this.#parts.policy.takeCapabilities(new SavedCapabilityRules(names, this));
+    this.#parts.policy.useCapabilities(new SavedCapabilityRules(names, this));
   }
 
   /** Returns the definition of a capability. Throws if its content is not approved. */
-  definition(id: ToolId, outside?: RegistryCapability): ToolDefinition {
-    return capabilityTool(id, this.store.load(id, outside));
+  definition(id: ToolId, registryCapability?: RegistryCapability): ToolDefinition {
+    return capabilityTool(id, this.store.load(id, registryCapability));
   }
 
   /** Returns the definition of a saved capability; undefined if its content is not approved. */
   savedDefinition(id: ToolId): ToolDefinition | undefined {
-    const capability = this.usable(id);
+    const capability = this.findUsable(id);
     return capability && capabilityTool(id, capability);
   }
 
-  /** Returns the cached or newly read capability; undefined if its content is not approved. */
-  usable(id: ToolId): Capability | undefined {
+  /** Returns a saved capability, cached or newly read; undefined if its content is not approved. */
+  findUsable(id: ToolId): Capability | undefined {
     const hash = this.#approved.get(id);
-    const cachedCapability = hash === undefined ? undefined : this.#read.get(hash);
+    const cachedCapability = hash === undefined ? undefined : this.#loaded.get(hash);
     if (cachedCapability !== undefined || hash === undefined) return cachedCapability;
     try {
       const capability = this.store.load(id);
-      this.#read.set(hash, capability);
+      this.#loaded.set(hash, capability);
       return capability;
     } catch (error) {
       this.#parts.log.warn(asPmlError(error).message);
@@ -142,13 +142,15 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   toolsOf(id: ToolId): readonly ToolId[] | undefined {
     if (!this.#approved.has(id)) return undefined;
     // The ids were checked when the capability was read.
-    return Object.keys(this.usable(id)?.toolsUsed ?? {}) as ToolId[];
+    return Object.keys(this.findUsable(id)?.toolsUsed ?? {}) as ToolId[];
   }
 
   /** Returns the approval that a call still needs; undefined if none is needed. */
-  async unapproved(id: ToolId): Promise<Unapproved | undefined> {
+  async findUnapproved(id: ToolId): Promise<Unapproved | undefined> {
     const capability = this.store.load(id);
-    const { lines, hashes, gone: [gone] } = await this.changesOf(capability, { isAsked: true });
+    const { lines, hashes, gone: [gone] } = await this.findChanges(capability, {
+      asksServer: true,
+    });
     if (gone !== undefined) {
       throw new PmlError(
         "UNKNOWN_TOOL",
@@ -161,7 +163,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     }
     // guard: capability-stale
     if (lines.length === 0) return undefined;
-    const over = this.#approved.get(id);
+    const replacedHash = this.#approved.get(id);
     return {
       code: "APPROVAL_STALE",
       facts: [
@@ -171,57 +173,58 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
       ],
       accept: async () => {
         const toolsUsed = { ...capability.toolsUsed, ...hashes };
-        await this.save(id, { ...capability, toolsUsed }, over);
+        await this.save(id, { ...capability, toolsUsed }, replacedHash);
       },
     };
   }
 
   /** Returns the changes of the tools that a capability calls. */
-  async changesOf(
+  async findChanges(
     { toolsUsed, definitions = {} }: Capability,
-    how: { readonly isAsked: boolean },
-  ): Promise<Changed> {
+    how: { readonly asksServer: boolean },
+  ): Promise<CapabilityChanges> {
     const { tools } = this.#parts;
     // The ids were checked when the capability was read.
-    const used = Object.entries(toolsUsed) as [ToolId, string][];
-    const looked = await Promise.all(used.map(async ([id, was]) => {
+    const savedHashes = Object.entries(toolsUsed) as [ToolId, string][];
+    const changes = await Promise.all(savedHashes.map(async ([id, savedHash]) => {
       const definition = await tools.definition(id, how);
       if (definition === "gone") return { gone: [id] };
       const hash = definition && this.#hashOf(definition);
-      if (definition === undefined || hash === undefined || hash === was) return {};
+      if (definition === undefined || hash === undefined || hash === savedHash) return {};
       const before = definitions[id];
-      // If only the hash of the earlier definition is known, the lines show the whole new one.
-      const isKept = before !== undefined && this.#hashOf(before) === was;
+      // If only the hash of the earlier definition is known, the lines show the whole new
+      // definition.
+      const isKept = before !== undefined && this.#hashOf(before) === savedHash;
       const lines = definitionChanges(
         isKept ? before : { name: definition.name, inputSchema: {} },
         definition,
       );
       return {
         hashes: { [id]: hash },
-        lines: [`"${id}": was ${was}, is ${hash}`, ...lines.map((line) => `  ${line}`)],
+        lines: [`"${id}": was ${savedHash}, is ${hash}`, ...lines.map((line) => `  ${line}`)],
       };
     }));
     return {
-      lines: looked.flatMap(({ lines = [] }) => lines),
-      hashes: Object.assign({}, ...looked.map(({ hashes }) => hashes)),
-      gone: looked.flatMap(({ gone = [] }) => gone),
+      lines: changes.flatMap(({ lines = [] }) => lines),
+      hashes: Object.assign({}, ...changes.map(({ hashes }) => hashes)),
+      gone: changes.flatMap(({ gone = [] }) => gone),
     };
   }
 
   /** Returns a short note if a capability is stale. Sends nothing to servers. */
-  async remark(id: ToolId): Promise<string | undefined> {
-    const capability = this.usable(id);
+  async staleNote(id: ToolId): Promise<string | undefined> {
+    const capability = this.findUsable(id);
     if (capability === undefined) return undefined;
-    const { hashes } = await this.changesOf(capability, { isAsked: false });
+    const { hashes } = await this.findChanges(capability, { asksServer: false });
     const names = Object.keys(hashes);
     return names.length === 0 ? undefined : `stale: ${names.join(", ")} changed since it was saved`;
   }
 
-  /** Returns the known definitions of tools. */
+  /** Returns the definitions of tools, without removed and unknown tools. Asks their servers. */
   async definitionsOf(ids: readonly ToolId[]): Promise<Record<string, ToolDefinition>> {
     const { tools } = this.#parts;
     const all = await Promise.all(
-      ids.map(async (id) => [id, await tools.definition(id, { isAsked: true })] as const),
+      ids.map(async (id) => [id, await tools.definition(id, { asksServer: true })] as const),
     );
     return Object.fromEntries(
       all.flatMap(([id, definition]) => isObject(definition) ? [[id, definition]] : []),
@@ -235,26 +238,28 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   }
 
   /** Saves a capability with the definitions of its tools. */
-  async save(id: ToolId, capability: Capability, over: string | undefined): Promise<void> {
+  async save(id: ToolId, capability: Capability, replacedHash: string | undefined): Promise<void> {
     const definitions = await this.definitionsOf(Object.keys(capability.toolsUsed) as ToolId[]);
     await this.store.save(id, {
       ...capability,
       // Keeps the earlier definitions of tools that are unavailable now.
       definitions: { ...capability.definitions, ...definitions },
-    }, { over });
-    this.look();
+    }, { shownHash: replacedHash });
+    this.refresh();
   }
 
-  /** Returns the chain of calls by which a capability would call itself; undefined without one. */
-  cycle(id: ToolId, { toolsUsed }: Capability): readonly string[] | undefined {
-    const ids = new Set<string>();
-    const search = (tools: readonly string[], way: readonly string[]): typeof way | undefined => {
-      for (const at of tools) {
-        if (at === id) return [...way, at];
-        if (ids.has(at)) continue;
-        ids.add(at);
-        const path = search(this.toolsOf(at as ToolId) ?? [], [...way, at]);
-        if (path !== undefined) return path;
+  /**
+   * Finds the chain of calls by which a capability would call itself; undefined if there is none.
+   */
+  findCycle(id: ToolId, { toolsUsed }: Capability): readonly string[] | undefined {
+    const visited = new Set<string>();
+    const search = (tools: readonly string[], path: readonly string[]): typeof path | undefined => {
+      for (const tool of tools) {
+        if (tool === id) return [...path, tool];
+        if (visited.has(tool)) continue;
+        visited.add(tool);
+        const cycle = search(this.toolsOf(tool as ToolId) ?? [], [...path, tool]);
+        if (cycle !== undefined) return cycle;
       }
       return undefined;
     };
@@ -262,26 +267,30 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   }
 
   /** Runs a capability. Each of its calls passes all checks. */
-  async run(call: CheckedCall, outside?: RegistryCapability): Promise<Outcome> {
+  async run(call: CheckedCall, registryCapability?: RegistryCapability): Promise<Outcome> {
     const { policy, opener } = this.#parts;
-    const { id, run: above = "", depth: around = 0 } = call;
+    const { id, run: parentRun = "", depth: callerDepth = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = policy.config.limits;
-    const depth = around + 1;
+    const depth = callerDepth + 1;
     // guard: capability-depth
     if (depth > capabilityDepth) {
-      throw tooMuch(id, `${capabilityDepth} capabilities wait for each other`, "capability_depth");
+      throw overloadedError(
+        id,
+        `${capabilityDepth} capabilities wait for each other`,
+        "capability_depth",
+      );
     }
     // Runs exactly the content whose hash was compared.
-    const capability = this.store.load(id, outside);
-    const budget = this.#callsLeft.get(above) ?? { calls };
+    const capability = this.store.load(id, registryCapability);
+    const budget = this.#callsLeft.get(parentRun) ?? { calls };
     const runs = new Set<string>();
     try {
-      const result = await (await opener.workflow()).capability(capability, {
+      const result = await (await opener.workflow()).runCapability(capability, {
         call,
         depth,
-        calls,
+        maxCalls: calls,
         id: crypto.randomUUID(),
-        isForeign: outside !== undefined,
+        isForeign: registryCapability !== undefined,
         callTool: async (inner) => {
           // A nested capability shares the remaining calls.
           if (inner.run !== undefined) {
@@ -290,7 +299,11 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
           }
           // guard: capability-calls
           if (budget.calls-- <= 0) {
-            throw tooMuch(id, `it, and those that it calls, made ${calls} calls`, "code_calls");
+            throw overloadedError(
+              id,
+              `it and the capabilities that it calls made ${calls} calls`,
+              "code_calls",
+            );
           }
           return await (await opener.callPath()).callTool(inner);
         },
@@ -301,9 +314,9 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
     }
   }
 
-  #listed(): Approved {
+  #readApproved(): Approved {
     try {
-      return this.store.approved();
+      return this.store.readApproved();
     } catch (error) {
       this.#parts.log.warn(asPmlError(error).message);
       return new Map();
@@ -311,7 +324,7 @@ export class Capabilities implements CapabilityRunner, CapabilityTools {
   }
 }
 
-function tooMuch(id: ToolId, why: string, limit: string): PmlError {
+function overloadedError(id: ToolId, why: string, limit: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot run "${id}": ${why} already`, {
     hint: `Do less in one call, or raise limits.${limit}`,
   });

@@ -1,5 +1,5 @@
 /**
- * A call of a capability.
+ * The values that describe one call of a capability.
  *
  * @module
  */
@@ -12,11 +12,12 @@ export interface CapabilityCall {
   readonly call: CheckedCall;
   /** The id of the run. */
   readonly id: string;
+  /** The number of capabilities that wait for each other, including this capability. */
   readonly depth: number;
-  /** Whether it is from a registry. Such capabilities may not call internal tools. */
+  /** Whether the capability is from a registry. If so, it cannot call internal tools. */
   readonly isForeign: boolean;
-  /** The maximum number of calls that it may make. */
-  readonly calls: number;
-  /** Makes its calls. */
+  /** The maximum number of calls that the capability may make. */
+  readonly maxCalls: number;
+  /** Makes the calls of the capability. */
   readonly callTool: CallTool;
 }

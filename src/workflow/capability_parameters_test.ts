@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { namedTools, parametrized } from "./capability_parameters.ts";
+import { findToolNames, parametrize } from "./capability_parameters.ts";
 
-const code = (text: string, named = {}) => parametrized({ kind: "code", text }, named);
+const code = (text: string, named = {}) => parametrize({ kind: "code", text }, named);
 const plan = (tasks: object[], named = {}) =>
-  parametrized({ kind: "plan", text: JSON.stringify({ tasks }) }, named);
+  parametrize({ kind: "plan", text: JSON.stringify({ tasks }) }, named);
 
-Deno.test("parametrized() finds literals and leaves comments, regular expressions and templates", () => {
+Deno.test("parametrize() finds literals and leaves comments, regular expressions and templates", () => {
   const text = 'const a = \'x\\n\'; // "no"\nconst r = /"no"/g.test(a) ? 1_000 : a / 2 / 3;' +
     'const t = `plain`; const u = `in ${f("deep")} out`; String.raw`no`;' +
     ' const o = {"k": true, n: .5}; o.true; x => /[/"]/.test("it\'s")';
@@ -20,7 +20,7 @@ Deno.test("parametrized() finds literals and leaves comments, regular expression
   for (const value of ["no", "deep"]) assert.throws(() => code(text, { value }), /not a literal/);
 });
 
-Deno.test("parametrized() inserts no value into code and replaces no part of a longer text", () => {
+Deno.test("parametrize() inserts no value into code and replaces no part of a longer text", () => {
   const text = `const a = "x'; evil(); '"; // 'it' "\nf('it', "a 'it' b", \`'it'\`)`;
   const made = code(text, { it: "it", "other": "x'; evil(); '" });
   assert.equal(
@@ -30,7 +30,7 @@ Deno.test("parametrized() inserts no value into code and replaces no part of a l
   assert.throws(() => code("return 1", { "x;evil()": 1 }), /use letters/);
 });
 
-Deno.test("parametrized() replaces the literals of code by arguments", () => {
+Deno.test("parametrize() replaces the literals of code by arguments", () => {
   const made = code(
     `const c = "Paris"; // Paris\nreturn mcp.w.get({ city: c, days: 3, "Paris": 1 })`,
     {
@@ -51,7 +51,7 @@ Deno.test("parametrized() replaces the literals of code by arguments", () => {
   assert.deepEqual(made.notes, ['city: "Paris" is replaced in 2 places']);
 });
 
-Deno.test("parametrized() reports literals that are missing, ambiguous or part of a longer text", () => {
+Deno.test("parametrize() reports literals that are missing, ambiguous or part of a longer text", () => {
   const cases: [string, object, RegExp][] = [
     ["return 1", { city: "Paris" }, /"city": "Paris" .*a literal/],
     ["return 'To Paris'", { city: "Paris" }, /inside a longer text/],
@@ -69,7 +69,7 @@ Deno.test("parametrized() reports literals that are missing, ambiguous or part o
   assert.equal(code("return args.day + 1", { day: 3 }).text, "return args.day + 1");
 });
 
-Deno.test("parametrized() replaces the values of a plan by references", () => {
+Deno.test("parametrize() replaces the values of a plan by references", () => {
   const made = plan([
     { id: "a", tool: "w:get", arguments: { city: "Paris", deep: [{ at: "Paris" }] } },
     { id: "b", tool: "w:get", arguments: { from: { $ref: "a#/x" } }, for_each: ["one"] },
@@ -104,7 +104,7 @@ Deno.test("finding the literals and tools of a text takes linear time", () => {
   ) {
     const text = piece.repeat(most / piece.length);
     const since = performance.now();
-    namedTools({ kind: "code", text });
+    findToolNames({ kind: "code", text });
     assert.throws(() => code(text, { city: "Paris" }), /is not a literal/);
     const ms = performance.now() - since;
     assert.ok(ms < 8_000, `${piece.trim()}: ${ms} ms`);

@@ -1,13 +1,20 @@
 /**
- * Saves code and plans that ran as capabilities: checks everything before the run, shows the user
- * the whole capability after the run, and saves it if the user approves.
+ * Saves code and plans that ran as capabilities. Everything is checked before the run. After the
+ * run, the user sees the whole capability and approves or refuses to save it.
  *
  * @module
  */
 
 import type { CallClient } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  withoutUndefined,
+} from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Servers } from "../servers/lists/servers.ts";
@@ -16,15 +23,15 @@ import {
   type Capability,
   capabilityHash,
   capabilityId,
-  exported,
-  fileForm,
+  parseExported,
   TEXT_MAX,
   textLines,
+  toFileJson,
 } from "../servers/capability/capability.ts";
-import { namedTools, parametrized } from "./capability_parameters.ts";
+import { findToolNames, parametrize } from "./capability_parameters.ts";
 
-/** A checked capability that has not run yet. One from a file includes its tools. */
-export interface Prepared {
+/** A checked capability that has not run yet. A capability from a file includes its tools. */
+export interface PreparedCapability {
   readonly id: ToolId;
   readonly capability: Omit<Capability, "toolsUsed"> & Partial<Capability>;
   /** Notes for the user about the parameters. */
@@ -40,10 +47,10 @@ export interface Review {
   /** The capability exactly as it is saved. */
   readonly capability: Capability;
   /** The hash of the capability that it replaces. */
-  readonly over: string | undefined;
+  readonly replacedHash: string | undefined;
 }
 
-/** Where and for whom the user is asked. */
+/** The client through which the user is asked, and the actor who saves. */
 export interface SavingContext {
   /** The client that waits for the answer. */
   readonly client: CallClient;
@@ -51,18 +58,18 @@ export interface SavingContext {
   readonly actor: string;
 }
 
-/** The names of servers and of capabilities of registries. */
+/** Finds the owners of names that conflict with the name of a capability. */
 export interface TakenNames {
-  /** Returns the owner of a name, such as a server; undefined if a namespace may have it. */
+  /** Returns the owner of a name, such as a server; undefined if the name is free. */
   ownerOf(namespace: string): string | undefined;
-  /** Describes the tool that a capability of this name would hide; undefined without one. */
+  /** Describes the tool that a capability of this name would hide; undefined if it hides none. */
   hiddenBy(id: ToolId): string | undefined;
 }
 
 /** Asks the user before a capability is saved. */
 export interface SavingApproval {
   /** Throws if the user refuses, or if no user can be asked. */
-  ask(review: Review, asking: SavingContext): Promise<void>;
+  ask(review: Review, context: SavingContext): Promise<void>;
 }
 
 /** The collaborators of `CapabilitySaving`. */
@@ -84,50 +91,53 @@ export class CapabilitySaving {
   }
 
   /**
-   * Checks `save_as` and creates the parameters. Throws if saving would fail, so that nothing runs
-   * in vain.
+   * Checks `save_as` and creates the parameters. Throws if the capability cannot be saved, so
+   * that its code does not run needlessly.
    */
-  prepare(saveAs: Json, { kind, text }: Pick<Capability, "kind" | "text">): Prepared {
-    const { name, description, parameters = {} } = savingOf(saveAs);
-    const id = this.mayBe(name);
+  prepare(saveAs: Json, { kind, text }: Pick<Capability, "kind" | "text">): PreparedCapability {
+    const { name, description, parameters = {} } = parseSaveAs(saveAs);
+    const id = this.parseName(name);
     if (text.length > TEXT_MAX) {
-      throw refused("INPUT_TOO_LARGE", id, `it has more than ${TEXT_MAX} characters`);
+      throw savingError("INPUT_TOO_LARGE", id, `it has more than ${TEXT_MAX} characters`);
     }
-    const { notes, ...made } = parametrized({ kind, text }, parameters);
-    return { id, capability: { kind, ...made, ...defined({ description }) }, notes };
+    const { notes, ...replaced } = parametrize({ kind, text }, parameters);
+    return { id, capability: { kind, ...replaced, ...withoutUndefined({ description }) }, notes };
   }
 
   /** Parses a name as an id. Throws if it is invalid or its namespace is the name of a server. */
-  mayBe(name: string): ToolId {
+  parseName(name: string): ToolId {
     const id = capabilityId(name);
     const { server } = splitToolId(id);
     const owner = this.#parts.names.ownerOf(server);
     // guard: capability-name
     if (owner === undefined) return id;
-    throw refused("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
+    throw savingError("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
   }
 
   /** Parses an export. Throws if it is invalid, its hash does not match or its name is taken. */
-  parse(value: Readonly<Record<string, Json>>, name = value.name): Prepared {
-    const id = this.mayBe(`${name}`);
+  parse(value: Readonly<Record<string, Json>>, name = value.name): PreparedCapability {
+    const id = this.parseName(`${name}`);
     try {
-      return { id, capability: exported(value), notes: [] };
+      return { id, capability: parseExported(value), notes: [] };
     } catch (error) {
-      throw refused("INTEGRITY_MISMATCH", id, asPmlError(error).message);
+      throw savingError("INTEGRITY_MISMATCH", id, asPmlError(error).message);
     }
   }
 
-  /** Returns the information that the user approves. `ran` contains the called tools. */
-  async review({ id, capability, notes }: Prepared, ran: readonly string[] = []): Promise<Review> {
+  /** Returns the information that the user approves. `calledTools` are the tools of the run. */
+  async review(
+    { id, capability, notes }: PreparedCapability,
+    calledTools: readonly string[] = [],
+  ): Promise<Review> {
     const { capabilities, servers, names: taken } = this.#parts;
-    const more = [...notes];
+    const moreFacts = [...notes];
     let { toolsUsed } = capability;
-    const names = [...ran, ...namedTools(capability)];
+    const names = [...calledTools, ...findToolNames(capability)];
     const ids = [...new Set(names.flatMap((name) => servers.idOf(name) ?? []))].sort();
     if (toolsUsed !== undefined) {
-      // The file itself lists these tools.
+      // A capability from a file brings its own list of tools.
       const listedTools = new Set(Object.keys(toolsUsed));
-      more.push(
+      moreFacts.push(
         ...ids.filter((tool) => !listedTools.has(tool)).map((tool) =>
           `It names ${tool}, which its own list of tools omits`
         ),
@@ -135,50 +145,55 @@ export class CapabilitySaving {
     } else {
       toolsUsed = capabilities.hashesOf(await capabilities.definitionsOf(ids));
       const unknown = ids.filter((tool) => toolsUsed?.[tool] === undefined);
-      more.push(...unknown.map((tool) => `It names ${tool}, which is not known here`));
+      moreFacts.push(...unknown.map((tool) => `It names ${tool}, which is not known here`));
     }
-    const whole: Capability = { ...capability, toolsUsed };
-    const around = capabilities.cycle(id, whole);
+    const complete: Capability = { ...capability, toolsUsed };
+    const cycle = capabilities.findCycle(id, complete);
     // guard: capability-cycle
-    if (around !== undefined) {
-      throw refused("BAD_ARGUMENTS", id, `it would call itself: ${around.join(" calls ")}`);
+    if (cycle !== undefined) {
+      throw savingError("BAD_ARGUMENTS", id, `it would call itself: ${cycle.join(" calls ")}`);
     }
-    const hash = capabilityHash(whole);
-    const over = capabilities.store.approved().get(id);
+    const hash = capabilityHash(complete);
+    const replacedHash = capabilities.store.readApproved().get(id);
     const hidden = taken.hiddenBy(id);
-    const { facts } = await this.describe(whole);
+    const { facts } = await this.describe(complete);
     return {
       id,
       hash,
       facts: [
-        `Yes saves this ${whole.kind} as the tool "${id}", for all workspaces`,
-        ...(over === undefined ? [] : [`It replaces the current capability of this name: ${over}`]),
+        `Yes saves this ${complete.kind} as the tool "${id}", for all workspaces`,
+        ...(replacedHash === undefined
+          ? []
+          : [`It replaces the current capability of this name: ${replacedHash}`]),
         ...(hidden === undefined ? [] : [`It hides ${hidden}`]),
-        ...more,
+        ...moreFacts,
         ...facts,
       ],
-      capability: whole,
-      over,
+      capability: complete,
+      replacedHash,
     };
   }
 
   /** Saves a capability that the user saw and approved. */
-  async accept({ id, capability, over }: Review): Promise<void> {
-    await this.#parts.capabilities.save(id, capability, over);
+  async accept({ id, capability, replacedHash }: Review): Promise<void> {
+    await this.#parts.capabilities.save(id, capability, replacedHash);
   }
 
-  /** Describes a capability for the user, including the changes since it was saved. */
+  /**
+   * Describes a capability for the user. `stale` contains the changes of its tools since it was
+   * saved; `facts` includes them.
+   */
   async describe(
-    whole: Capability,
+    capability: Capability,
   ): Promise<{ readonly facts: readonly string[]; readonly stale: readonly string[] }> {
     const { capabilities, policy } = this.#parts;
-    const { description, parameters, toolsUsed, text } = whole;
-    const { lines, gone } = await capabilities.changesOf(whole, { isAsked: true });
+    const { description, parameters, toolsUsed, text } = capability;
+    const { lines, gone } = await capabilities.findChanges(capability, { asksServer: true });
     const stale = [...gone.map((tool) => `${tool} is gone`), ...lines];
     const verbs = { allow: "runs", ask: "asks you", deny: "is denied" };
     const tools = Object.keys(toolsUsed) as ToolId[]; // ids of tools that were found
     const facts = [
-      `its hash: ${capabilityHash(whole)}`,
+      `its hash: ${capabilityHash(capability)}`,
       ...(description === undefined ? [] : [`Description: ${quoted(description, Infinity)}`]),
       `Parameters: ${JSON.stringify(parameters.properties ?? {})}`,
       ...tools.map((tool) => `It calls ${tool}, which ${verbs[policy.now.judge(tool).kind]} now`),
@@ -191,19 +206,19 @@ export class CapabilitySaving {
   }
 
   /**
-   * Asks the user, and saves the capability if the user approves. Returns the outcome for the
-   * answer of the run, which does not fail if the user refuses.
+   * Asks the user, and saves the capability if the user approves. Returns the outcome, which the
+   * result of the tool call includes. A refusal does not make the run fail.
    */
   async save(
-    prepared: Prepared,
-    ran: readonly string[],
-    asking: SavingContext,
+    prepared: PreparedCapability,
+    calledTools: readonly string[],
+    context: SavingContext,
   ): Promise<JsonObject> {
     const { id, capability: { kind, parameters }, notes } = prepared;
     try {
-      const review = await this.review(prepared, ran);
+      const review = await this.review(prepared, calledTools);
       // guard: capability-ask
-      await this.#parts.approval.ask(review, asking);
+      await this.#parts.approval.ask(review, context);
       await this.accept(review);
       return {
         saved: id,
@@ -216,17 +231,17 @@ export class CapabilitySaving {
       const { code, message: why } = asPmlError(error);
       const message = why.replace(/^Cannot run/, "Cannot save");
       const hint = code === "APPROVAL_REQUIRED"
-        ? `It ran, but was not saved. Ask the user to save it: write it to a ` +
-          `file and run \`pml capability save ${id} --${kind} FILE\``
+        ? `It ran, but was not saved. Write it to a file, and ask the user to run ` +
+          `\`pml capability save ${id} --${kind} FILE\``
         : undefined;
-      return { saved: false, error: defined({ code, message, hint }) };
+      return { saved: false, error: withoutUndefined({ code, message, hint }) };
     }
   }
 }
 
 /** Returns the JSON that is exported. */
 export function exportForm(id: ToolId, capability: Capability): JsonObject {
-  return { name: id, hash: capabilityHash(capability), ...fileForm(capability) };
+  return { name: id, hash: capabilityHash(capability), ...toFileJson(capability) };
 }
 
 /** Hints by error code. */
@@ -237,17 +252,17 @@ const HINTS = {
   NAME_CONFLICT: "Choose a namespace that names no server, such as my",
 } as const;
 
-function refused(code: keyof typeof HINTS, id: ToolId, why: string): PmlError {
+function savingError(code: keyof typeof HINTS, id: ToolId, why: string): PmlError {
   return new PmlError(code, `Cannot save "${id}": ${why}`, { hint: HINTS[code] });
 }
 
-interface Saving {
+interface SaveAs {
   readonly name: string;
   readonly description?: string;
   readonly parameters?: JsonObject;
 }
 
-function savingOf(value: Json): Saving {
+function parseSaveAs(value: Json): SaveAs {
   const { name, description, parameters, ...rest } = isObject(value) ? value : { name: value };
   const [other] = Object.keys(rest);
   const why = other !== undefined
@@ -256,8 +271,10 @@ function savingOf(value: Json): Saving {
         (parameters === undefined || isObject(parameters))
     ? undefined
     : "is not valid";
-  // The checked value is plain JSON.
-  if (why === undefined) return defined({ name, description, parameters }) as unknown as Saving;
+  // `why` is undefined, so the members have the types of `SaveAs`.
+  if (why === undefined) {
+    return withoutUndefined({ name, description, parameters }) as unknown as SaveAs;
+  }
   throw new PmlError("BAD_ARGUMENTS", `Cannot save this: save_as ${why}`, {
     hint: 'Send "namespace:action", or {"name", "description"?, "parameters"?: {"city": "Paris"}}',
   });

@@ -1,6 +1,6 @@
 /**
- * The capabilities in the PML home. Each is a file named by its hash. The index maps names to the
- * hashes that the user approved; other content does not run.
+ * Stores capabilities in the PML home. Each file is named by the hash of its content. The index
+ * maps names to the hashes that the user approved. Other content does not run.
  *
  * @module
  */
@@ -13,19 +13,19 @@ import type { ToolId } from "../core/tool_id.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import {
-  locked,
   readPlain,
   removeLeftovers,
   unlessGone,
+  withLock,
   writePrivate,
 } from "../io/private_files.ts";
 import {
   type Capability,
   capabilityHash,
   capabilityId,
-  fileForm,
   HASH,
   parseCapability,
+  toFileJson,
 } from "../servers/capability/capability.ts";
 import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
 
@@ -33,7 +33,7 @@ import { capabilitiesFolder, capabilitiesIndex } from "./capability_files.ts";
 export type Approved = ReadonlyMap<ToolId, string>;
 
 /** The maximum number of capabilities in one PML home. */
-const MOST = 1_000;
+const CAPABILITIES_MAX = 1_000;
 /** The maximum size of a file, in bytes. A capability may contain the definitions of many tools. */
 const FILE_MAX = 64_000_000;
 
@@ -49,9 +49,9 @@ export class CapabilityStore {
   }
 
   /** Returns the approved hashes. Throws CONFIG_INVALID if the index cannot be read. */
-  approved(): Approved {
+  readApproved(): Approved {
     try {
-      return parseIndex(read(this.#index) ?? { version: 1, capabilities: {} });
+      return parseIndex(readJson(this.#index) ?? { version: 1, capabilities: {} });
     } catch (error) {
       const why = asPmlError(error).message;
       throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.#index, 400)}: ${why}`, {
@@ -62,17 +62,20 @@ export class CapabilityStore {
   }
 
   /**
-   * Reads a capability and compares it with the approved hash. Throws INTEGRITY_MISMATCH if it
-   * differs or is missing, and UNKNOWN_TOOL if none was approved under this name. `outside` is the
-   * file and the approved hash of a capability from a registry.
+   * Reads a capability and compares it with the approved hash. Throws INTEGRITY_MISMATCH if its
+   * file differs or is missing, and UNKNOWN_TOOL if no capability was approved under this name.
+   * `registryCapability` is the file and the approved hash of a capability from a registry.
    */
-  load(id: ToolId, outside?: { readonly hash: string; readonly path: string }): Capability {
-    const approved = outside?.hash ?? this.approved().get(id);
-    if (approved === undefined) throw noCapability(id, this.approved());
-    const path = outside?.path ?? this.#path(approved);
+  load(
+    id: ToolId,
+    registryCapability?: { readonly hash: string; readonly path: string },
+  ): Capability {
+    const approved = registryCapability?.hash ?? this.readApproved().get(id);
+    if (approved === undefined) throw noCapability(id, this.readApproved());
+    const path = registryCapability?.path ?? this.#path(approved);
     let why = "was changed";
     try {
-      const capability = parseCapability(read(path));
+      const capability = parseCapability(readJson(path));
       const hash = capabilityHash(capability);
       if (hash === approved) return capability;
     } catch (error) {
@@ -86,46 +89,46 @@ export class CapabilityStore {
 
   /** Throws UNKNOWN_TOOL if no capability was approved under this name. */
   assertApproved(id: ToolId): void {
-    if (!this.approved().has(id)) throw noCapability(id, this.approved());
+    if (!this.readApproved().has(id)) throw noCapability(id, this.readApproved());
   }
 
   /**
-   * Saves a capability as approved. `over` is the hash of the replaced capability, as shown to the
-   * user. Throws APPROVAL_STALE if it has changed since.
+   * Saves a capability as approved. `shownHash` is the hash of the replaced capability that the
+   * user saw; undefined for a new name. Throws APPROVAL_STALE if the current hash differs.
    */
   async save(
     id: ToolId,
     capability: Capability,
-    { over }: { readonly over: string | undefined },
+    { shownHash }: { readonly shownHash: string | undefined },
   ): Promise<void> {
     const hash = capabilityHash(capability);
     await this.#change(async (index) => {
-      const no = index.get(id) !== over
+      const refusal = index.get(id) !== shownHash
         ? "APPROVAL_STALE"
-        : index.size >= MOST && over === undefined
+        : index.size >= CAPABILITIES_MAX && shownHash === undefined
         ? "OVERLOADED"
         : undefined;
-      if (no !== undefined) throw refused(no, id);
+      if (refusal !== undefined) throw savingError(refusal, id);
       index.set(id, hash);
       const { definitions } = capability;
-      await writePrivate(this.#path(hash), { ...fileForm(capability), definitions });
+      await writePrivate(this.#path(hash), { ...toFileJson(capability), definitions });
     });
   }
 
   /**
-   * Renames a capability, or deletes it if there is no new name. Its approval stays valid. For
-   * `over`, see `save`.
+   * Renames a capability, or deletes it if there is no new name. Its approval stays valid. Throws
+   * APPROVAL_STALE if its hash is not `shownHash`, the hash that the user saw.
    */
   async rename(
     from: ToolId,
-    { to, over }: { readonly to?: ToolId; readonly over: string | undefined },
+    { to, shownHash }: { readonly to?: ToolId; readonly shownHash: string | undefined },
   ): Promise<void> {
     await this.#change((index) => {
       const hash = index.get(from);
       if (hash === undefined) throw noCapability(from, index);
       // guard: capability-renamed
-      if (hash !== over) throw refused("APPROVAL_STALE", from);
-      if (to !== undefined && index.has(to)) throw refused("NAME_CONFLICT", to);
+      if (hash !== shownHash) throw savingError("APPROVAL_STALE", from);
+      if (to !== undefined && index.has(to)) throw savingError("NAME_CONFLICT", to);
       index.delete(from);
       if (to !== undefined) index.set(to, hash);
     });
@@ -136,15 +139,15 @@ export class CapabilityStore {
   }
 
   async #change(change: (index: Map<ToolId, string>) => Promise<void> | void): Promise<void> {
-    await locked(`${this.#index}.lock`, async () => {
+    await withLock(`${this.#index}.lock`, async () => {
       await removeLeftovers(this.#index);
-      const was = this.approved();
-      const index = new Map(was);
+      const before = this.readApproved();
+      const index = new Map(before);
       await change(index);
       const capabilities = Object.fromEntries([...index].map(([id, hash]) => [id, { hash }]));
       await writePrivate(this.#index, { version: 1, capabilities });
       const hashes = new Set(index.values());
-      for (const hash of was.values()) {
+      for (const hash of before.values()) {
         if (!hashes.has(hash)) await Deno.remove(this.#path(hash)).catch(unlessGone);
       }
     });
@@ -157,24 +160,27 @@ function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError
   return new PmlError("UNKNOWN_TOOL", `Cannot find the capability ${quoted(id)}`, {
     hint: near === undefined
       ? saved.size > 0 && saved.size <= 5
-        ? `Saved are ${[...saved.keys()].join(", ")}`
+        ? `The saved capabilities are ${[...saved.keys()].join(", ")}`
         : "List the saved capabilities with `pml capability list`"
       : `Did you mean ${quoted(near)}?`,
   });
 }
 
 /** The reason and the hint by error code. */
-const REFUSED = {
-  APPROVAL_STALE: ["it has changed meanwhile", "List the capabilities, then try again"],
+const REFUSALS = {
+  APPROVAL_STALE: ["it changed after the user saw it", "List the capabilities, then try again"],
   NAME_CONFLICT: [
     "the name is already used",
     "Choose another name, or delete that capability first",
   ],
-  OVERLOADED: [`${MOST} are saved`, "Delete some with `pml capability delete`"],
+  OVERLOADED: [
+    `${CAPABILITIES_MAX} capabilities are already saved`,
+    "Delete some with `pml capability delete`",
+  ],
 } as const;
 
-function refused(code: keyof typeof REFUSED, id: ToolId): PmlError {
-  const [why, hint] = REFUSED[code];
+function savingError(code: keyof typeof REFUSALS, id: ToolId): PmlError {
+  const [why, hint] = REFUSALS[code];
   return new PmlError(code, `Cannot save "${id}": ${why}`, { hint });
 }
 
@@ -193,7 +199,7 @@ function parseIndex(json: unknown): Approved {
 }
 
 /** Reads a JSON file; undefined if it does not exist. */
-function read(path: string): unknown {
+function readJson(path: string): unknown {
   const plain = readPlain(path, FILE_MAX);
   return plain && parseJsonBytes(plain.bytes, parseExact);
 }

@@ -1,5 +1,5 @@
 /**
- * Code whose types are checked, and the problems.
+ * The input and the result of a type check.
  *
  * @module
  */
@@ -14,12 +14,12 @@ export interface CodeToCheck {
 
 /** Checks the types of code. */
 export interface TypeCheck {
-  /** Checks code. Problems have the line numbers of the code. */
-  check(code: CodeToCheck): Promise<TypesChecked>;
+  /** Checks code. Problems contain line numbers of the code, which start at 1. */
+  check(code: CodeToCheck): Promise<TypeCheckResult>;
 }
 
 /** The result of a type check. */
-export type TypesChecked =
+export type TypeCheckResult =
   | { readonly kind: "checked" }
   | { readonly kind: "problems"; readonly problems: readonly TypeProblem[] }
   | { readonly kind: "unchecked"; readonly why: string };

@@ -7,9 +7,16 @@
 
 import type { CallClient, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  textOf,
+  withoutUndefined,
+} from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
-import { ownOnly } from "../protocol/progress.ts";
+import { keepOwnReports } from "../protocol/progress.ts";
 import { ToolError } from "./tool_error.ts";
 import type { CodeStart } from "../sandbox/code_module.ts";
 import { ModuleFailure, type OnRequest, type Sandbox } from "../sandbox/sandbox.ts";
@@ -27,7 +34,7 @@ export interface CodeParts {
       work: (child: Sandbox) => Promise<T>,
     ): Promise<T>;
     /** Starts a child for the next code, after a short delay or, with `now`, immediately. */
-    ahead(options?: { readonly now: true }): void;
+    prepareNext(options?: { readonly now: true }): void;
   };
   readonly tools: ToolNames;
 }
@@ -37,24 +44,24 @@ export interface CodeRun {
   readonly code: string;
   /** The value of the global `args` in the code. */
   readonly arguments?: JsonObject;
-  /** Makes its calls. The code ends when the signal of the run aborts. */
+  /** Makes the calls of the code. The code ends when the signal of the run aborts. */
   readonly run: Run;
   /** Receives the console output of the code, line by line. */
   readonly onLine?: (line: string) => void;
   /**
-   * The call of the capability that contains the code. Throws if the rules changed since its
-   * checks.
+   * The call of the capability that contains the code. `assertCurrent` throws if the rules changed
+   * since the checks of that call.
    */
-  readonly within?: Pick<CheckedCall, "assertCurrent">;
+  readonly capabilityCall?: Pick<CheckedCall, "assertCurrent">;
 }
 
 /**
- * The result of code. `open` is the number of calls that had no answer when the code ended. `runCode`
- * throws errors of PML itself.
+ * The result of code. `pendingCount` is the number of calls that had no answer when the code ended.
+ * `runCode` throws errors of PML itself.
  */
 export type CodeResult =
-  | { readonly kind: "value"; readonly value: Json; readonly open: number }
-  | { readonly kind: "failed"; readonly failure: CodeFailure; readonly open: number };
+  | { readonly kind: "value"; readonly value: Json; readonly pendingCount: number }
+  | { readonly kind: "failed"; readonly failure: CodeFailure; readonly pendingCount: number };
 
 /** The error of code, with its position if that is known. */
 export interface CodeFailure {
@@ -71,12 +78,14 @@ export interface CodeFailure {
 
 /** The maximum number of characters of console output that a child sends. */
 const CONSOLE_MAX = 64 * 1024;
-/** The maximum number of characters of a tool name in messages. The code may invent any name. */
+/**
+ * The maximum number of characters of a tool name in messages, because the code chooses the name.
+ */
 const NAME_MAX = 200;
 
 /**
- * Runs code and returns its value or its error. Throws `PmlError` if the child cannot start, crashes,
- * or exceeds a limit.
+ * Runs code and returns its value or its error. Throws `PmlError` if the child cannot start,
+ * crashes, or exceeds a limit.
  */
 export async function runCode(
   codeRun: CodeRun,
@@ -89,7 +98,7 @@ export async function runCode(
   try {
     const result = await children.use({ depth, signal }, (child) => {
       // guard: late-capability
-      codeRun.within?.assertCurrent();
+      codeRun.capabilityCall?.assertCurrent();
       return child.call({
         fn: "run",
         arguments: start as unknown as JsonObject,
@@ -99,12 +108,14 @@ export async function runCode(
         onProgress: calls.progress,
       });
     });
-    return endOf(objectOf(result));
+    return parseCodeResult(objectOf(result));
   } catch (error) {
     // The module in the child returns errors of the code as results. Only code that sends messages
     // itself can cause this error.
-    if (error instanceof ModuleFailure) return endOf({ kind: "thrown", message: error.message });
-    throw crashed(error);
+    if (error instanceof ModuleFailure) {
+      return parseCodeResult({ kind: "thrown", message: error.message });
+    }
+    throw toAuthorError(error);
   }
 }
 
@@ -113,9 +124,9 @@ class CodeRequests {
   readonly #run: Run;
   readonly #tools: ToolNames;
   readonly #onLine: CodeRun["onLine"] | undefined;
-  /** The child limits its output. This limit is for code that sends messages itself. */
-  #consoleLeft = CONSOLE_MAX * 2;
-  #done = 0;
+  /** The child limits its output. This limit is for code that bypasses the console of the child. */
+  #remainingConsole = CONSOLE_MAX * 2;
+  #doneCalls = 0;
   #reportsProgress = false;
 
   constructor(run: Run, tools: ToolNames, onLine: CodeRun["onLine"] | undefined) {
@@ -139,28 +150,29 @@ class CodeRequests {
     try {
       if (typeof tool !== "string" || !isObject(args)) throw badCall(tool);
       const id = this.#tools.idOf(tool);
-      // Drops the progress of the tool, because its numbers do not fit those of the run.
-      const onProgress = ownOnly(this.#run.options.client.onProgress);
+      // Drops the progress of the tool, because it counts something else than the progress of the
+      // run.
+      const onProgress = keepOwnReports(this.#run.options.client.onProgress);
       const result = await this.#run.call({ id, arguments: args, signal, onProgress });
       if (result.isError === true) return { error: toolFailure(tool, result) };
       return { output: outputOf(result) };
     } catch (error) {
       const { code, message, hint } = asPmlError(error);
-      return { error: defined({ code, message, hint }) as JsonObject };
+      return { error: withoutUndefined({ code, message, hint }) as JsonObject };
     } finally {
-      this.#done++;
+      this.#doneCalls++;
       if (!this.#reportsProgress) {
         const message = typeof tool === "string" ? tool.slice(0, NAME_MAX) : "";
-        this.#run.options.client.onProgress?.({ progress: this.#done, message });
+        this.#run.options.client.onProgress?.({ progress: this.#doneCalls, message });
       }
     }
   }
 
   #log(lines: readonly Json[]): void {
     for (const line of lines) {
-      if (typeof line !== "string" || line.length > this.#consoleLeft) continue;
+      if (typeof line !== "string" || line.length > this.#remainingConsole) continue;
       // guard: code-console
-      this.#consoleLeft -= line.length + 1;
+      this.#remainingConsole -= line.length + 1;
       this.#onLine?.(line);
     }
   }
@@ -183,33 +195,35 @@ function toolFailure(tool: string, result: ToolResult): JsonObject {
   };
 }
 
-/** Parses the result of a child. It is untrusted: the code may have sent it itself. */
-function endOf({ kind, value = null, open: count, ...result }: JsonObject): CodeResult {
-  const open = typeof count === "number" ? count : 0;
-  if (kind === "value") return { kind, value, open };
+/**
+ * Parses the result of a child. The result is untrusted, because the code can send messages itself.
+ */
+function parseCodeResult({ kind, value = null, open: count, ...result }: JsonObject): CodeResult {
+  const pendingCount = typeof count === "number" ? count : 0;
+  if (kind === "value") return { kind, value, pendingCount };
   if (kind === "output") {
-    const message = `Cannot return the result: ${shortOf(result.message)}`;
+    const message = `Cannot return the result: ${limitText(result.message)}`;
     throw new PmlError("OUTPUT_INVALID", message, { hint: "Return plain JSON" });
   }
   const { line, column } = objectOf(result.place);
-  const failure = defined({
-    name: shortOf(result.name),
-    message: shortOf(result.message),
+  const failure = withoutUndefined({
+    name: limitText(result.name),
+    message: limitText(result.message),
     code: textOf(result.code) || undefined,
     hint: textOf(result.hint) || undefined,
     tool: textOf(result.tool).slice(0, NAME_MAX) || undefined,
     line: typeof line === "number" ? line : undefined,
     column: typeof column === "number" ? column : undefined,
   });
-  return { kind: "failed", failure: failure as unknown as CodeFailure, open };
+  return { kind: "failed", failure: failure as unknown as CodeFailure, pendingCount };
 }
 
-function shortOf(field: Json | undefined): string {
+function limitText(field: Json | undefined): string {
   return textOf(field).slice(0, 16_000);
 }
 
 /** Returns an error of the child with a message for the author of the code. */
-function crashed(error: unknown): unknown {
+function toAuthorError(error: unknown): unknown {
   if (!(error instanceof PmlError)) return error;
   const { code, message, detail } = error;
   if (code === "RESULT_TOO_LARGE") return new PmlError(code, message, { hint: "Return less" });

@@ -6,9 +6,9 @@
  */
 
 import { isObject, type JsonObject } from "../core/json.ts";
-import { referredIn } from "../core/schema_ref.ts";
+import { resolveRef } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { comment, keyText, schemaType, type TypeOptions } from "./_schema_type.ts";
+import { keyText, schemaType, toComment, type TypeOptions } from "./_schema_type.ts";
 
 /** A server and its tools, with the names that clients see. */
 export interface DeclaredServer {
@@ -16,8 +16,8 @@ export interface DeclaredServer {
   readonly tools: readonly ToolDefinition[];
 }
 
-/** Returns the schema of the observed outputs of a tool; undefined without one. */
-export type Observed = (server: string, tool: ToolDefinition) => JsonObject | undefined;
+/** Returns the schema of the observed outputs of a tool; undefined if none was observed. */
+export type ObservedOutput = (server: string, tool: ToolDefinition) => JsonObject | undefined;
 
 /** The types of a tool. */
 export interface ToolTypes {
@@ -30,29 +30,33 @@ export interface ToolTypes {
 }
 
 /** The maximum length of all declarations together, in characters. */
-const LONGEST = 1_000_000;
-const LONGEST_DOC = 1_000;
+const TOTAL_MAX = 1_000_000;
+/** The maximum length of a tool's description, in characters. */
+const DOC_MAX = 1_000;
 
-/** Returns the types of a tool. The output of a tool that declares none is `any`. */
+/** Returns the types of a tool. Without a declared or an observed schema, the output is `any`. */
 export function toolTypes(
   server: string,
   tool: ToolDefinition,
-  { observed, ...options }: TypeOptions & { readonly observed?: Observed | undefined },
+  { observed, ...options }: TypeOptions & { readonly observed?: ObservedOutput | undefined },
 ): ToolTypes {
-  const args = schemaType(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
+  const args = schemaType(tool.inputSchema, {
+    ...options,
+    takesBigInts: options.isLenient === true,
+  });
   const schema = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
-  // Outputs may have more members than the observed ones.
+  // Later outputs may have more members than the observed outputs.
   const output = schemaType(
     tool.outputSchema ?? schema,
-    schema ? { ...options, isOpen: true } : {
+    schema ? { ...options, isLenient: true } : {
       ...options,
-      isOpen: false,
+      isLenient: false,
     },
   );
   return {
     args: args.text,
     output: output.text,
-    isOptional: !requiresMore(tool.inputSchema),
+    isOptional: !requiresArguments(tool.inputSchema),
     isCut: args.isCut || output.isCut,
   };
 }
@@ -65,33 +69,36 @@ export function anyTool(name: string): string {
 /** Returns the declarations of servers: `server: { tool(args: …): Promise<…> }`. */
 export function declarationsOf(
   servers: readonly DeclaredServer[],
-  observed?: Observed,
+  observed?: ObservedOutput,
 ): string {
-  let remaining = LONGEST;
+  let remaining = TOTAL_MAX;
   const blocks = servers.map(({ name, tools }) => {
     const lines = tools.map((tool) => {
       const line = toolLine(name, tool, observed);
       remaining -= line.length;
-      return remaining > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
+      return remaining > 0 ? line : `    ${anyTool(tool.name)} // types are not shown`;
     });
     return [`  ${keyText(name)}: {`, ...lines, "  };"].join("\n");
   });
   return blocks.join("\n");
 }
 
-function toolLine(server: string, tool: ToolDefinition, observed?: Observed): string {
-  const types = toolTypes(server, tool, { observed, docs: true });
+function toolLine(server: string, tool: ToolDefinition, observed?: ObservedOutput): string {
+  const types = toolTypes(server, tool, { observed, hasComments: true });
   const { args, output, isOptional, isCut } = types;
-  const doc = comment(tool.description, LONGEST_DOC).trim();
+  const doc = toComment(tool.description, DOC_MAX).trim();
   const call = `${keyText(tool.name)}(args${isOptional ? "?" : ""}: ${args}): Promise<${output}>;`;
-  const lines = [...(doc === "" ? [] : [doc]), `${call}${isCut ? " // too large: see any" : ""}`];
+  const lines = [
+    ...(doc === "" ? [] : [doc]),
+    `${call}${isCut ? " // too large: any replaces a part" : ""}`,
+  ];
   return lines.map((line) => `    ${line}`).join("\n");
 }
 
 /** Returns whether a schema requires properties. */
-function requiresMore(schema: unknown): boolean {
+function requiresArguments(schema: unknown): boolean {
   const target = isObject(schema) && typeof schema.$ref === "string"
-    ? referredIn(schema, schema.$ref)
+    ? resolveRef(schema, schema.$ref)
     : schema;
   return isObject(target) && Array.isArray(target.required) && target.required.length > 0;
 }

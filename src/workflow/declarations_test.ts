@@ -3,11 +3,11 @@ import fc from "fast-check";
 import schemas from "../../tests/fixtures/tool_schemas.json" with { type: "json" };
 import { parseExact } from "../core/exact_json.ts";
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
-import { referredIn } from "../core/schema_ref.ts";
+import { resolveRef } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { JsonSchema } from "../core/json_schema.ts";
 import { LanguageServer } from "./_language_server.ts";
-import { comment, literalText, schemaType } from "./_schema_type.ts";
+import { literalText, schemaType, toComment } from "./_schema_type.ts";
 import { declarationsOf } from "./declarations.ts";
 
 const GROUPS = { mark: "test", add: () => Promise.resolve(), remove: () => Promise.resolve() };
@@ -134,7 +134,7 @@ Deno.test("names and texts of servers stay within their quotes and comments", as
   assert.deepEqual(await deno.errors(`interface Mcp {\n${text}\n}`), []);
   assert.doesNotMatch(text, /[\u2028\u202e]/);
   assert.equal(text.split("\n").filter((line) => /^\s*evil/.test(line)).length, 0);
-  assert.equal(comment("a */ b"), "/** a *\\/ b */ ");
+  assert.equal(toComment("a */ b"), "/** a *\\/ b */ ");
   assert.equal(literalText("\u202e"), '"\\u{202e}"');
 });
 
@@ -158,7 +158,7 @@ function valueOf(schema: unknown, root: unknown, depth = 0): fc.Arbitrary<Json> 
   const anything = fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json>;
   if (!isObject(schema) || depth > 5) return anything;
   const inner = (each: unknown) => valueOf(each, root, depth + 1);
-  if (typeof schema.$ref === "string") return inner(referredIn(root, schema.$ref));
+  if (typeof schema.$ref === "string") return inner(resolveRef(root, schema.$ref));
   if (Array.isArray(schema.enum)) return fc.constantFrom(...schema.enum as Json[]);
   if ("const" in schema) return fc.constant(schema.const as Json);
   const choices = [schema.anyOf, schema.oneOf].find(Array.isArray);
@@ -192,7 +192,7 @@ function valueOf(schema: unknown, root: unknown, depth = 0): fc.Arbitrary<Json> 
 function allowed(schema: JsonObject, values: readonly Json[]): readonly Json[] {
   return values.filter((value) => {
     try {
-      return new JsonSchema(schema).wrong(value) === undefined;
+      return new JsonSchema(schema).findProblem(value) === undefined;
     } catch {
       return false; // the schema refers to itself endlessly
     }
@@ -211,7 +211,7 @@ async function assertWide(
       fc.sample(valueOf(schema, schema), { numRuns: 8, seed: seed + at }),
     );
     count += values.length;
-    const type = `type T${at} = ${schemaType(schema, { isOpen: true }).text};`;
+    const type = `type T${at} = ${schemaType(schema, { isLenient: true }).text};`;
     return [
       type,
       ...values.map((value, n) =>

@@ -4,21 +4,29 @@
  * @module
  */
 
+import type { Config } from "../config/current_config.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ModuleMeta } from "../protocol/tool.ts";
 import type { FolderReader } from "../registry/folder.ts";
 import type { SavedCapability } from "../registry/registry_store.ts";
-import { describeModule } from "../servers/module/describing.ts";
+import { describeModule } from "../servers/module/describe_module.ts";
 import type { LoadOptions } from "../servers/module/load_check.ts";
-import { exportedIn } from "./saved_capability.ts";
+import { parseExported } from "./saved_capability.ts";
 
 /** Reads modules in a sandbox child without grants. */
 export class FolderContents implements FolderReader {
+  /** The real path of the folder. */
+  readonly path: string;
+  /** The largest size of a file, in bytes. */
+  readonly maxBytes: number;
   readonly #options: LoadOptions;
 
   /** Creates a reader with the limits of its children. Starts nothing. */
-  constructor(options: LoadOptions) {
-    this.#options = options;
+  constructor(path: string, config: Pick<Config, "home" | "limits">, signal: AbortSignal) {
+    const { home, limits } = config;
+    this.path = path;
+    this.maxBytes = limits.moduleBytes;
+    this.#options = { home, limits, signal, workspace: path };
   }
 
   /** Returns the metadata of a module. */
@@ -27,7 +35,7 @@ export class FolderContents implements FolderReader {
   }
 
   /** Reads the JSON of an exported capability. */
-  capability(json: JsonObject): SavedCapability {
-    return exportedIn(json);
+  parseCapability(json: JsonObject): SavedCapability {
+    return parseExported(json);
   }
 }

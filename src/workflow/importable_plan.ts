@@ -11,7 +11,7 @@ import {
   type Plan,
   type PlanStep,
   type ReferenceValues,
-  runsNow,
+  shouldRun,
   taskCalls,
 } from "./plan.ts";
 
@@ -20,9 +20,9 @@ export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
 type Tool = (args?: JsonObject) => Promise<Json>;
 
 /** The maximum number of tasks of a plan, and of calls of a task. */
-const MOST = 1_000;
+const TASKS_MAX = 1_000;
 /** The maximum number of characters that one call may use from outputs. */
-const MOST_TAKEN = 10_000_000;
+const OUTPUT_LENGTH_MAX = 10_000_000;
 
 /** Returns the function of a capability. */
 export function imported(
@@ -33,21 +33,21 @@ export function imported(
     if (tools === undefined) {
       throw new TypeError(`Cannot run "${name}": its second argument, the tools, is missing`);
     }
-    const read = parsePlan(plan, { most: MOST, params });
-    const outputs = await outputsOf(read, tools);
-    const needed = new Set(read.tasks.flatMap(({ needs }) => needs));
-    const last = read.tasks.filter(({ id }) => !needed.has(id));
-    const [only, ...more] = last.map(({ id }) => outputs.get(id) ?? null);
-    return more.length === 0
+    const parsed = parsePlan(plan, { maxTasks: TASKS_MAX, params });
+    const outputs = await runTasks(parsed, tools);
+    const needed = new Set(parsed.tasks.flatMap(({ needs }) => needs));
+    const finalTasks = parsed.tasks.filter(({ id }) => !needed.has(id));
+    const [only, ...others] = finalTasks.map(({ id }) => outputs.get(id) ?? null);
+    return others.length === 0
       ? only ?? null
-      : Object.fromEntries(last.map(({ id }) => [id, outputs.get(id) ?? null]));
+      : Object.fromEntries(finalTasks.map(({ id }) => [id, outputs.get(id) ?? null]));
   };
 }
 
 /** The outputs of a plan without access to other runs. */
-class OwnOutputs implements ReferenceValues {
-  readonly most = MOST;
-  readonly mostTaken = MOST_TAKEN;
+class PlanOutputs implements ReferenceValues {
+  readonly maxCalls = TASKS_MAX;
+  readonly maxOutputLength = OUTPUT_LENGTH_MAX;
   readonly params: JsonObject;
   readonly #outputs: ReadonlyMap<string, Json>;
 
@@ -60,31 +60,31 @@ class OwnOutputs implements ReferenceValues {
     return this.#outputs.get(task);
   }
 
-  kept(source: string): Json {
-    throw new TypeError(`Cannot take "${source}": it is an output of another run`);
+  earlierOutput(source: string): Json {
+    throw new TypeError(`Cannot use "${source}": it is an output of another run`);
   }
 }
 
 /** Runs the tasks in order and returns their outputs. A skipped task has no output. */
-async function outputsOf(
+async function runTasks(
   { tasks, params }: Plan,
   tools: Tools,
 ): Promise<ReadonlyMap<string, Json>> {
   const outputs = new Map<string, Json>();
-  const ownOutputs = new OwnOutputs(outputs, params);
+  const values = new PlanOutputs(outputs, params);
   for (const task of tasks) {
-    const isSkipped = task.needs.some((need) => !outputs.has(need)) || !runsNow(task, ownOutputs);
+    const isSkipped = task.needs.some((need) => !outputs.has(need)) || !shouldRun(task, values);
     if (isSkipped) continue;
     const results: Json[] = [];
-    for (const step of await taskCalls(task, ownOutputs) ?? []) {
-      results.push(await called(step, tools));
+    for (const step of await taskCalls(task, values) ?? []) {
+      results.push(await callTool(step, tools));
     }
     outputs.set(task.id, task.forEach === undefined ? results[0] ?? null : results);
   }
   return outputs;
 }
 
-async function called({ task, arguments: args }: PlanStep, tools: Tools): Promise<Json> {
+async function callTool({ task, arguments: args }: PlanStep, tools: Tools): Promise<Json> {
   const [server = "", tool = ""] = task.tool.split(/:(.*)/s);
   const call = tools[server]?.[tool];
   if (call === undefined) throw new TypeError(`Cannot call "${task.tool}": there is no such tool`);

@@ -1,6 +1,6 @@
 /**
- * Answers intents: with the result of the created plan if the plan is complete and confident, else
- * with the plan itself, which the model completes and sends back.
+ * Answers intents. If the created plan is complete and confident, the answer is its result.
+ * Otherwise the answer is the plan itself, which the model completes and sends back.
  *
  * @module
  */
@@ -10,18 +10,21 @@ import type { JsonObject } from "../core/json.ts";
 import { shownId, type ToolId } from "../core/tool_id.ts";
 import type { SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
-import { intentPlan, type IntentTools, type PlannedTask } from "./intent.ts";
+import { type IntentTools, planIntent, type PlannedTask } from "./intent.ts";
 
 /** The parts of PML that intents need. */
 export interface IntentHost {
   /** The confidence above which a plan may run immediately. */
-  readonly confidence: number;
-  /** Whether clients see a tool that searches. Otherwise an intent that does not fit finds tools. */
+  readonly requiredConfidence: number;
+  /** Whether clients see a search tool. If not, an answer without a confident plan lists tools. */
   readonly hasSearch: boolean;
-  /** Opens the information about tools for one caller. */
-  open(caller: Pick<Call, "actor" | "client">): Promise<IntentTools>;
-  /** Returns whether a call runs without approval. `open` names its unknown arguments. */
-  runs(call: PlannedCall, open: ReadonlySet<string>): Promise<boolean>;
+  /** Returns the information about the tools of one caller. */
+  openTools(caller: Pick<Call, "actor" | "client">): Promise<IntentTools>;
+  /** Returns whether a call runs without approval. */
+  runsWithoutApproval(
+    call: PlannedCall,
+    unknownArguments: ReadonlySet<string>,
+  ): Promise<boolean>;
 }
 
 /** A call that a plan would make. */
@@ -40,27 +43,29 @@ export interface IntentRequest extends Pick<Call, "actor" | "client"> {
 /** The outcome of an intent: a plan to run now, or an answer that shows the plan. */
 export type AnsweredIntent =
   | { readonly kind: "run"; readonly plan: JsonObject; readonly confidence: number }
-  | { readonly kind: "shown"; readonly outcome: Outcome };
+  | { readonly kind: "answered"; readonly outcome: Outcome };
 
 const HINT = "Not run. Check the plan, fill its open arguments, and send it as `plan`";
-const NOTHING = "Not run: nothing fits. Use other words, or send a plan";
-/** The most tools in an answer to an intent that does not fit. */
+const NO_MATCH = "Not run: no tool matches the intent. Use other words, or send a plan";
+/** The maximum number of tools in an answer without a confident plan. */
 const FOUND_MAX = 5;
 
-/** Creates a plan. Returns it to run if it is complete and confident, else an answer with it. */
+/** Creates a plan. Returns the plan to run it if it is complete and confident, else an answer. */
 export async function answerIntent(
   request: IntentRequest,
   host: IntentHost,
 ): Promise<AnsweredIntent> {
   const { intent, actor, signal, client } = request;
-  const made = await intentPlan(intent, await host.open(request));
-  const { plan, confidence, open, alternatives, unmet, hits } = made;
-  const isSure = plan.tasks.length > 0 && open.length === 0 && confidence > host.confidence;
+  const created = await planIntent(intent, await host.openTools(request));
+  const { plan, confidence, open, alternatives, unmet, hits } = created;
+  const isSure = plan.tasks.length > 0 && open.length === 0 && confidence > host.requiredConfidence;
   if (isSure && await mayRun(plan.tasks, { actor, signal, client }, host)) {
     // A plan is plain JSON.
     return { kind: "run", plan: plan as unknown as JsonObject, confidence };
   }
-  const tools = host.hasSearch || confidence > host.confidence ? [] : hits.slice(0, FOUND_MAX);
+  const tools = host.hasSearch || confidence > host.requiredConfidence
+    ? []
+    : hits.slice(0, FOUND_MAX);
   const answer = {
     plan,
     confidence,
@@ -68,9 +73,12 @@ export async function answerIntent(
     alternatives,
     ...(unmet.length > 0 && { unmet }),
     ...(tools.length > 0 && { tools: tools.map(toolLine) }),
-    hint: plan.tasks.length > 0 ? HINT : NOTHING,
+    hint: plan.tasks.length > 0 ? HINT : NO_MATCH,
   };
-  return { kind: "shown", outcome: { kind: "result", result: textResult(JSON.stringify(answer)) } };
+  return {
+    kind: "answered",
+    outcome: { kind: "result", result: textResult(JSON.stringify(answer)) },
+  };
 }
 
 function toolLine(hit: SearchHit): string {
@@ -93,15 +101,18 @@ async function mayRun(
   caller: Pick<PlannedCall, "actor" | "signal" | "client">,
   host: IntentHost,
 ): Promise<boolean> {
-  const each = await Promise.all(tasks.map(async ({ tool, arguments: args }) => {
+  const areAllowed = await Promise.all(tasks.map(async ({ tool, arguments: args }) => {
     const entries = Object.entries(args);
     const isRef = (value: unknown) =>
       typeof value === "object" && value !== null &&
       Object.hasOwn(value, "$ref");
-    const later = entries.filter(([, value]) => isRef(value)).map(([name]) => name);
-    const values = Object.fromEntries(entries.filter(([name]) => !later.includes(name)));
-    return await host.runs({ tool, arguments: values, ...caller }, new Set(later));
+    const unknownNames = entries.filter(([, value]) => isRef(value)).map(([name]) => name);
+    const values = Object.fromEntries(entries.filter(([name]) => !unknownNames.includes(name)));
+    return await host.runsWithoutApproval(
+      { tool, arguments: values, ...caller },
+      new Set(unknownNames),
+    );
   }));
   // guard: intent-allowed
-  return each.every(Boolean);
+  return areAllowed.every(Boolean);
 }

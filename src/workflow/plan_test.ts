@@ -6,7 +6,7 @@ import { isConditionTrue } from "./_when.ts";
 import { parsePlan, type ReferenceValues, taskCalls } from "./plan.ts";
 
 function parsed(...tasks: readonly JsonObject[]) {
-  return parsePlan({ tasks }, { most: 10 });
+  return parsePlan({ tasks }, { maxTasks: 10 });
 }
 
 function task(id: string, more: JsonObject = {}): JsonObject {
@@ -25,7 +25,13 @@ function problemsOf(...tasks: readonly JsonObject[]): string {
 
 function knowing(outputs: Readonly<Record<string, Json>>, most = 10): ReferenceValues {
   const kept = () => assert.fail("nothing is kept");
-  return { most, mostTaken: 1_000, params: {}, output: (id) => outputs[id], kept };
+  return {
+    maxCalls: most,
+    maxOutputLength: 1_000,
+    params: {},
+    output: (id) => outputs[id],
+    earlierOutput: kept,
+  };
 }
 
 const REF = (text: string): JsonObject => ({ $ref: text });
@@ -77,7 +83,7 @@ Deno.test("parsePlan() refuses so many references that parsing them would block 
     const args = { all: Array.from({ length: count }, () => REF("a")) };
     return { tasks: [{ id: "a", tool: "x:y" }, { id: "b", tool: "x:y", arguments: args }] };
   };
-  const options = { most: 10, params: undefined };
+  const options = { maxTasks: 10, params: undefined };
   assert.equal(parsePlan(plan(9_000), options).tasks.length, 2);
   assert.throws(() => parsePlan(plan(10_000), options), /10000 references or more/);
 });
@@ -146,7 +152,7 @@ Deno.test("isConditionTrue() treats missing values as false", () => {
   }
 });
 
-Deno.test("stepsOf() returns a call for each known element", async () => {
+Deno.test("taskCalls() returns a call for each known element", async () => {
   const { tasks } = parsed(
     task("a"),
     task("b", {
@@ -165,7 +171,7 @@ Deno.test("stepsOf() returns a call for each known element", async () => {
   const known = (list: Json, most?: number) => taskCalls(each, knowing({ a: { list } }, most));
   await assert.rejects(known("abc"), /`for_each` is not an array/);
   await assert.rejects(known([1]), /"\$item#\/x" is missing: "\$item" is a number/);
-  await assert.rejects(known([{ x: "x".repeat(990) }]), /of the outputs/);
+  await assert.rejects(known([{ x: "x".repeat(990) }]), /of outputs/);
   const four = known(Array(4).fill({ x: 1 }), 3);
   await assert.rejects(four, /Cannot run 4 tasks: limits\.plan_tasks is 3/);
 });
@@ -174,7 +180,10 @@ Deno.test("parsePlan() accepts the parameters of a saved plan", async () => {
   const tasks = [
     task("a", { for_each: REF("$params#/list"), arguments: { x: REF("$params#/x") } }),
   ];
-  const { tasks: [only], params } = parsePlan({ tasks }, { most: 10, params: { x: 1, list: [7] } });
+  const { tasks: [only], params } = parsePlan({ tasks }, {
+    maxTasks: 10,
+    params: { x: 1, list: [7] },
+  });
   assert.ok(only !== undefined);
   const steps = await taskCalls(only, { ...knowing({}), params });
   assert.deepEqual(steps?.map(({ arguments: args }) => args), [{ x: 1 }]);

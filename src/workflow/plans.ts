@@ -4,24 +4,24 @@
  * @module
  */
 
-import { type CallClient, changedClient } from "../protocol/call.ts";
+import { type CallClient, changeClient } from "../protocol/call.ts";
 import { durationText } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ConfigOwner } from "../config/current_config.ts";
 import type { Limits } from "../config/limits.ts";
-import { type JudgeParts, judgePlan, type Preflight } from "./_judging.ts";
-import { answerOf, type PlanOutcome } from "./_plan_answer.ts";
+import { checkPlan, type PlanCheckParts, type Preflight } from "./_plan_check.ts";
+import { type PlanOutcome, toPlanOutcome } from "./_plan_answer.ts";
 import { PlanRun } from "./_plan_run.ts";
 import { parsePlan, type Plan, type ReferenceValues } from "./plan.ts";
-import type { KeptRun, Results } from "./results.ts";
+import type { Results, StoredRun } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
 import { type RunParts, withTimeLimit } from "./run_scope.ts";
 
 export type { Preflight };
 
 /** The collaborators of `Plans`. */
-export interface PlansParts extends RunParts, JudgeParts {
+export interface PlansParts extends RunParts, PlanCheckParts {
   readonly results: Results;
   readonly policy: ConfigOwner<"limits">;
 }
@@ -30,7 +30,7 @@ export interface PlansParts extends RunParts, JudgeParts {
 export interface PlanRequest {
   /** The plan; undefined to continue with the plan of the resumed run. */
   readonly plan: JsonObject | undefined;
-  /** The id of the run whose unfinished tasks run. */
+  /** The id of the run to resume. Only its unfinished tasks run. */
   readonly resume?: string | undefined;
   /** The values of the parameters of a saved plan. */
   readonly params?: JsonObject | undefined;
@@ -52,29 +52,29 @@ export class Plans {
     this.#parts = parts;
   }
 
-  /** Runs a plan, or the unfinished tasks of one. Throws if it is refused; then nothing ran. */
+  /** Runs a plan, or its unfinished tasks. If the plan is refused, throws before any call. */
   async run(request: PlanRequest): Promise<PlanOutcome> {
     const { results, policy } = this.#parts;
     const { actor, resume, params } = request;
     const { planTasks: most } = policy.config.limits;
-    const before = resume === undefined ? undefined : results.resume(resume, actor);
-    let run = before;
+    const resumedRun = resume === undefined ? undefined : results.resume(resume, actor);
+    let run = resumedRun;
     try {
-      const planJson = request.plan ?? before?.plan;
-      if (planJson === undefined) throw nothing();
-      const plan = parsePlan(planJson, { most, params, isJudged: true });
+      const planJson = request.plan ?? resumedRun?.plan;
+      if (planJson === undefined) throw noPlanError();
+      const plan = parsePlan(planJson, { maxTasks: most, params, isCheckedLater: true });
       // guard: plan-same
-      if (before !== undefined) assertSame(plan, before);
+      if (resumedRun !== undefined) assertSame(plan, resumedRun);
       run ??= results.begin(actor, plan.json);
-      return await this.#judged(plan, { request, storedRun: run });
+      return await this.#checkAndRun(plan, { request, storedRun: run });
     } finally {
       if (run !== undefined) results.end(run);
     }
   }
 
-  async #judged(
+  async #checkAndRun(
     plan: Plan,
-    { request, storedRun }: { readonly request: PlanRequest; readonly storedRun: KeptRun },
+    { request, storedRun }: { readonly request: PlanRequest; readonly storedRun: StoredRun },
   ): Promise<PlanOutcome> {
     const { results, policy, tools, callTool, journal, waiting } = this.#parts;
     const { actor, via = "plan", depth = 0 } = request;
@@ -85,15 +85,19 @@ export class Plans {
     return await withTimeLimit(
       { ...request, ms, questions },
       () => timedOut(ms),
-      async (within) => {
-        // Tasks report progress to the plan, and the plan reports to the client.
-        const { signal } = within;
-        const client = changedClient(within.client, { onProgress: undefined });
-        const from = { client, signal, via, actor, run: storedRun.id, depth };
-        const answers = await judgePlan(plan, this.#parts, { values: runOutputs, storedRun, from });
-        const run = new Run({ ...from, id: storedRun.id, calls: most, callTool });
-        const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);
-        const running = new PlanRun({
+      async (timed) => {
+        // Calls do not report their progress to the client: the plan reports after each task.
+        const { signal } = timed;
+        const client = changeClient(timed.client, { onProgress: undefined });
+        const callFields = { client, signal, via, actor, run: storedRun.id, depth };
+        const answers = await checkPlan(plan, this.#parts, {
+          values: runOutputs,
+          storedRun,
+          callFields,
+        });
+        const run = new Run({ ...callFields, id: storedRun.id, maxCalls: most, callTool });
+        const concurrency = Math.max(CONCURRENT_MIN, concurrentCalls >> 2);
+        const planRun = new PlanRun({
           ...{
             plan,
             run,
@@ -102,7 +106,7 @@ export class Plans {
             values: runOutputs,
             tools,
             answers,
-            atOnce,
+            concurrency,
             client: request.client,
           },
         });
@@ -110,13 +114,13 @@ export class Plans {
         storedRun.hasBegun = true;
         storedRun.plan = plan.json;
         journal.record("plan began", { actor, about });
-        await running.all();
-        const counts = Map.groupBy(running.states.values(), ({ state }) => state);
-        const states = Object.fromEntries(
-          [...counts].map(([state, { length }]) => [state, length]),
+        await planRun.runAll();
+        const byState = Map.groupBy(planRun.states.values(), ({ state }) => state);
+        const countByState = Object.fromEntries(
+          [...byState].map(([state, { length }]) => [state, length]),
         );
-        journal.record("plan ended", { actor, about: { ...about, ...states } });
-        return answerOf(running, inlineBytes);
+        journal.record("plan ended", { actor, about: { ...about, ...countByState } });
+        return toPlanOutcome(planRun, inlineBytes);
       },
     );
   }
@@ -124,19 +128,19 @@ export class Plans {
 
 /** The outputs that the tasks of a run use. */
 class RunOutputs implements ReferenceValues {
-  readonly most: number;
-  readonly mostTaken: number;
+  readonly maxCalls: number;
+  readonly maxOutputLength: number;
   readonly params: JsonObject;
-  readonly #run: KeptRun;
+  readonly #run: StoredRun;
   readonly #results: Results;
 
   constructor(
-    run: KeptRun,
+    run: StoredRun,
     results: Results,
     { params, limits }: { readonly params: JsonObject; readonly limits: Limits },
   ) {
-    this.most = limits.planTasks;
-    this.mostTaken = limits.inputBytes;
+    this.maxCalls = limits.planTasks;
+    this.maxOutputLength = limits.inputBytes;
     this.params = params;
     this.#run = run;
     this.#results = results;
@@ -146,16 +150,16 @@ class RunOutputs implements ReferenceValues {
     return this.#run.outputs.get(task);
   }
 
-  kept(source: string): Json {
+  earlierOutput(source: string): Json {
     return this.#results.output(source, this.#run.actor);
   }
 }
 
-/** The least limit of concurrent calls of a plan. Servers have their own limits. */
-const LEAST_AT_ONCE = 8;
+/** A plan may always make this many concurrent calls. Servers have their own limits, too. */
+const CONCURRENT_MIN = 8;
 
 /** Throws if the plan that resumes a run changes a task that is already done. */
-function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
+function assertSame(plan: Plan, { id, hashes }: StoredRun): void {
   const changed = plan.tasks.filter((task) => (hashes.get(task.id) ?? task.hash) !== task.hash);
   if (changed.length === 0) return;
   const names = changed.slice(0, 10).map((task) => quoted(task.id)).join(", ");
@@ -166,7 +170,7 @@ function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
   );
 }
 
-function nothing(): PmlError {
+function noPlanError(): PmlError {
   return new PmlError("BAD_ARGUMENTS", "Cannot run the request: it has no `plan`", {
     hint: 'Send {"plan": {"tasks": [{"id", "tool", "arguments"}]}}',
   });

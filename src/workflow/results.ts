@@ -11,48 +11,52 @@ import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
-/** The call whose result is kept: rules that deny it now also deny reading its result. */
-export interface KeptSource {
+/** The call whose result is kept. Rules that deny the call now also deny reading its result. */
+export interface ResultSource {
   readonly id: ToolId;
   readonly arguments: JsonObject;
 }
 
-/** The kept state of one run. */
-export interface KeptRun {
+/** The stored state of one run. */
+export interface StoredRun {
   readonly id: string;
   readonly actor: string;
   /** The call of an output that was kept without a plan. */
-  source?: KeptSource | undefined;
+  source?: ResultSource | undefined;
   /** The latest version of the plan. */
   plan: JsonObject;
-  /** The hash of each task of the plan when it was done. */
+  /** The hashes of the tasks that are done, by their ids. */
   readonly hashes: Map<string, string>;
-  /** The outputs by task, or by task and element: `task/3`. Undefined if one was too large. */
+  /**
+   * The outputs by task, or by task and element: `task/3`. Undefined if an output was too large.
+   */
   readonly outputs: Map<string, Json | undefined>;
   /** The size of the plan and the outputs, in characters. */
   size: number;
-  at: number;
-  /** Whether a call ran. A refused plan is not kept. */
+  /** The end of the run, in milliseconds since the epoch. Before the end, the begin of the run. */
+  endedAt: number;
+  /** Whether the run began. A run whose plan was refused before is not kept. */
   hasBegun: boolean;
   /** Whether the run is active. An active run is not removed. */
   isBusy: boolean;
 }
 
-const LEAST_SIZE = 1_000;
+/** The minimum size that each run and each kept output is counted with, in characters. */
+const SIZE_MIN = 1_000;
 
 /** Keeps outputs for each identity, with a limit of size and time. */
 export class Results implements Disposable {
-  readonly #runs = new Map<string, KeptRun>();
+  readonly #runs = new Map<string, StoredRun>();
   readonly #policy: ConfigOwner<"limits">;
   readonly #now: () => number;
-  readonly #isDenied: (source: KeptSource) => boolean;
+  readonly #isDenied: (source: ResultSource) => boolean;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Creates an empty store. `isDenied` returns whether the rules deny a call now. */
   constructor(
     policy: ConfigOwner<"limits">,
     now: () => number = Date.now,
-    isDenied: (source: KeptSource) => boolean = () => false,
+    isDenied: (source: ResultSource) => boolean = () => false,
   ) {
     this.#policy = policy;
     this.#now = now;
@@ -60,37 +64,37 @@ export class Results implements Disposable {
   }
 
   /** Starts a run with an unguessable id. Throws OVERLOADED if the size limit is reached. */
-  begin(actor: string, plan: JsonObject): KeptRun {
+  begin(actor: string, plan: JsonObject): StoredRun {
     this.#sweep();
-    const run: KeptRun = {
+    const run: StoredRun = {
       id: newId(),
       actor,
       plan,
       hashes: new Map(),
       outputs: new Map(),
       size: 0,
-      at: this.#now(),
+      endedAt: this.#now(),
       hasBegun: false,
       isBusy: true,
     };
-    // Small values take some memory, too.
-    const size = jsonSize(plan) + LEAST_SIZE;
-    if (!this.#hasRoom(size, actor)) throw full();
+    // Small values need some memory, too.
+    const size = jsonSize(plan) + SIZE_MIN;
+    if (!this.#reserve(size, actor)) throw storeFullError();
     run.size = size;
     this.#runs.set(run.id, run);
     return run;
   }
 
   /** Keeps an output. If it exceeds the size limit, only its existence is recorded. */
-  keep(run: KeptRun, key: string, output: Json): void {
+  keep(run: StoredRun, key: string, output: Json): void {
     const size = jsonSize(output);
-    const hasRoom = this.#hasRoom(size, run.actor);
-    run.outputs.set(key, hasRoom ? output : undefined);
-    if (hasRoom) run.size += size;
+    const isReserved = this.#reserve(size, run.actor);
+    run.outputs.set(key, isReserved ? output : undefined);
+    if (isReserved) run.size += size;
   }
 
   /** Combines the outputs of the elements of a task into one array, the output of the task. */
-  gather(run: KeptRun, task: string, keys: readonly string[]): void {
+  gather(run: StoredRun, task: string, keys: readonly string[]): void {
     const outputs = keys.map((key) => run.outputs.get(key));
     for (const key of keys) run.outputs.delete(key);
     const whole = outputs.filter((output) => output !== undefined);
@@ -99,23 +103,23 @@ export class Results implements Disposable {
     run.outputs.set(task, whole.length === keys.length ? whole : undefined);
   }
 
-  /** Ends a run. From now on it is kept for `limits.kept_ms`. */
-  end(run: KeptRun): void {
+  /** Ends a run. If the run began, it is kept for `limits.kept_ms` from now on. */
+  end(run: StoredRun): void {
     if (!this.#runs.has(run.id)) return;
     this.#runs.delete(run.id);
     if (!run.hasBegun) return;
     run.isBusy = false;
-    run.at = this.#now();
+    run.endedAt = this.#now();
     // The most recently used run is removed last.
     this.#runs.set(run.id, run);
-    this.#watch();
+    this.#scheduleSweep();
   }
 
   /** Keeps one output without a plan. Returns its name; undefined if it exceeds the size limit. */
-  put(actor: string, output: Json, source?: KeptSource): string | undefined {
+  put(actor: string, output: Json, source?: ResultSource): string | undefined {
     const args = source?.arguments ?? {};
-    const size = jsonSize(output) + jsonSize(args) + LEAST_SIZE * 2;
-    if (!this.#hasRoom(size, actor)) return undefined;
+    const size = jsonSize(output) + jsonSize(args) + SIZE_MIN * 2;
+    if (!this.#reserve(size, actor)) return undefined;
     const run = this.begin(actor, {});
     run.size += jsonSize(args);
     run.source = source;
@@ -126,8 +130,8 @@ export class Results implements Disposable {
   }
 
   /** Resumes a run of the same identity. Throws BAD_ARGUMENTS if it is active or not kept. */
-  resume(id: string, actor: string): KeptRun {
-    const run = this.#runOf(id, actor);
+  resume(id: string, actor: string): StoredRun {
+    const run = this.#findRun(id, actor);
     // guard: plan-busy
     if (run.isBusy) {
       throw new PmlError(
@@ -148,21 +152,21 @@ export class Results implements Disposable {
    */
   output(name: string, actor: string): Json {
     const dot = name.indexOf(".");
-    const run = this.#runOf(name.slice(0, dot), actor);
+    const run = this.#findRun(name.slice(0, dot), actor);
     // guard: kept-denied
-    if (run.source !== undefined && this.#isDenied(run.source)) throw denied(run.source);
+    if (run.source !== undefined && this.#isDenied(run.source)) throw deniedError(run.source);
     const output = run.outputs.get(name.slice(dot + 1));
     if (output !== undefined) return output;
-    const has = [...run.outputs.keys()].slice(0, 20).map((key) => quoted(key)).join(", ");
+    const keys = [...run.outputs.keys()].slice(0, 20).map((key) => quoted(key)).join(", ");
     throw new PmlError(
       "BAD_ARGUMENTS",
-      `Cannot find the output ${quoted(name)}: the run keeps ${has || "none"}`,
+      `Cannot find the output ${quoted(name)}: the run keeps ${keys || "none"}`,
     );
   }
 
-  /** Returns the call of an output that was kept without a plan; undefined for those of plans. */
-  sourceOf(name: string, actor: string): KeptSource | undefined {
-    return this.#runOf(name.slice(0, name.indexOf(".")), actor).source;
+  /** Returns the call of an output that was kept without a plan; undefined for outputs of plans. */
+  sourceOf(name: string, actor: string): ResultSource | undefined {
+    return this.#findRun(name.slice(0, name.indexOf(".")), actor).source;
   }
 
   /** Removes all runs. */
@@ -171,7 +175,7 @@ export class Results implements Disposable {
     this.#runs.clear();
   }
 
-  #runOf(id: string, actor: string): KeptRun {
+  #findRun(id: string, actor: string): StoredRun {
     this.#sweep();
     const run = this.#runs.get(id);
     // guard: kept-identity
@@ -183,16 +187,16 @@ export class Results implements Disposable {
   }
 
   /**
-   * Returns whether a size fits, and removes the oldest finished runs of the identity for it. If
-   * that is not enough, removes nothing.
+   * Removes the oldest finished runs of the identity until `size` more characters fit. If they
+   * cannot fit, removes nothing and returns false.
    */
-  #hasRoom(size: number, actor: string): boolean {
-    const own = [...this.#runs.values()].filter((run) => run.actor === actor);
+  #reserve(size: number, actor: string): boolean {
+    const ownRuns = [...this.#runs.values()].filter((run) => run.actor === actor);
     let remaining = this.#policy.config.limits.keptBytes - size;
-    for (const run of own) if (run.isBusy) remaining -= run.size;
+    for (const run of ownRuns) if (run.isBusy) remaining -= run.size;
     // guard: kept-bytes
     if (remaining < 0) return false;
-    for (const run of own.reverse()) {
+    for (const run of ownRuns.reverse()) {
       if (!run.isBusy && (remaining -= run.size) < 0) this.#runs.delete(run.id);
     }
     return true;
@@ -202,17 +206,17 @@ export class Results implements Disposable {
     const { keptMs } = this.#policy.config.limits;
     const now = this.#now();
     for (const run of this.#runs.values()) {
-      if (!run.isBusy && run.at + keptMs <= now) this.#runs.delete(run.id);
+      if (!run.isBusy && run.endedAt + keptMs <= now) this.#runs.delete(run.id);
     }
   }
 
   /** Schedules the removal of expired runs, so that memory is freed without further requests. */
-  #watch(): void {
+  #scheduleSweep(): void {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#sweep();
-      if (this.#runs.size > 0) this.#watch();
+      if (this.#runs.size > 0) this.#scheduleSweep();
     }, this.#policy.config.limits.keptMs);
     Deno.unrefTimer(this.#timer);
   }
@@ -232,7 +236,7 @@ export function jsonSize(value: Json): number {
   return size;
 }
 
-function denied({ id }: KeptSource): PmlError {
+function deniedError({ id }: ResultSource): PmlError {
   return new PmlError(
     "PERMISSION_DENIED",
     `Cannot read the result of ${quoted(id)}: a rule denies the tool now`,
@@ -240,7 +244,7 @@ function denied({ id }: KeptSource): PmlError {
   );
 }
 
-function full(): PmlError {
+function storeFullError(): PmlError {
   return new PmlError(
     "OVERLOADED",
     "Cannot start the run: kept outputs would exceed limits.kept_bytes",

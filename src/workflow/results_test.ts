@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { limitsOf } from "../config/limits.ts";
 import type { Json } from "../core/json.ts";
-import { pageOf, pageRequestOf, shapeLine } from "./_page.ts";
+import { pageOf, parsePageRequest, shapeLine } from "./_page.ts";
 import { Results } from "./results.ts";
 
 function store(limits = { keptBytes: 10_000, keptMs: 1_000 }) {
@@ -63,7 +63,7 @@ Deno.test("Results counts each identity separately and removes nothing in vain",
 
 Deno.test("pageOf() returns a part that fits and the next offset", () => {
   const list = Array.from({ length: 5_000 }, (_, n) => ({ n, text: "abc" }));
-  const read = (value: Json, uri: string) => pageOf(value, pageRequestOf(uri));
+  const read = (value: Json, uri: string) => pageOf(value, parsePageRequest(uri));
   const first = read(list, "pml://results/abcdefghijkl.a");
   const { value, total, next } = first as { value: Json[]; total: number; next: number };
   assert.ok(JSON.stringify(value).length < 20_000);

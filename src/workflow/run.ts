@@ -1,6 +1,6 @@
 /**
- * A run: a plan, code or a capability that calls several tools. Each call passes all checks. The
- * run waits while the user is asked, so no part of it runs twice.
+ * A run: a plan, code or a capability that calls several tools. Each call passes all checks. While
+ * the user is asked, the run waits. It is not started again, so no part of it runs twice.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import {
   type Call,
   type CallClient,
   type CallTool,
-  changedCall,
-  changedClient,
+  changeCall,
+  changeClient,
   type Question,
   type ToolResult,
 } from "../protocol/call.ts";
@@ -30,7 +30,7 @@ export interface RunOptions {
   /** The number of capabilities that wait for this run. */
   readonly depth: number;
   /** The maximum number of calls of the run. */
-  readonly calls: number;
+  readonly maxCalls: number;
   readonly callTool: CallTool;
   readonly signal: AbortSignal;
   /** The client that waits for the run. */
@@ -49,10 +49,10 @@ export interface RunCall {
 }
 
 /**
- * The maximum number of approval requests of one call. More than one is possible if its server must
- * be found and trusted first, or if a rule or a definition changes meanwhile.
+ * The maximum number of approval requests of one call. A call can require several: first for its
+ * server, then for the tool, and again if a rule or a definition changes meanwhile.
  */
-const MOST_QUESTIONS = 4;
+const QUESTIONS_MAX = 4;
 
 /** Makes the calls of one plan, code or capability. */
 export class Run {
@@ -67,7 +67,7 @@ export class Run {
   }
 
   /** The number of calls so far. */
-  get calls(): number {
+  get callCount(): number {
     return this.#calls;
   }
 
@@ -78,9 +78,9 @@ export class Run {
 
   /** Calls a tool. If the user must approve the call, asks and waits for the answer. */
   async call({ answer, ...request }: RunCall): Promise<ToolResult> {
-    const { callTool, calls, depth, id: run, client, ...options } = this.options;
+    const { callTool, maxCalls: calls, depth, id: run, client, ...options } = this.options;
     // guard: code-calls
-    if (++this.#calls > calls) throw tooMany(calls);
+    if (++this.#calls > calls) throw tooManyCalls(calls);
     const signal = request.signal === undefined
       ? options.signal
       : AbortSignal.any([options.signal, request.signal]);
@@ -96,41 +96,43 @@ export class Run {
       depth,
       cancellation,
       client: "onProgress" in changes
-        ? changedClient(client, { onProgress: changes.onProgress })
+        ? changeClient(client, { onProgress: changes.onProgress })
         : client,
       // The capability already occupies a slot, and its calls must not wait for another one.
       isNested: depth > 0,
       callId: crypto.randomUUID(),
     };
-    const result = await answeredResult(call, { callTool }, answer);
+    const result = await callWithApproval(call, { callTool }, answer);
     this.#tools.add(request.id);
     return result;
   }
 }
 
-/** The way of a call that may ask. `CallPath` is one. */
+/** Makes calls, and can store approval requests for later. `CallPath` implements it. */
 export interface AskingPath {
   readonly callTool: CallTool;
   /** Stores an approval request for later, and returns the error for the caller. */
-  leave?(question: Question): Promise<PmlError>;
+  storeQuestion?(question: Question): Promise<PmlError>;
 }
 
 /**
  * Makes a call and asks the user if approval is required. Throws APPROVAL_REQUIRED if the call
  * requires approval too often, or if no user can be asked.
  */
-export async function answeredResult(
+export async function callWithApproval(
   call: Call,
   path: AskingPath,
   approvalAnswer?: ApprovalAnswer,
 ): Promise<ToolResult> {
   const { id, client: { onQuestion }, cancellation: { signal } } = call;
   let [answer, { callId }] = [approvalAnswer, call];
-  for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const outcome = await path.callTool(changedCall(call, { callId, answer }));
+  for (let count = 0; count < QUESTIONS_MAX; count++) {
+    const outcome = await path.callTool(changeCall(call, { callId, answer }));
     if (outcome.kind === "result") return outcome.result;
     const { question } = outcome;
-    if (onQuestion === undefined && path.leave !== undefined) throw await path.leave(question);
+    if (onQuestion === undefined && path.storeQuestion !== undefined) {
+      throw await path.storeQuestion(question);
+    }
     if (onQuestion === undefined) break;
     answer = await onQuestion(question, signal);
     callId = crypto.randomUUID();
@@ -141,13 +143,13 @@ export async function answeredResult(
 }
 
 /** Returns the error of a plan with too many tasks. */
-export function tooManyTasks(count: number, most: number): PmlError {
+export function tooManyTasksError(count: number, most: number): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
     hint: "Do the work in several plans",
   });
 }
 
-function tooMany(calls: number): PmlError {
+function tooManyCalls(calls: number): PmlError {
   return new PmlError("OVERLOADED", `Cannot make more calls in this run: it has made ${calls}`, {
     hint: "Do the work in several runs, or raise limits.code_calls in config.yaml",
   });

@@ -5,12 +5,7 @@
  * @module
  */
 
-import {
-  type CallClient,
-  type CallTool,
-  changedClient,
-  wrappedQuestions,
-} from "../protocol/call.ts";
+import { type CallClient, type CallTool, changeClient, wrapQuestions } from "../protocol/call.ts";
 import type { EventRecord } from "../audit/journal.ts";
 import { durationText } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -22,29 +17,29 @@ import type { WaitingRuns } from "./waiting_runs.ts";
 /** The journal of runs. `CallPath` implements it. */
 export interface RunJournal {
   /** Writes an event to the journal. */
-  record(event: string, of: Pick<EventRecord, "actor" | "about">): void;
+  record(event: string, details: Pick<EventRecord, "actor" | "about">): void;
 }
 
 /** The collaborators of a run. */
 export interface RunParts {
   readonly callTool: CallTool;
-  /** Counts the runs that wait for the user; undefined for a run in another, which is counted. */
+  /** Counts the runs that wait for the user; undefined inside another run, which already counts. */
   readonly waiting: WaitingRuns | undefined;
   readonly journal: RunJournal;
 }
 
-/** The options of `inRun`. */
+/** The options of `withRun`. */
 export interface RunStart {
   readonly via: RunOptions["via"];
   readonly actor: string;
   readonly signal: AbortSignal;
   /** The client that waits for the run. */
   readonly client: CallClient;
-  readonly calls: number;
+  readonly maxCalls: number;
   /** Time limit in milliseconds, without calls and approvals. */
   readonly ms: number;
   /** Time limit in milliseconds including calls, which is also the maximum of `ms`. */
-  readonly mostMs: number;
+  readonly totalMs: number;
   /** The details for the journal. */
   readonly about: JsonObject;
   /** The id of the run; a new one by default. */
@@ -53,7 +48,7 @@ export interface RunStart {
 }
 
 /** Runs the work until it ends, is aborted or exceeds its time limit. */
-export async function inRun<T extends { readonly kind: string }>(
+export async function withRun<T extends { readonly kind: string }>(
   start: RunStart,
   parts: RunParts,
   work: (run: Run) => Promise<T>,
@@ -61,22 +56,22 @@ export async function inRun<T extends { readonly kind: string }>(
   const {
     via,
     actor,
-    calls,
+    maxCalls: calls,
     ms,
-    mostMs,
+    totalMs,
     about,
     id = crypto.randomUUID(),
     depth = 0,
-    ...meanwhile
+    ...context
   } = start;
   const { waiting, journal } = parts;
-  const inWork = async (during: DuringWork, untimed: Untimed) => {
+  const runWork = async (timed: TimedContext, untimed: Untimed) => {
     const callTool: CallTool = (call) => untimed(() => parts.callTool(call));
-    const run = new Run({ ...meanwhile, ...during, id, via, actor, calls, depth, callTool });
+    const run = new Run({ ...context, ...timed, id, via, actor, maxCalls: calls, depth, callTool });
     const since = performance.now();
     const end = (outcome: string) => {
-      const took = Math.round(performance.now() - since);
-      const fields = { run: id, calls: run.calls, outcome, ms: took };
+      const duration = Math.round(performance.now() - since);
+      const fields = { run: id, calls: run.callCount, outcome, ms: duration };
       journal.record(`${via} ended`, { actor, about: fields });
     };
     journal.record(`${via} began`, { actor, about: { run: id, ...about } });
@@ -89,14 +84,14 @@ export async function inRun<T extends { readonly kind: string }>(
       throw error;
     }
   };
-  const clocked = { ...meanwhile, ms: mostMs, questions: { waiting, run: id } };
-  return await withTimeLimit(clocked, () => timedOut(start, mostMs), (ways) => {
-    return withTimeLimit({ ...meanwhile, ...ways, ms }, () => timedOut(start, ms), inWork);
+  const totalLimit = { ...context, ms: totalMs, questions: { waiting, run: id } };
+  return await withTimeLimit(totalLimit, () => timedOut(start, totalMs), (outer) => {
+    return withTimeLimit({ ...context, ...outer, ms }, () => timedOut(start, ms), runWork);
   });
 }
 
 /** The signal and the client of timed work. */
-interface DuringWork {
+interface TimedContext {
   readonly signal: AbortSignal;
   readonly client: CallClient;
 }
@@ -105,9 +100,9 @@ interface DuringWork {
 type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 
 /** The options of `withTimeLimit`. */
-export interface Timed extends DuringWork {
+export interface TimeLimitOptions extends TimedContext {
   readonly ms: number;
-  /** The run that waits for the user, unless enclosing timed work waits already. */
+  /** The run that counts as waiting while the user is asked; undefined if no run counts here. */
   readonly questions?: { readonly waiting: WaitingRuns | undefined; readonly run: string };
 }
 
@@ -116,21 +111,21 @@ export interface Timed extends DuringWork {
  * the limit.
  */
 export async function withTimeLimit<T>(
-  { signal, ms, questions, client }: Timed,
-  over: () => PmlError,
-  work: (during: DuringWork, untimed: Untimed) => Promise<T>,
+  { signal, ms, questions, client }: TimeLimitOptions,
+  createError: () => PmlError,
+  work: (context: TimedContext, untimed: Untimed) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
-  using clock = new RunClock(ms, () => abort.abort(over()));
+  using clock = new RunClock(ms, () => abort.abort(createError()));
   const { onAsk } = client;
   const pauseClock = <A>(ask: () => Promise<A>) => {
     const timeless = () => clock.pauseDuring(ask);
     return questions?.waiting?.during(questions.run, timeless) ?? timeless();
   };
   try {
-    const timed = changedClient(client, {
-      ...wrappedQuestions(client, pauseClock),
+    const timed = changeClient(client, {
+      ...wrapQuestions(client, pauseClock),
       // A model answers without the user, so the run does not count as waiting for the user.
       onAsk: onAsk && ((request) => {
         const ask = () => onAsk(request);
@@ -139,8 +134,10 @@ export async function withTimeLimit<T>(
     });
     return await work({ client: timed, signal: abort.signal }, (wait) => clock.pauseDuring(wait));
   } finally {
-    // The results of calls that still run would have no recipient.
-    abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
+    // Cancels calls that still run, because nothing would use their results.
+    abort.abort(
+      new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"),
+    );
   }
 }
 
@@ -150,7 +147,7 @@ class RunClock implements Disposable {
   #remaining: number;
   #since = performance.now();
   #timer: ReturnType<typeof setTimeout>;
-  #asking = 0;
+  #pauses = 0;
 
   constructor(ms: number, end: () => void) {
     this.#remaining = ms;
@@ -161,14 +158,14 @@ class RunClock implements Disposable {
   /** Runs work without counting its time. */
   async pauseDuring<T>(work: () => Promise<T>): Promise<T> {
     // guard: code-asked-time
-    if (this.#asking++ === 0) {
+    if (this.#pauses++ === 0) {
       clearTimeout(this.#timer);
       this.#remaining -= performance.now() - this.#since;
     }
     try {
       return await work();
     } finally {
-      if (--this.#asking === 0) {
+      if (--this.#pauses === 0) {
         this.#since = performance.now();
         this.#timer = setTimeout(this.#end, Math.max(this.#remaining, 0));
       }
@@ -178,13 +175,13 @@ class RunClock implements Disposable {
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     // Work that still waits must not restart the timer.
-    this.#asking = Infinity;
+    this.#pauses = Infinity;
   }
 }
 
-function timedOut({ via, mostMs }: RunStart, ms: number): PmlError {
-  const hint = ms < mostMs
-    ? `Do less in one run, or raise timeout_ms (at most ${mostMs})`
+function timedOut({ via, totalMs }: RunStart, ms: number): PmlError {
+  const hint = ms < totalMs
+    ? `Do less in one run, or raise timeout_ms (at most ${totalMs})`
     : "Do less in one run, or raise limits.call_max_ms in config.yaml";
   return new PmlError(
     "TIMED_OUT",

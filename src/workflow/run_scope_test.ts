@@ -4,12 +4,12 @@ import { limitsOf } from "../config/limits.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Run } from "./run.ts";
-import { inRun, type RunStart } from "./run_scope.ts";
+import { type RunStart, withRun } from "./run_scope.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
 const ONE = { config: { limits: limitsOf({ waiting_runs: 1 }) } };
 
-Deno.test("inRun() counts runs that wait for the user, but not those that wait for a model", async () => {
+Deno.test("withRun() counts runs that wait for the user, but not runs that wait for a model", async () => {
   const waiting = new WaitingRuns(ONE);
   const callTool = async (
     { arguments: { method }, client, cancellation }: Call,
@@ -21,12 +21,12 @@ Deno.test("inRun() counts runs that wait for the user, but not those that wait f
   const parts = { waiting, callTool, journal: { record: () => {} } };
   const open = Promise.withResolvers<JsonObject>();
   const start: RunStart = {
-    ...{ via: "code", actor: "local", calls: 1, ms: 60_000, mostMs: 60_000, about: {} },
+    ...{ via: "code", actor: "local", maxCalls: 1, ms: 60_000, totalMs: 60_000, about: {} },
     signal: new AbortController().signal,
     client: { onAsk: () => open.promise },
   };
   const asking = (method: ServerRequest["method"]) =>
-    inRun(start, parts, async (run) => {
+    withRun(start, parts, async (run) => {
       await run.call({ id: toolId("s", "ask"), arguments: { method } });
       return { kind: "done" };
     });
@@ -46,7 +46,7 @@ Deno.test("a run does not count the time of its calls, up to a total limit", asy
   const parts = { waiting: new WaitingRuns(ONE), callTool, journal: { record: () => {} } };
   const { signal } = new AbortController();
   const start = {
-    ...{ via: "code", actor: "local", calls: 10, about: {} } as const,
+    ...{ via: "code", actor: "local", maxCalls: 10, about: {} } as const,
     ...{ signal, client: NO_CLIENT },
   };
   const call = async (run: Run) => {
@@ -57,10 +57,10 @@ Deno.test("a run does not count the time of its calls, up to a total limit", asy
     signal.throwIfAborted();
     return { kind: "done" };
   };
-  assert.deepEqual(await inRun({ ...start, ms: 50, mostMs: 60_000 }, parts, call), {
+  assert.deepEqual(await withRun({ ...start, ms: 50, totalMs: 60_000 }, parts, call), {
     kind: "done",
   });
-  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 100 }, parts, call), {
+  await assert.rejects(withRun({ ...start, ms: 50, totalMs: 100 }, parts, call), {
     message: / 100 ms$/,
     hint: /call_max_ms/,
   });
@@ -68,7 +68,7 @@ Deno.test("a run does not count the time of its calls, up to a total limit", asy
     await new Promise((resolve) => run.options.signal.addEventListener("abort", resolve));
     throw run.options.signal.reason;
   };
-  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 60_000 }, parts, idle), {
+  await assert.rejects(withRun({ ...start, ms: 50, totalMs: 60_000 }, parts, idle), {
     message: / 50 ms$/,
     hint: /timeout_ms/,
   });

@@ -8,10 +8,10 @@
 import type { ConfigOwner } from "../config/current_config.ts";
 import { durationText } from "../core/amounts.ts";
 import type { GroupsOpener } from "../sandbox/reaper.ts";
-import { after, onAbort, unlessAborted } from "../io/waiting.ts";
-import { type Callable, CheckedText, Words } from "./_checked_text.ts";
+import { callAfter, onAbort, unlessAborted } from "../io/waiting.ts";
+import { type CallableServers, CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
-import type { CodeToCheck, TypeCheck, TypesChecked } from "./checked_code.ts";
+import type { CodeToCheck, TypeCheck, TypeCheckResult } from "./checked_code.ts";
 import type { DeclaredServer } from "./declarations.ts";
 
 /** The tools that code may call. */
@@ -20,8 +20,8 @@ export interface CallableTools {
   names(): readonly string[];
   /** Returns the tools of a server; undefined if they are not known. */
   tools(server: string): Promise<DeclaredServer["tools"] | undefined>;
-  /** Returns whether a name that is not a server can still be called. */
-  isOffered(server: string): Promise<boolean>;
+  /** Returns whether code can call a name that `names()` lacks, such as a server of a registry. */
+  isCallable(server: string): Promise<boolean>;
 }
 
 /** The collaborators and the limits of `TypeChecker`. */
@@ -37,22 +37,24 @@ export interface TypeCheckParts {
   readonly waitMs?: number;
 }
 
+/** The default time limits; see `TypeCheckParts`. */
 const CHECK_MS = 5_000;
 const WAIT_MS = 1_000;
 /** Time limit of the start of the process. Running checks do not extend it. */
 const START_MS = 30_000;
 const LONGEST_CODE = 200_000;
 const MOST_WAITING = 16;
-const MOST_USED = 50;
+/** The maximum number of servers whose tools are declared, and of unlisted names to look up. */
+const MOST_USED_SERVERS = 50;
 /** The memory limit. A process that exceeds it is replaced. */
 const MOST_BYTES = 768 << 20;
 
-/** Checks one piece of code at a time. Others wait only briefly, then run unchecked. */
+/** Checks one piece of code at a time. Other code waits only briefly, then runs unchecked. */
 export class TypeChecker implements TypeCheck, AsyncDisposable {
   readonly #parts: TypeCheckParts;
   readonly #turns = new CheckTurns();
   #server: LanguageServer | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  #lastCheck: Promise<unknown> = Promise.resolve();
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
@@ -62,7 +64,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
   }
 
   /** Checks code against the tools that it uses. Throws only if `signal` aborts. */
-  async check({ code, actor, signal }: CodeToCheck): Promise<TypesChecked> {
+  async check({ code, actor, signal }: CodeToCheck): Promise<TypeCheckResult> {
     signal.throwIfAborted();
     if (code.length > LONGEST_CODE) {
       return { kind: "unchecked", why: `it is longer than ${LONGEST_CODE} characters` };
@@ -70,8 +72,8 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     // Code that calls no tool needs no check.
     if (!new Words(code).has("mcp")) return { kind: "checked" };
     const { checkMs = CHECK_MS, waitMs = WAIT_MS } = this.#parts;
-    // Finds the tools before taking a turn, so that a slow server delays no other code.
-    const callable = await this.#timely(this.#callable(code), signal);
+    // Finds the tools before waiting for a turn, so that a slow server does not delay other code.
+    const callable = await this.#withinTime(this.#findCallable(code), signal);
     if (callable === undefined) {
       return {
         kind: "unchecked",
@@ -83,9 +85,9 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
       return { kind: "unchecked", why: "other code is being checked" };
     }
     clearTimeout(this.#idle);
-    const work = this.#checked(code, callable);
-    this.#last = work.finally(() => {
-      if (!this.#turns.pass()) this.#rest();
+    const work = this.#checkNow(code, callable);
+    this.#lastCheck = work.finally(() => {
+      if (!this.#turns.pass()) this.#scheduleEnd();
     });
     return await unlessAborted(work, signal);
   }
@@ -95,16 +97,16 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     this.#isClosed = true;
     clearTimeout(this.#idle);
     await this.#server?.[Symbol.asyncDispose]();
-    await this.#last;
+    await this.#lastCheck;
   }
 
-  async #checked(code: string, callable: Callable): Promise<TypesChecked> {
+  async #checkNow(code: string, callable: CallableServers): Promise<TypeCheckResult> {
     const { checkMs = CHECK_MS } = this.#parts;
     try {
       const checked = new CheckedText(code, callable);
-      const server = this.#server = await this.#running();
-      await this.#started(server);
-      using _ = after(checkMs, () => server.end(`it took over ${durationText(checkMs)}`));
+      const server = this.#server = await this.#openServer();
+      await this.#waitUntilReady(server);
+      using _ = callAfter(checkMs, () => server.end(`it took over ${durationText(checkMs)}`));
       const problems = checked.problemsOf(await server.check(checked.text));
       if (typeof problems === "string") return { kind: "unchecked", why: problems };
       if (problems.length === 0) return { kind: "checked" };
@@ -114,19 +116,22 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     }
   }
 
-  /** Returns the result of work; undefined if it takes longer than a check may. */
-  async #timely<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  /** Returns the result of work; undefined if it takes longer than `checkMs`. */
+  async #withinTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     const late = Promise.withResolvers<undefined>();
-    using _ = after(this.#parts.checkMs ?? CHECK_MS, () => late.resolve(undefined));
+    using _ = callAfter(this.#parts.checkMs ?? CHECK_MS, () => late.resolve(undefined));
     return await unlessAborted(Promise.race([work, late.promise]), signal);
   }
 
-  async #started(server: LanguageServer): Promise<void> {
-    using _ = after(START_MS, () => server.end(`it did not start in ${durationText(START_MS)}`));
+  async #waitUntilReady(server: LanguageServer): Promise<void> {
+    using _ = callAfter(
+      START_MS,
+      () => server.end(`it did not start in ${durationText(START_MS)}`),
+    );
     await server.ready;
   }
 
-  async #running(): Promise<LanguageServer> {
+  async #openServer(): Promise<LanguageServer> {
     const server = this.#server;
     if (server !== undefined && !server.isOver) {
       if (server.bytes() <= MOST_BYTES) return server;
@@ -138,25 +143,32 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
     return new LanguageServer(folder, groups);
   }
 
-  /** Returns the servers that the code can call, with the tools of those that it names. */
-  async #callable(code: string): Promise<Callable> {
+  /** Returns the servers that the code can call, with the tools of the servers that it names. */
+  async #findCallable(code: string): Promise<CallableServers> {
     const { callable } = this.#parts;
     const words = new Words(code);
-    const all = callable.names();
-    const strange = [...words.servers()].filter((name) => !all.includes(name)).slice(0, MOST_USED);
-    // A full name, as in `mcp["server:tool"](args)`, is resolved by the call.
-    const offered = await Promise.all(
-      strange.map((name) => name.includes(":") || callable.isOffered(name).catch(() => true)),
+    const serverNames = callable.names();
+    const otherNames = [...words.servers()].filter((name) => !serverNames.includes(name)).slice(
+      0,
+      MOST_USED_SERVERS,
     );
-    const named = all.filter((name) => words.has(name)).slice(0, MOST_USED);
-    const used = await Promise.all(named.map(async (name) => {
+    // A full name, as in `mcp["server:tool"](args)`, is not looked up. If it is unknown, the call
+    // fails.
+    const areCallable = await Promise.all(
+      otherNames.map((name) => name.includes(":") || callable.isCallable(name).catch(() => true)),
+    );
+    const namedServers = serverNames.filter((name) => words.has(name)).slice(0, MOST_USED_SERVERS);
+    const usedServers = await Promise.all(namedServers.map(async (name) => {
       const tools = await callable.tools(name).catch(() => undefined);
-      return tools === undefined || tools.length === 0 ? [] : [{ name, tools: tools }];
+      return tools === undefined || tools.length === 0 ? [] : [{ name, tools }];
     }));
-    return { names: [...all, ...strange.filter((_, at) => offered[at])], used: used.flat() };
+    return {
+      serverNames: [...serverNames, ...otherNames.filter((_, index) => areCallable[index])],
+      usedServers: usedServers.flat(),
+    };
   }
 
-  #rest(): void {
+  #scheduleEnd(): void {
     if (this.#isClosed) return;
     this.#idle = setTimeout(() => {
       const server = this.#server;
@@ -171,7 +183,7 @@ export class TypeChecker implements TypeCheck, AsyncDisposable {
 /** Resolves the wait for a turn. */
 type ResolveTurn = (isTaken: boolean) => void;
 
-/** Grants one turn at a time. Clients take turns, however many checks each one waits for. */
+/** Allows one check after another. Clients take turns, regardless of the number of their checks. */
 class CheckTurns {
   #isTaken = false;
   #count = 0;
@@ -185,33 +197,33 @@ class CheckTurns {
     if (!this.#isTaken) return this.#isTaken = true;
     if (this.#count >= MOST_WAITING) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const own = this.#waiting.get(client) ?? new Set();
-    this.#waiting.set(client, own.add(resolve));
+    const waiting = this.#waiting.get(client) ?? new Set();
+    this.#waiting.set(client, waiting.add(resolve));
     this.#count++;
-    const leave = () => void (this.#remove(client, resolve) && resolve(false));
-    using _ = after(waitMs, leave);
-    using __ = onAbort(signal, leave);
+    const stopWaiting = () => void (this.#remove(client, resolve) && resolve(false));
+    using _ = callAfter(waitMs, stopWaiting);
+    using __ = onAbort(signal, stopWaiting);
     return await promise;
   }
 
-  /** Ends a turn and starts the one of the next client. Returns whether there was one. */
+  /** Ends a turn and starts the turn of the next client. Returns whether a client waited. */
   pass(): boolean {
-    const [[client, own] = []] = this.#waiting;
-    const [next] = own ?? [];
+    const [[client, waiting] = []] = this.#waiting;
+    const [next] = waiting ?? [];
     this.#isTaken = next !== undefined;
-    if (client === undefined || own === undefined || next === undefined) return false;
+    if (client === undefined || waiting === undefined || next === undefined) return false;
     this.#remove(client, next);
     // Checks of other clients run before the next check of this client.
-    if (this.#waiting.delete(client)) this.#waiting.set(client, own);
+    if (this.#waiting.delete(client)) this.#waiting.set(client, waiting);
     next(true);
     return true;
   }
 
-  #remove(client: string, one: ResolveTurn): boolean {
-    const own = this.#waiting.get(client);
-    if (!own?.delete(one)) return false;
+  #remove(client: string, resolve: ResolveTurn): boolean {
+    const waiting = this.#waiting.get(client);
+    if (!waiting?.delete(resolve)) return false;
     this.#count--;
-    if (own.size === 0) this.#waiting.delete(client);
+    if (waiting.size === 0) this.#waiting.delete(client);
     return true;
   }
 }

@@ -61,7 +61,7 @@ async function checker({ callable, groups: opened, ...changes }: CheckerChanges 
         if (name === "silent") return Promise.reject(new Error("it does not answer"));
         return Promise.resolve(name === "fs" ? [READ, LIST, IMPORT] : undefined);
       },
-      isOffered: (name) => Promise.resolve(name === "offered"),
+      isCallable: (name) => Promise.resolve(name === "offered"),
       ...callable,
     },
     checkMs: 60_000,
@@ -93,7 +93,7 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
     assert.deepEqual(await scene.problems("return mcp"), []);
   },
   "A wrong tool, a missing and a mistyped argument each give a line and a hint": async (scene) => {
-    const signature = /^fs: read_file\(path: string, mode\?: "text" \| "bytes"/;
+    const signature = /^fs: read_file\(path, mode\?: "text" \| "bytes"/;
     const cases: readonly [string, number, RegExp, RegExp][] = [
       [
         `\nawait mcp.fs.raed_file({});`,
@@ -185,8 +185,8 @@ Deno.test("the compiler reads only the tools that the code names", () => {
   const tools = Array.from({ length: 1_000 }, (_, at) => ({ ...LIST, name: `tool_${at}` }));
   const used = ["a", "b"].map((name) => ({ name, tools }));
   const { text } = new CheckedText("await mcp.a.tool_7({ path: '' }); mcp.b", {
-    names: ["a", "b"],
-    used,
+    serverNames: ["a", "b"],
+    usedServers: used,
   });
   assert.deepEqual(new Set(text.match(/tool_\d+/g)), new Set(["tool_7"]));
 });
@@ -252,13 +252,16 @@ Deno.test("the language server reads no file and contacts no host that the code 
 
 Deno.test("the text for the compiler contains no word that could load a module", () => {
   for (const naming of NAMING) {
-    const { text } = new CheckedText(naming, { names: [], used: [] });
+    const { text } = new CheckedText(naming, { serverNames: [], usedServers: [] });
     assert.doesNotMatch(
       text.split("async function () {")[1] ?? "",
       /\b(import|require|module)\b|export \*|\\u0/,
     );
   }
-  const { text } = new CheckedText("mcp.fs.import(); mcp.x.export?.()", { names: [], used: [] });
+  const { text } = new CheckedText("mcp.fs.import(); mcp.x.export?.()", {
+    serverNames: [],
+    usedServers: [],
+  });
   assert.match(text, /mcp\.fs\.import\(\); mcp\.x\.export/);
 });
 
@@ -289,7 +292,7 @@ Deno.test("code that comes while other code is checked waits a short time, then 
   assert.equal((await bombs[0])?.kind, "unchecked");
 });
 
-Deno.test("each client has one place among those that wait for the checker (GX11)", async () => {
+Deno.test("each client has at most one request that waits for the checker (GX11)", async () => {
   const order: string[] = [];
   await using scene = await checker();
   const checked = (actor: string, code: string) =>
@@ -353,8 +356,8 @@ Deno.test("only a limited number of compiler errors is read", () => {
     (_, at) => ({ ...LIST, name: `a_tool_with_a_name_${at}` }),
   );
   const text = new CheckedText("mcp.fs.a;let b:1=2;".repeat(8_000), {
-    names: ["fs"],
-    used: [{ name: "fs", tools }],
+    serverNames: ["fs"],
+    usedServers: [{ name: "fs", tools }],
   });
   const line = text.text.split("\n").findIndex((one) => one.startsWith("mcp.fs.a"));
   const missing = "Property 'a_tool_with_a_nam_0' does not exist on type '$Server0'.";

@@ -82,7 +82,7 @@ function use(memory: UseMemory, id: string, options: Use = {}): void {
     ...{ id, arguments: args, via: "call", actor: "local", run, method },
   };
   const now = performance.now();
-  memory.note({ call: call as never, definition, since: now, ended: now, outcome });
+  memory.recordCall({ call: call as never, definition, since: now, ended: now, outcome });
 }
 
 function hashOf(id: string, version?: string): string {
@@ -109,7 +109,7 @@ Deno.test("UseMemory records calls, failures, results and following calls in a p
   assert.deepEqual([one?.calls, one?.errors, two?.calls, two?.errors], [3, 1, 1, 0]);
   assert.deepEqual([one?.next, two?.next], [{ "a:two": 1 }, { "a:one": 1 }]);
   const id = "a:one" as ToolId;
-  assert.deepEqual(memory.observed(id, hashOf(id)), {
+  assert.deepEqual(memory.observedSchema(id, hashOf(id)), {
     type: "object",
     properties: { name: { type: "string" }, size: { type: "number" } },
     required: ["name", "size"],
@@ -123,10 +123,10 @@ Deno.test("UseMemory starts a new record for a tool whose definition changed", a
   const id = "a:changing" as ToolId;
   use(memory, id);
   memory.flush();
-  assert.notEqual(memory.observed(id, hashOf(id)), undefined);
-  assert.equal(memory.observed(id, hashOf(id, "2")), undefined);
+  assert.notEqual(memory.observedSchema(id, hashOf(id)), undefined);
+  assert.equal(memory.observedSchema(id, hashOf(id, "2")), undefined);
   use(memory, id, { version: "2", output: [1] });
-  assert.equal(memory.observed(id, hashOf(id)), undefined);
+  assert.equal(memory.observedSchema(id, hashOf(id)), undefined);
   assert.deepEqual(memory.recentUses().map(({ calls }) => calls), [1]);
 });
 
@@ -162,9 +162,9 @@ Deno.test("UseMemory records nothing while it is off", async () => {
   scene.config.memory = false;
   const memory = scene.open();
   use(memory, "a:one");
-  memory.searched("local", { query: "one", tools: ["a:one" as ToolId] });
+  memory.recordSearch("local", { query: "one", foundTools: ["a:one" as ToolId] });
   memory[Symbol.dispose]();
-  assert.deepEqual([memory.recentUses(), [...memory.fit("one")]], [[], []]);
+  assert.deepEqual([memory.recentUses(), [...memory.fitScores("one")]], [[], []]);
   await assert.rejects(stat(scene.path));
 });
 
@@ -217,22 +217,22 @@ Deno.test("UseMemory connects consecutive calls of a run, but not concurrent one
   use(memory, "a:two", { run: "r" });
   const [one, two, other] = ["a:one", "a:two", "b:other"] as ToolId[];
   assert.ok(one && two && other);
-  assert.deepEqual([...memory.next(one)], [[two, 0.5]]);
-  assert.deepEqual([...memory.next(other)], []);
+  assert.deepEqual([...memory.nextTools(one)], [[two, 0.5]]);
+  assert.deepEqual([...memory.nextTools(other)], []);
 });
 
 Deno.test("UseMemory recognizes tools that were called after a similar search", async () => {
   await using scene = await Scene.make();
   using memory = scene.open();
   const tools = ["a:one", "b:two"] as ToolId[];
-  memory.searched("local", { query: "order a pizza", tools });
+  memory.recordSearch("local", { query: "order a pizza", foundTools: tools });
   use(memory, "b:two");
-  assert.deepEqual([...memory.fit("Pizza ordering").keys()], ["b:two"]);
-  assert.deepEqual([...memory.fit("weather in Rome")], []);
+  assert.deepEqual([...memory.fitScores("Pizza ordering").keys()], ["b:two"]);
+  assert.deepEqual([...memory.fitScores("weather in Rome")], []);
   use(memory, "b:two", { fails: true });
   use(memory, "b:two", { fails: true });
   memory.flush();
-  assert.ok((memory.fit("order pizza").get("b:two" as ToolId) ?? 1) < 0.3, "failures count");
+  assert.ok((memory.fitScores("order pizza").get("b:two" as ToolId) ?? 1) < 0.3, "failures count");
   assert.doesNotMatch(await scene.text(), /pizza|order/);
 });
 
@@ -242,13 +242,16 @@ Deno.test("UseMemory stays small for any number of tools, words and following to
   for (let at = 0; at < 700; at++) {
     use(memory, "a:hub");
     const id = `a:tool_${at}` as ToolId;
-    memory.searched("local", { query: `words${at} more${at}`, tools: [id, "a:hub" as ToolId] });
+    memory.recordSearch("local", {
+      query: `words${at} more${at}`,
+      foundTools: [id, "a:hub" as ToolId],
+    });
     use(memory, id);
   }
   memory.flush();
   const kept = scene.open();
-  assert.equal(kept.tools().size, 500);
-  const hub = kept.tools().get("a:hub" as ToolId);
+  assert.equal(kept.usesByTool().size, 500);
+  const hub = kept.usesByTool().get("a:hub" as ToolId);
   assert.ok(hub && Object.keys(hub.next).length <= 20 && Object.keys(hub.words).length <= 60);
   assert.ok((await scene.text()).length < 4 << 20);
 });
@@ -322,7 +325,7 @@ Deno.test("a call is recorded when note() returns", async () => {
   await using scene = await Scene.make();
   using memory = scene.open();
   use(memory, "a:one");
-  assert.equal(memory.tools().get("a:one" as ToolId)?.calls, 1);
+  assert.equal(memory.usesByTool().get("a:one" as ToolId)?.calls, 1);
 });
 
 Deno.test("UseMemory learns the types of a text where three calls with different arguments agree", async () => {
@@ -334,13 +337,13 @@ Deno.test("UseMemory learns the types of a text where three calls with different
   call(1);
   call(1);
   call(2);
-  assert.equal(memory.observed(id, hashOf(id)), undefined);
+  assert.equal(memory.observedSchema(id, hashOf(id)), undefined);
   call(3, '{"missing":true}');
   call(4);
   call(5);
-  assert.equal(memory.observed(id, hashOf(id)), undefined, "another result came between");
+  assert.equal(memory.observedSchema(id, hashOf(id)), undefined, "another result came between");
   call(6);
-  assert.deepEqual(memory.observed(id, hashOf(id)), {
+  assert.deepEqual(memory.observedSchema(id, hashOf(id)), {
     type: "object",
     properties: { title: { type: "string" } },
     required: ["title"],
@@ -356,7 +359,7 @@ Deno.test("UseMemory learns no types from texts of tools that read a file or a p
     for (const value of ["1", "2", "3", "4"]) {
       use(memory, id, { text: '{"a":1}', args: { [name]: value } });
     }
-    assert.equal(memory.observed(id, definitionHash(definitionOf(id))), undefined, name);
+    assert.equal(memory.observedSchema(id, definitionHash(definitionOf(id))), undefined, name);
   }
 });
 
@@ -369,7 +372,7 @@ Deno.test("UseMemory takes the counts of an older file, without its types", asyn
   }
   using memory = scene.open();
   assert.deepEqual(memory.recentUses().map(({ calls }) => calls), [1]);
-  assert.equal(memory.observed(id, hashOf(id)), undefined);
+  assert.equal(memory.observedSchema(id, hashOf(id)), undefined);
   memory.clear();
   assert.deepEqual(memory.recentUses(), []);
 });
@@ -385,10 +388,10 @@ Deno.test("lately() returns the last eight tools that were used with success in 
     use(memory, "a:failed", { fails: true });
     const names = Array.from({ length: 10 }, (_, n) => `a:t${n}`);
     for (const name of names) use(memory, name);
-    assert.deepEqual(memory.lately(), names.toReversed().slice(0, 8));
+    assert.deepEqual(memory.recentTools(), names.toReversed().slice(0, 8));
   } finally {
     Date.now = clock;
   }
   scene.config.memory = false;
-  assert.deepEqual(memory.lately(), []);
+  assert.deepEqual(memory.recentTools(), []);
 });

@@ -12,17 +12,17 @@ import { parseExact } from "../core/exact_json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Verdict } from "../protocol/verdict.ts";
 import type { Capability } from "../servers/capability/capability.ts";
-import type { Selector } from "../servers/module/select_child.ts";
+import type { Selector } from "../servers/module/select_children.ts";
 import type { CapabilityRuns } from "./capabilities.ts";
 import { runCapability } from "./capability_run.ts";
 import type { CapabilityCall } from "./capability_call.ts";
 import { runCode } from "./code.ts";
 import { type CodeToolParts, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
 import { answerIntent, type IntentHost, withPlan } from "./intents.ts";
-import { KeptResults } from "./kept_results.ts";
+import { LargeResults } from "./large_results.ts";
 import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansParts } from "./plans.ts";
-import { type KeptSource, Results } from "./results.ts";
+import { Results, type ResultSource } from "./results.ts";
 import { Run } from "./run.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 import type { WorkflowRequest } from "./workflow_request.ts";
@@ -43,7 +43,7 @@ export class Workflow implements CapabilityRuns {
   /** Outputs of runs and large results, cached for a limited time. */
   readonly results: Results;
   /** Stores large results in `results`, and reads parts of them. */
-  readonly largeResults: KeptResults;
+  readonly largeResults: LargeResults;
   /** Runs plans. */
   readonly plans: Plans;
   readonly #parts: WorkflowParts & PlansParts;
@@ -51,28 +51,29 @@ export class Workflow implements CapabilityRuns {
   /** Creates an instance. Starts nothing. */
   constructor(parts: WorkflowParts) {
     const { policy } = parts;
-    const isDenied = ({ id, arguments: args }: KeptSource) => parts.judge(id, args).kind === "deny";
+    const isDenied = ({ id, arguments: args }: ResultSource) =>
+      parts.judge(id, args).kind === "deny";
     this.results = new Results(policy, Date.now, isDenied);
-    this.largeResults = new KeptResults(this.results, parts);
+    this.largeResults = new LargeResults(this.results, parts);
     this.#parts = { ...parts, waiting: new WaitingRuns(policy), results: this.results };
     this.plans = new Plans(this.#parts);
   }
 
   /** Runs code: the meta-tool `execute_code`. */
-  async code(request: WorkflowRequest): Promise<Outcome> {
+  async runCode(request: WorkflowRequest): Promise<Outcome> {
     return await executeCode(request, this.#parts);
   }
 
   /** Starts a sandbox child for code that is expected soon. */
   prepareSandbox(): void {
-    this.#parts.children.ahead();
+    this.#parts.children.prepareNext();
   }
 
   /** Throws if code or a plan is invalid. Runs no part of it. */
   async assertValid({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
       const { planTasks: most } = this.#parts.policy.config.limits;
-      parsePlan(parseExact(text), { most, params: {} });
+      parsePlan(parseExact(text), { maxTasks: most, params: {} });
       return;
     }
     const { signal } = new AbortController();
@@ -82,7 +83,7 @@ export class Workflow implements CapabilityRuns {
       via: "code",
       actor: "local",
       depth: 0,
-      calls: 0,
+      maxCalls: 0,
       callTool,
       signal,
       client: NO_CLIENT,
@@ -92,19 +93,23 @@ export class Workflow implements CapabilityRuns {
     const result = await runCode({ code, run }, this.#parts);
     if (result.kind === "value") return;
     const { name, message, line, column } = result.failure;
-    const at = line && ` (${shownPlace("code", { line: line - 1, column })})`;
-    throw new PmlError("BAD_ARGUMENTS", `Cannot parse the code: ${name}: ${message}${at ?? ""}`, {
-      hint: "Correct the code, and try it with execute_code",
-    });
+    const place = line && ` (${shownPlace("code", { line: line - 1, column })})`;
+    throw new PmlError(
+      "BAD_ARGUMENTS",
+      `Cannot parse the code: ${name}: ${message}${place ?? ""}`,
+      {
+        hint: "Correct the code, and try it with execute_code",
+      },
+    );
   }
 
   /** Runs a saved capability. */
-  async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
-    return await runCapability(capability, called, this.#parts);
+  async runCapability(capability: Capability, call: CapabilityCall): Promise<ToolResult> {
+    return await runCapability(capability, call, this.#parts);
   }
 
   /** Runs a plan, or creates one from an intent: the meta-tool `execute_workflow`. */
-  async plan(request: WorkflowRequest): Promise<Outcome> {
+  async runPlan(request: WorkflowRequest): Promise<Outcome> {
     const { arguments: { plan, resume, read, intent }, actor, signal } = request;
     if (typeof read === "string") {
       const { text } = await this.largeResults.read({ uri: read, actor, signal });
@@ -113,7 +118,7 @@ export class Workflow implements CapabilityRuns {
     if (typeof intent === "string") {
       if (plan !== undefined || resume !== undefined) throw planAndIntent();
       const answer = await answerIntent({ ...request, intent }, this.#parts.intents);
-      if (answer.kind === "shown") return answer.outcome;
+      if (answer.kind === "answered") return answer.outcome;
       return withPlan(await this.#run({ ...request, plan: answer.plan }), answer);
     }
     // The arguments were checked against the schema.
@@ -127,19 +132,19 @@ export class Workflow implements CapabilityRuns {
       & PlanRequest
       & Pick<WorkflowRequest, "arguments">,
   ): Promise<Outcome> {
-    const saving = saveAs === undefined
+    const storage = saveAs === undefined
       ? undefined
       : (await this.#parts.opener.capabilities()).saving;
     const prepare = (args: JsonObject) =>
-      saveAs && saving?.prepare(saveAs, { kind: "plan", text: JSON.stringify(args) });
+      saveAs && storage?.prepare(saveAs, { kind: "plan", text: JSON.stringify(args) });
     // Throws before the run if the plan cannot be saved.
     const prepared = request.plan && prepare(request.plan);
     const { result, isDone, plan: { json } } = await this.plans.run(request);
-    if (saving === undefined) return { kind: "result", result };
+    if (storage === undefined) return { kind: "result", result };
     const save = async (): Promise<JsonObject> => {
       // The plan of a resumed run is known only after the run.
       const capability = isDone && (prepared || prepare(json));
-      return capability ? await saving.save(capability, [], request) : UNSAVED;
+      return capability ? await storage.save(capability, [], request) : UNSAVED;
     };
     // If saving fails, the result of the run must still be returned.
     const saved = await save().catch((error) => {

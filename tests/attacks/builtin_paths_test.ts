@@ -119,6 +119,31 @@ Deno.test("no built-in leaves the workspace by any argument (PE1 to PE4, PE11)",
   await endWell(ws, pml);
 });
 
+Deno.test("the answer about a protected file does not depend on whether it exists (PE11)", async () => {
+  const files = { ".env": SECRET, "with/.env": SECRET, "without/good.txt": "good" };
+  await using scene = await makeScene({ files, pml: PML, prepare: furnish });
+  const { ws, pml } = scene;
+  const answerTo = async ({ tool, argument, isList }: Way, path: string) => {
+    const args = { ...GIVEN[tool], [argument]: isList ? [path] : path };
+    const answer = await pml.callTool("call", { tool, arguments: args }, { ms: 12_000 });
+    return { code: codeOf(answer), text: JSON.stringify(answer.result).replaceAll(path, "PATH") };
+  };
+  const ways = WAYS.filter((way) => !isGit(way) && !isFine(way, ".env"));
+  await allOf(ways.filter(({ argument }) => argument !== "cwd"), async (way) => {
+    const [there, missing] = [
+      await answerTo(way, "with/.env"),
+      await answerTo(way, "without/.env"),
+    ];
+    // To look at a protected name is allowed: the tools that list folders do.
+    if (there.code !== "PATH_PROTECTED") return;
+    assert.deepEqual(missing, there, `${way.tool}(${way.argument})`);
+  });
+  const read = { tool: "filesystem:read_file", argument: "path", isList: false };
+  const { code } = await answerTo(read, "without/.env");
+  assert.equal(code, "PATH_PROTECTED");
+  await endWell(ws, pml);
+});
+
 Deno.test("no built-in reads or waits for an entry that is not a file or folder (PE8)", async () => {
   await using scene = await makeScene({ pml: PML, prepare: furnish });
   const { ws, pml } = scene;

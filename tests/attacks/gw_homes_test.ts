@@ -234,7 +234,7 @@ Deno.test("a user who is asked may approve one read (GW8)", async () => {
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("a module of the user asks in such a workspace, too, whatever a rule allows (GW8)", async () => {
+Deno.test("a module of the user asks in such a workspace, too, even if a rule allows it (GW8)", async () => {
   await using ws = await inHome(configOf('permissions: {allow: ["mine:*"]}'));
   const home = dirname(ws.home);
   const mine = { type: "deno", path: join(ws.root, "mine.js") };

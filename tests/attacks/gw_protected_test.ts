@@ -34,7 +34,7 @@ Deno.test("every client's file in a workspace that PML knows is protected (GW12)
   assert.ok(shared.length > 4, "clients have files in workspaces");
   for (const path of [...shared, ...listed]) {
     const name = path.replace("*", "x");
-    assert.ok(list.ends(pathNames(name)).length > 0, `${name} can be written`);
+    assert.ok(list.endPositions(pathNames(name)).length > 0, `${name} can be written`);
   }
   // Next to the files from which PML imports servers, it also looks for variables.
   for (const path of shared) assert.ok(listed.includes(path), path);
@@ -42,11 +42,11 @@ Deno.test("every client's file in a workspace that PML knows is protected (GW12)
 
 Deno.test("copies and temporary files of a client's file are as protected as the file (GW12, P4)", async () => {
   const read = new NameList(protectedPaths.readProtected);
-  const closed = listed.filter((path) => read.ends(pathNames(path)).length > 0);
+  const closed = listed.filter((path) => read.endPositions(pathNames(path)).length > 0);
   assert.ok(closed.includes(".mcp.json"), "the list of what cannot be read");
   for (const path of closed) {
     for (const copy of [".backup", ".backup.1", `.${crypto.randomUUID()}.pml-tmp`]) {
-      assert.ok(read.ends(pathNames(path + copy)).length > 0, `${path}${copy} can be read`);
+      assert.ok(read.endPositions(pathNames(path + copy)).length > 0, `${path}${copy} can be read`);
     }
   }
   const text = JSON.stringify({ mcpServers: { x: { command: "x", env: { T: SECRET } } } });

@@ -81,7 +81,7 @@ Deno.test("a rule of an answer for several tools ends when its tool becomes dest
   await second.close();
 });
 
-Deno.test("a rule that no such answer wrote stays, whatever the hints of its tool become", async () => {
+Deno.test("a rule that no multi-tool answer wrote stays if the hints of its tool change", async () => {
   const tables = { own: tableOf(FLIPPED) };
   const pml = { version: 1, permissions: { allow: [ID] }, mcpServers: definitions(tables) };
   await using ws = await makeAttackWorkspace({ files: filesOf(tables), pml });

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { WITH_META, writeConfig } from "../script_scene.ts";
 import { serveScene } from "../serve_scene.ts";
 import { objectOf } from "../../src/core/json.ts";
-import { joined } from "../../src/io/lines.ts";
+import { joinBytes } from "../../src/io/lines.ts";
 import { callBytes } from "../kit/call_bytes.ts";
 import type { TestServer } from "../kit/pml_serve.ts";
 import { rssOf } from "../kit/procwatch.ts";
@@ -175,7 +175,7 @@ Deno.test("HT13: pipelined requests are answered in turn, and end with their con
   const said = async (word: string) =>
     (await all.ledger()).filter((one) => one.includes(word)).length;
   const bytes = (args: readonly object[]) =>
-    joined(args.map((args, id) => callOf(all.served, { args, id })));
+    joinBytes(args.map((args, id) => callOf(all.served, { args, id })));
   {
     using line = await Line.open(all.served);
     await line.write(bytes([{ steps: [{ wait: 200 }] }, {}, {}]));

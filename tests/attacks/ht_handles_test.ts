@@ -183,7 +183,7 @@ Deno.test("no client ends or receives the subscription of another (HT17)", async
   for (const reading of [...streams, followed, idle]) await reading[Symbol.asyncDispose]();
 });
 
-Deno.test("the events of a session reach only that session, whatever ids others send (HT17)", async () => {
+Deno.test("the events of a session reach only that session, even if others send its ids (HT17)", async () => {
   await using scene = await sceneOf();
   const { connect } = scene;
   const [one, two, other] = [await connect(), await connect(), await connect({ token: OTHER })];

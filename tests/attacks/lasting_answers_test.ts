@@ -9,6 +9,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPmlOnTerminal, type TerminalInput } from "../kit/run.ts";
+import { answerOnPage, openPage } from "../kit/page.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { evil, ledgerOf } from "./evil_servers.ts";
@@ -168,6 +169,74 @@ Deno.test("pml approve allows several tools after it showed their texts, with on
   }
   assert.equal(codeOf(await answerOf(pml, calling("writes"))), "APPROVAL_REQUIRED");
   await endWell(ws, pml);
+});
+
+Deno.test("the page allows several tools with their texts shown, and only with the word", async () => {
+  await using scene = await makeScene(serving({ capabilities: {} }));
+  const { ws, pml } = scene;
+  await answerOf(pml, calling("one"));
+  await using page = await openPage(ws);
+  const browser = await page.signIn();
+  const { replies } = await browser.waiting();
+  const reads = replies.find(({ reply }) => reply === "always-reads");
+  for (const name of ["one", "two", "three"]) {
+    assert.match(reads?.reach ?? "", RegExp(`Does ${name}`));
+  }
+  for (const word of [undefined, "yes", reads?.word?.toUpperCase()]) {
+    const { error } = await answerOnPage<{ error: { code: string; hint: string } }>(browser, {
+      ...{ reply: "always-reads", word },
+    });
+    assert.deepEqual([error.code, error.hint], ["WORD_NEEDED", reads?.word]);
+  }
+  assert.equal((await rulesOf(ws)).allow?.includes("lists:one"), false);
+  const { done } = await answerOnPage<{ done: boolean }>(browser, {
+    ...{ reply: "always-reads", word: reads?.word },
+  });
+  assert.equal(done, true);
+  assert.ok((await rulesOf(ws)).allow?.includes("lists:three"));
+  assert.equal((await rulesOf(ws)).allow?.includes("lists:writes"), false);
+  await endWell(ws, pml);
+});
+
+Deno.test("an answer on the page covers no tool that the server added after the user saw it", async () => {
+  const file = serving().pml as { permissions: object };
+  const permissions = { allow: ["filesystem:*", "lists:writes"] };
+  await using scene = await makeScene(
+    serving({ capabilities: {}, pml: { ...file, permissions } }),
+  );
+  const { ws, pml } = scene;
+  await answerOf(pml, calling("one"));
+  await using page = await openPage(ws);
+  const browser = await page.signIn();
+  const seen = await browser.waiting();
+  await endWell(ws, pml);
+  await writeFile(ws.file("tools.json"), JSON.stringify([...TOOLS, tool("four")]));
+  await using other = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
+  await other.open();
+  // The server starts, and is asked for its tools again.
+  assert.equal(codeOf(await answerOf(other, calling("writes"))), undefined);
+  await until(async () => {
+    assert.equal(codeOf(await answerOf(other, calling("one"))), "APPROVAL_REQUIRED");
+    return (await browser.waiting()).id !== seen.id;
+  });
+  await read();
+  const word = seen.replies.find(({ reply }) => reply === "always-reads")?.word;
+  const { id, where, workspace } = seen;
+  for (const reply of ["always-reads", "always-all", "always", "once"]) {
+    const body = { id, where, workspace, reply, word };
+    const { done } = await browser.post<{ done: boolean }>("/api/answer", body);
+    assert.equal(done, false, reply);
+  }
+  assert.deepEqual((await rulesOf(ws)).allow, permissions.allow);
+  const { replies } = await browser.waiting();
+  const now = replies.find(({ reply }) => reply === "always-reads");
+  assert.match(now?.reach ?? "", /Does four/);
+  const { done } = await answerOnPage<{ done: boolean }>(browser, {
+    ...{ reply: "always-reads", word: now?.word },
+  });
+  assert.equal(done, true);
+  assert.ok((await rulesOf(ws)).allow?.includes("lists:four"));
+  await endWell(ws, other);
 });
 
 Deno.test("never on a terminal denies the tool at once, also in a running PML", async () => {

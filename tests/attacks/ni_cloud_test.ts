@@ -16,7 +16,7 @@ const MODULE = `
   export const __meta__ = { name: "exa", tools: { run: { inputSchema: { type: "object" } } } };
   export const run = ({ text }) => "here: " + text;`;
 
-Deno.test("local servers open no socket and reach no cloud, whatever the cloud answers (NI3)", async () => {
+Deno.test("local servers open no socket and reach no cloud, even if the cloud offers their tools (NI3)", async () => {
   await using hub = new FakeCloud(({ path }) =>
     path === "/mcp/routing" ? Response.json(ROUTING) : undefined
   );

@@ -200,7 +200,7 @@ Deno.test("a flood of calls to a signed-in server is refused at once, and makes 
   await endWell(ws, pml);
 });
 
-Deno.test("a token endpoint that fails temporarily loses nothing, and one that refuses ends the sign-in", async () => {
+Deno.test("a token endpoint that fails temporarily loses nothing, and a refusal ends the sign-in", async () => {
   await using scene = await Signing.make();
   const { server, ws } = scene;
   await scene.signIn();

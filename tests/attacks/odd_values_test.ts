@@ -121,7 +121,7 @@ Deno.test("a tool whose server cut a text within a character is called, and asks
   assert.doesNotMatch(pml.stderr, OURS);
 });
 
-Deno.test("a server gets only answers that the client sent, whatever the name of the question", async () => {
+Deno.test("a server gets only answers that the client sent, to a question of any name", async () => {
   for (const key of ["constructor", "toString", "__proto__"]) {
     const form = { message: "Name?", requestedSchema: { type: "object", properties: {} } };
     const inputRequests = JSON.parse(`{"${key}":{"method":"elicitation/create"}}`);
@@ -240,7 +240,7 @@ Deno.test("a client's file of a clone with odd values stops no command (GW7)", a
     assert.doesNotMatch(stdout + stderr, /must be of type/, args.join(" "));
   }
   const { stdout } = await runPml(ws, ["import"]);
-  assert.match(stdout, /kind[^]*of this kind/);
+  assert.match(stdout, /kind[^]*of this type/);
 });
 
 /** Serves tables over stdio, to a client that can ask the user. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chmod, readFile } from "node:fs/promises";
-import { confinedArgs } from "../../src/servers/stdio/_confined.ts";
+import { confinedArgs } from "../../src/servers/stdio/_confined_access.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -59,7 +59,7 @@ Deno.test("no module writes the files that a server of the workspace runs (PE11)
 Deno.test("a confined server writes no file that another one runs", () => {
   const args = confinedArgs({
     ...{ name: "s", folder: "/home/p/servers/s", workspace: "/", home: "/home/p", grants: {} },
-    ...{ isHeld: true, certificates: [] },
+    ...{ hasSystemLayer: true, certificates: [] },
     protection: { readProtected: [], writeProtected: [], paths: ["/ws/server.js"] },
   });
   const denied = args.find((one) => one.startsWith("--deny-write="))?.split(/[=,]/);

@@ -175,7 +175,7 @@ Deno.test("RG3: redirects to other origins, and endless ones, are not followed",
     for (const path of ["/mcp/acme", "/mcp/acme@1.0.0"]) {
       for (const redirect of elsewhere) {
         proxy.fault(path, { redirect });
-        assert.match(await refused(pml), /^REGISTRY_BAD_RESPONSE: .*another place/, redirect);
+        assert.match(await refused(pml), /^REGISTRY_BAD_RESPONSE: .*another origin/, redirect);
       }
       for (let hop = 1; hop <= 11; hop++) {
         proxy.fault(`/mcp/hop${hop}`, { redirect: hop === 11 ? path : `/mcp/hop${hop + 1}` });

@@ -127,7 +127,7 @@ Deno.test("another process, `pml lock` and a client that cannot ask use the pins
   };
   await answerOf(pml, ECHO);
   await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
-  assert.match((await run()).said, /lists \(private, stdio\)[^]*echo: sha256-/);
+  assert.match((await run()).said, /lists \(private, stdio, [^]*echo: sha256-/);
   assert.equal((await run("--check")).code, 0);
   await serve(EVIL, { ...scene, mark: "evil" });
   const response = await call(pml, "lists:echo");

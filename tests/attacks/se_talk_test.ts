@@ -64,7 +64,7 @@ Deno.test("a module that changes prototypes and globals affects only itself", as
   });
 });
 
-Deno.test("two modules share no place for messages", async () => {
+Deno.test("two modules share no channel for messages", async () => {
   const modules = { evil: "talk.ts", other: "talk.ts" };
   const text = `left-${randomBytes(12).toString("hex")}`;
   await attack({ modules, pml: { intent: "test" } }, async ({ call }) => {

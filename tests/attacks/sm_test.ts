@@ -116,7 +116,7 @@ Deno.test("a server that asks for tools gets only those that the user names", as
   ]);
 });
 
-Deno.test("a provider that answers nonsense fails the request, and PML still serves", async () => {
+Deno.test("an invalid answer of a provider fails the request, and PML still serves", async () => {
   const body = (text: string | Uint8Array<ArrayBuffer>) => () =>
     new Response(text, { headers: STREAM });
   const deep = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
@@ -141,7 +141,7 @@ Deno.test("a provider that answers nonsense fails the request, and PML still ser
   }
 });
 
-Deno.test("an endless answer and one that is too long are cut off", async () => {
+Deno.test("an endless answer and a too long answer are cut off", async () => {
   const delta = (text: string) =>
     new TextEncoder().encode(
       `data: {"type":"content_block_delta","index":0,"delta":{"text":"${text}"}}\n\n`,
@@ -202,7 +202,7 @@ Deno.test("a provider that repeats the key in an error reveals it to no server",
   await endWell(scene.ws, scene.pml, { secrets: [KEY] });
 });
 
-Deno.test("a loop that never ends is stopped, also one that starts itself again", async () => {
+Deno.test("an endless loop is stopped, also if it starts itself again", async () => {
   // The model lets the server sample again, which asks the model again, and so on.
   const again = { uses: [{ name: "legacy__sample", input: WANTS }] };
   await using provider = new FakeProvider("anthropic", again);
@@ -322,7 +322,7 @@ Deno.test("arguments of a model that are nested too deep reach no tool", async (
   });
   const text = textOf(await call(scene.pml, "legacy:sample", WANTS));
   assert.match(text, /done/);
-  assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are no JSON object"));
+  assert.deepEqual(resultsIn(provider), Array(2).fill("The arguments are not a JSON object"));
   await endWell(scene.ws, scene.pml);
 });
 

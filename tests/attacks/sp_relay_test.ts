@@ -156,7 +156,7 @@ Deno.test("a subscription does not start a server again after the file lost its 
   await endWell(ws, pml);
 });
 
-Deno.test("a client that subscribes with its first message is notified, and one that cancels at once has no subscription", async () => {
+Deno.test("a client that subscribes with its first message is notified, and a client that cancels at once has no subscription", async () => {
   await using scene = await sceneOf("2026-07-28");
   const { ws, pml } = scene;
   const listen = { notifications: { resourceSubscriptions: [PAGE] } };

@@ -130,7 +130,7 @@ Deno.test("of the output of a stdio server, only its responses count (SP8, SP9, 
   for (const mode of modes) {
     const { result } = await call(pml, `${mode}:echo`, { mode });
     if (mode === "partial") assert.match(textOf({ result }), /^TIMED_OUT/);
-    else if (mode === "null") assert.match(textOf({ result }), /The tool did run.*no object/);
+    else if (mode === "null") assert.match(textOf({ result }), /The tool did run.*not an object/);
     else if (mode === "stray") assert.match(textOf({ result }), /^UPSTREAM_PROTOCOL/);
     else if (mode === "twice") assert.equal(textOf({ result }), "first");
     else assert.deepEqual(result?.structuredContent, { mode }, mode);
@@ -155,7 +155,7 @@ Deno.test("a hundred first calls start one server, and each gets its own answer 
   await endWell(ws, pml);
 });
 
-Deno.test("a cancelled call is cancelled at the server, and progress extends one that continues (SP11)", async () => {
+Deno.test("a cancelled call is cancelled at the server, and progress extends a running call (SP11)", async () => {
   await using scene = await sceneOf(["good"], { limits: { call_ms: 2_000 } });
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {

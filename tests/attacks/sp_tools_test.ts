@@ -146,7 +146,7 @@ Deno.test("a server cannot use a name of another server or of PML, nor the same 
     const { result } = await pml.callTool(name, inner);
     assert.deepEqual(result?.structuredContent, given);
   }
-  assert.match(JSON.stringify(await call(pml, "lists:Echo")), /by case alone/);
+  assert.match(JSON.stringify(await call(pml, "lists:Echo")), /in another case/);
   // Later lists are checked as strictly.
   const later = [...tools, { name: "RELIST", inputSchema: PLAIN }, {
     name: "more",

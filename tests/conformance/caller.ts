@@ -1,28 +1,22 @@
 /**
- * The client that the conformance suite starts: PML with the suite's server behind it. It requests
- * all lists, calls each tool, reads each resource and gets each prompt, as a client of PML.
- *
- *     deno run -A tests/conformance/caller.ts URL
+ * The client of the conformance suite of MCP for scenarios without sign-in: PML with the suite's
+ * server behind it. It requests all lists, calls each tool, reads each resource and gets each
+ * prompt, as a client of PML.
  *
  * @module
  */
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import process from "node:process";
 import type { Era, Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
+import type { ClientRun } from "./forwarding.ts";
 import type { Json } from "./words.ts";
 
-const { MCP_CONFORMANCE_CONTEXT: context = "{}" } = process.env;
 /** How long a list may stay empty, in milliseconds. */
 const LIST_MS = 1_000;
-const url = process.argv.at(-1) ?? "";
-/** A client of an older revision would use a session of the suite's server. */
-const isOlder = (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2026-07-28") < "2026-07-28";
-const era: Era = isOlder ? "2025-11-25" : "2026-07-28";
 
 /** Answers a form with its defaults. */
 function accepted(_method: string, { requestedSchema }: Json): unknown {
@@ -60,7 +54,7 @@ function withoutNulls({ name, arguments: args }: Json): Json {
 }
 
 /** Returns the calls to make: those of the scenario, or one of each tool. */
-function callsOf(tools: readonly Json[]): readonly Json[] {
+function callsOf(tools: readonly Json[], context: string): readonly Json[] {
   const { toolCalls } = JSON.parse(context);
   if (toolCalls !== undefined) return (toolCalls as readonly Json[]).map(withoutNulls);
   const [first] = tools;
@@ -71,7 +65,10 @@ function callsOf(tools: readonly Json[]): readonly Json[] {
   });
 }
 
-async function main(): Promise<number> {
+/** Runs the client. Returns its exit code. */
+export async function callingClient({ context, revision, url, log }: ClientRun): Promise<number> {
+  // A client of an older revision would use a session of the suite's server.
+  const era: Era = revision < "2026-07-28" ? "2025-11-25" : "2026-07-28";
   await using ws = await makeWorkspace({
     pml: {
       version: 1,
@@ -93,8 +90,8 @@ async function main(): Promise<number> {
     const answer: Message = method === "tools/call"
       ? await pml.callTool(String(params.name), Object(params.arguments))
       : await pml.request(method, params);
-    console.error(`${method} ${JSON.stringify(params).slice(0, 200)}`);
-    console.error(`  ${JSON.stringify(answer.result ?? answer.error).slice(0, 500)}`);
+    log(`${method} ${JSON.stringify(params).slice(0, 200)}`);
+    log(`  ${JSON.stringify(answer.result ?? answer.error).slice(0, 500)}`);
     return Object(answer.result);
   };
   const listed = async (method: string, name: string): Promise<readonly Json[]> => {
@@ -106,7 +103,7 @@ async function main(): Promise<number> {
     }, LIST_MS);
     return items;
   };
-  const calls = callsOf(await listed("tools/list", "tools"));
+  const calls = callsOf(await listed("tools/list", "tools"), context);
   // Simultaneous calls test more than consecutive ones.
   await Promise.all(calls.map((call) => ask("tools/call", call)));
   for (const { uri } of await listed("resources/list", "resources")) {
@@ -117,5 +114,3 @@ async function main(): Promise<number> {
   }
   return (await pml.close()).code;
 }
-
-process.exitCode = await main();

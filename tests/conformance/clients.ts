@@ -7,7 +7,8 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { denoCommand } from "../kit/pml_command.ts";
+import { callingClient } from "./caller.ts";
+import { forwarding } from "./forwarding.ts";
 import { type Checked, SUITE } from "./suite.ts";
 
 /** The scenarios, by revision. */
@@ -37,13 +38,13 @@ export async function runClientScenario(
   scenario: string,
 ): Promise<readonly Checked[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-conformance-" });
-  const command = denoCommand("tests/conformance/caller.ts").join(" ");
   const what = ["--scenario", scenario, "--spec-version", revision, "-o", folder];
   try {
+    await using clients = await forwarding(folder, callingClient);
     const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
       args: [
         ...["run", "-A", "--quiet", "--no-lock", "--no-config", SUITE],
-        ...["client", "--command", command, ...what],
+        ...["client", "--command", clients.command, ...what],
       ],
       stdin: "null",
     }).output();

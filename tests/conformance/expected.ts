@@ -42,7 +42,7 @@ export const EXPECTED: readonly Expected[] = [
   },
   {
     why: "PML asks the user before it reads an address that the server did not list. The check " +
-      "reads one that does not exist, and mistakes the request for input for a result.",
+      "reads one that does not exist, and treats the request for input as a result.",
     ids: ["sep-2164-data-uri", "sep-2164-error-code", "sep-2164-no-empty-contents"],
   },
   {

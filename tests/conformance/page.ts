@@ -34,13 +34,14 @@ an expected failure passes.`,
     "## PML as the server",
     `The suite sends its requests to \`pml serve\`. Behind PML runs a server with the tools that the suite
 requires, in the newest revision, in an older one or in both, over stdio or over HTTP. The numbers
-are for all scenarios that the suite requires of a revision, and those of tasks in 2026-07-28.
+count the checks of all scenarios that the suite requires of a revision; for 2026-07-28, they also
+count the scenarios of tasks.
 
-Some checks wait 600 ms for an answer, so a machine with other work can fail them: a server of an older
-revision gets capabilities when it starts, and the first call of a client that declares more of them
-waits for a new start. Such a server also does not state which call a question over stdio belongs to.
-PML passes it on with the latest call, which is another one if the question of an abandoned call is
-late.`,
+Some checks wait only 600 ms for an answer, and can fail on a busy machine: a server of an older
+revision gets the capabilities of clients when it starts, so the first call of a client that declares
+more of them waits for a new start. Over stdio, such a server also does not state to which call a
+question belongs. PML passes the question on with the latest call, which is wrong if the question
+belongs to an abandoned call.`,
     tableOf("client, server behind PML", cells),
     `With clients of 2025-11-25 all checks pass. With clients of 2026-07-28 these checks do not pass, for
 these reasons:`,
@@ -51,7 +52,7 @@ skills server of the TypeScript SDK over stdio. The client uses 2026-07-28.`,
     tableOf("scenario, server behind PML", skills),
     EXAMPLE_SERVER,
     "## PML as the client",
-    `The suite is the server. Its client is a spawned \`pml stdio\`. The scenarios of sign-in run
+    `The suite is the server, and PML is its client (\`pml stdio\`). The scenarios of sign-in run
 separately.`,
     tableOf("scenario", scenarios),
     "These checks do not pass, for this reason:",

@@ -39,7 +39,7 @@ export const WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=
 export const IMAGE = { type: "image", data: PNG, mimeType: "image/png" };
 export const STATE = "state-of-the-fixture";
 
-export const text = (text: string) => ({ type: "text", text: text });
+export const text = (text: string) => ({ type: "text", text });
 export const content = (...blocks: readonly object[]) => ({ content: blocks });
 export const object = (properties: Json, required = Object.keys(properties)) => ({
   type: "object",

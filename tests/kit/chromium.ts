@@ -26,12 +26,14 @@ export interface Looks {
 }
 
 /** A key of a keyboard. */
-export type Key = "Enter" | "Tab" | "Space" | "ShiftTab";
+export type Key = "Enter" | "Tab" | "Space" | "ShiftTab" | "ArrowDown" | "SelectAll";
 
 const KEYS: Readonly<Record<Key, Members>> = {
   Enter: { key: "Enter", code: "Enter", windowsVirtualKeyCode: 13, text: "\r" },
   Tab: { key: "Tab", code: "Tab", windowsVirtualKeyCode: 9 },
   ShiftTab: { key: "Tab", code: "Tab", windowsVirtualKeyCode: 9, modifiers: 8 },
+  ArrowDown: { key: "ArrowDown", code: "ArrowDown", windowsVirtualKeyCode: 40 },
+  SelectAll: { key: "a", code: "KeyA", windowsVirtualKeyCode: 65, modifiers: 2 },
   Space: { key: " ", code: "Space", windowsVirtualKeyCode: 32, text: " " },
 };
 const PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
@@ -123,7 +125,8 @@ export class Page {
       case "Network.requestWillBeSent": {
         const { url } = params.request;
         this.requested.push(url);
-        if (!url.startsWith(`${this.#origin}/`)) this.faults.push(`request: ${url}`);
+        const isInside = url.startsWith("data:") || url.startsWith(`${this.#origin}/`);
+        if (!isInside) this.faults.push(`request: ${url}`);
       }
     }
   }
@@ -145,6 +148,41 @@ export class Page {
     const said = await this.send("Runtime.evaluate", { expression, returnByValue: true });
     if (said.exceptionDetails !== undefined) throw new Error(JSON.stringify(said.exceptionDetails));
     return said.result.value;
+  }
+
+  /** Waits until an expression is true. */
+  async until(expression: string): Promise<void> {
+    await until(async () => Boolean(await this.value(expression)));
+  }
+
+  /** Moves the mouse to the middle of an element. Throws if another element covers it. */
+  async hover(element: string): Promise<{ readonly x: number; readonly y: number }> {
+    const place = await this.value(`(() => {
+      const element = ${element};
+      element.scrollIntoView({ block: "center" });
+      const { left, top, width, height } = element.getBoundingClientRect();
+      const [x, y] = [left + width / 2, top + height / 2];
+      const hit = document.elementFromPoint(x, y);
+      return { x, y, isHit: hit === element || element.contains(hit) };
+    })()`);
+    if (!place.isHit) throw new Error(`${element} is covered or out of view`);
+    await this.send("Input.dispatchMouseEvent", { type: "mouseMoved", x: place.x, y: place.y });
+    return place;
+  }
+
+  /** Clicks on an element, as a user does with a mouse. */
+  async click(element: string): Promise<void> {
+    const { x, y } = await this.hover(element);
+    const button = { x, y, button: "left", clickCount: 1 };
+    await this.send("Input.dispatchMouseEvent", { type: "mousePressed", ...button });
+    await this.send("Input.dispatchMouseEvent", { type: "mouseReleased", ...button });
+  }
+
+  /** Replaces the text in a field. */
+  async fill(element: string, text: string): Promise<void> {
+    await this.value(`${element}.focus()`);
+    await this.press("SelectAll");
+    await this.type(text);
   }
 
   /** Types a text into the focused element. */

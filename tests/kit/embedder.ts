@@ -53,7 +53,7 @@ export async function libraryHere(): Promise<
 > {
   const library = packageIn(CACHE);
   try {
-    const folder = await library.ready();
+    const folder = await library.ensureInstalled();
     return { folder, name: folder.slice(join(CACHE, "embedder").length + 1) };
   } catch (error) {
     return `the library cannot be installed from npm: ${error}`;

@@ -13,7 +13,7 @@ import { parseModuleMeta } from "../../src/protocol/tool.ts";
 import { answer, type RegistryRequest, type RegistryResponse } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/core/hash.ts";
 import {
-  chosen,
+  chooseVersion,
   entriesPage,
   type EntryVersion,
   moduleManifest,
@@ -67,7 +67,7 @@ export function storeOf(versions: readonly Versions[]): RegistryStore {
   return {
     entry: (fqdn, version) => {
       const found = versions.find((one) => one.fqdn === fqdn);
-      return Promise.resolve(found && chosen(found, version));
+      return Promise.resolve(found && chooseVersion(found, version));
     },
     page: (query) => Promise.resolve(entriesPage(versions, query)),
   };

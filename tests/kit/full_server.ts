@@ -210,7 +210,7 @@ function makeServer(state: State): Server {
         return { prompts: state.prompts };
       case "prompts/get": {
         const text = JSON.stringify([params.name, params.arguments]);
-        return { messages: [{ role: "user", content: { type: "text", text: text } }] };
+        return { messages: [{ role: "user", content: { type: "text", text } }] };
       }
       case "completion/complete":
         return { completion: { values: [JSON.stringify(params.ref)], hasMore: false } };

@@ -65,7 +65,10 @@ export function titlesOf(path: string): readonly string[] {
 /** Returns a text with placeholders for all that differs between runs. */
 function withPlaceholders(text: string, values: Values): string {
   let made = text.replaceAll("\r\n", "\n");
-  for (const [name, value] of Object.entries(values)) made = made.replaceAll(value, `<${name}>`);
+  // A short value can be a part of the random name of a temporary folder.
+  for (const [name, value] of Object.entries(values)) {
+    made = made.replaceAll(new RegExp(`(?<!\\w)${escaped(value)}(?!\\w)`, "g"), `<${name}>`);
+  }
   const temporary = escaped(Deno.realPathSync(tmpdir()));
   return made
     .replaceAll(new RegExp(`${temporary}/pml-[0-9a-f]{16}-\\w{6}`, "g"), "<ROOT>")

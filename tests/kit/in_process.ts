@@ -87,7 +87,7 @@ export function startOnTerminalInProcess(options: InProcessOptions): Running {
 }
 
 /** The commands of a hub that need a separate process, because they use its working folder. */
-const HUB_NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "backup", "restore"]);
+const HUB_NEEDS_PROCESS: ReadonlySet<string> = new Set(["backup", "restore"]);
 
 /** Returns whether a command of a hub can run in this process. */
 export function canRunHub([first = ""]: readonly string[]): boolean {
@@ -109,11 +109,11 @@ export function startHubInProcess({ args, cwd, env }: InProcessOptions): Running
   };
   const running = async () => {
     // Only tests of hubs load it.
-    const [hub, { runIn }] = await Promise.all([
+    const [hub, { runWith }] = await Promise.all([
       import("../../hub/src/cli/cli.ts"),
       import("../../hub/src/cli/hub_process.ts"),
     ]);
-    return await runIn(own, () => hub.run(args));
+    return await runWith(own, () => hub.run(args));
   };
   return runningOf(parts, running());
 }
@@ -200,7 +200,7 @@ function processOf(
     pipes: {
       open: (take) => openStream(stdin.readable, inOneBuffer(take)),
       output: stdout,
-      giveUp: () => stdout.close(),
+      discardOutput: () => stdout.close(),
     },
     addSignalListener: (name, listener) => signals.add(name, listener),
     removeSignalListener: (name, listener) => signals.remove(name, listener),
@@ -270,7 +270,7 @@ class Pipe implements Output {
   }
 
   /** Resolves when all work of this turn is done, as with the sockets of a process. */
-  turn(): Promise<void> {
+  endOfTurn(): Promise<void> {
     return new Promise((resolve) => nextTick(resolve));
   }
 

@@ -19,6 +19,8 @@ export interface Listing {
   readonly ttlMs?: number;
   /** The instructions of the server. */
   readonly instructions?: string;
+  /** The resources; without them, the server has no such capability. */
+  readonly resources?: readonly Json[];
 }
 
 /** Returns the result of `tools/list`; undefined if there is none. Throws if it is refused. */
@@ -49,16 +51,23 @@ function send(message: object): void {
 }
 
 function answer(method: string, params: Json | undefined, file: string): Json | undefined {
+  const listing = (): Listing => JSON.parse(Deno.readTextFileSync(file));
   switch (method) {
-    case "initialize":
+    case "initialize": {
+      const { instructions, resources } = listing();
       return {
         protocolVersion: "2025-11-25",
-        capabilities: { tools: { listChanged: true } },
+        capabilities: { tools: { listChanged: true }, ...resources && { resources: {} } },
         serverInfo: { name: "listing", version: "1" },
-        instructions: JSON.parse(Deno.readTextFileSync(file)).instructions,
+        instructions,
       };
+    }
+    case "resources/list":
+      return { resources: listing().resources ?? [] };
+    case "resources/templates/list":
+      return { resourceTemplates: [] };
     case "tools/list":
-      return listResult(JSON.parse(Deno.readTextFileSync(file)), params);
+      return listResult(listing(), params);
     case "tools/call":
       if (params?.name === "die") Deno.exit(3);
       if (params?.name === "changed") send({ method: "notifications/tools/list_changed" });

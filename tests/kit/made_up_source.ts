@@ -8,12 +8,8 @@ import type { Unapproved } from "../../src/policy/server_identity.ts";
 import type { ModuleUse } from "../../src/servers/module/loader.ts";
 import { MODULE } from "../../src/servers/module/kind.ts";
 import { listingOf } from "../../src/servers/listing.ts";
-import type {
-  FoundServer,
-  ServerListing,
-  ServerSource,
-  SourceFinder,
-} from "../../src/servers/source.ts";
+import type { FoundServer } from "../../src/servers/host.ts";
+import type { ServerListing, ServerSource, SourceFinder } from "../../src/servers/source.ts";
 import { NothingToApprove } from "../../src/servers/sources/nothing_to_approve.ts";
 
 const DEFINITION = {};
@@ -53,7 +49,7 @@ class ShelfFinder implements SourceFinder {
 class ShelfApproval extends NothingToApprove {
   #isApproved = false;
 
-  override unapproved(): Unapproved | undefined {
+  override findUnapproved(): Unapproved | undefined {
     if (this.#isApproved) return undefined;
     return {
       code: "APPROVAL_REQUIRED",

@@ -5,24 +5,34 @@
  */
 
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 
-const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** A program and its first arguments. */
 export type Command = readonly [program: string, ...args: string[]];
 
 /**
- * Returns the command that runs the repository's own `mod.ts`, with the options of the installed
- * one.
+ * Returns the command that runs PML, with the options of the installed one: the repository's own
+ * `mod.ts`, or the code of the npm package in the folder that `deno task test` made.
  */
 export function pmlCommand(): Command {
+  const main = process.env.PML_TEST_MAIN;
+  return main === undefined ? sourceCommand() : denoRun(main);
+}
+
+/** Returns the command that runs the repository's own `mod.ts`. */
+export function sourceCommand(): Command {
   return denoCommand("mod.ts");
 }
 
 /** Returns the command that runs a file of the repository with every permission. */
 export function denoCommand(relative: string): Command {
-  const config = repoFile("deno.json");
-  return [process.execPath, "run", "-A", "--config", config, repoFile(relative)];
+  return denoRun(repoFile(relative));
+}
+
+function denoRun(file: string): Command {
+  return [process.execPath, "run", "-A", "--config", repoFile("deno.json"), file];
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   startInProcess,
   startOnTerminalInProcess,
 } from "./in_process.ts";
-import { type Command, HUB, pmlCommand } from "./pml_command.ts";
+import { type Command, HUB, pmlCommand, sourceCommand } from "./pml_command.ts";
 import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -173,8 +173,10 @@ function started(workspace: Workspace, args: readonly string[], options: RunOpti
   if (command === undefined && !ownProcess && !NEEDS_PROCESS.has(args[0] ?? "")) {
     return startInProcess(place);
   }
-  if (command === HUB && canRunHub(args)) return startHubInProcess(place);
-  return spawn(workspace, [...command ?? pmlCommand(), ...args], options);
+  if (command === HUB && !ownProcess && canRunHub(args)) return startHubInProcess(place);
+  // The program of the hub is in a checkout only.
+  const own = args[0] === "publish" ? sourceCommand() : pmlCommand();
+  return spawn(workspace, [...command ?? own, ...args], options);
 }
 
 function placeOf(

@@ -49,6 +49,7 @@ export function sdkServer(
 function contextOf({ mcpReq, http }: ServerContext, cancellation: Cancellation): RequestContext {
   const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
   return {
+    since: performance.now(),
     ...{ id, idText: JSON.stringify(id), method, cancellation },
     meta: _meta as JsonObject | undefined,
     envelope: envelope as JsonObject | undefined,

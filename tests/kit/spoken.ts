@@ -56,7 +56,7 @@ const answer = fc.record({
 /** Params of a request: a name and arguments, and answers to questions. */
 export const params: fc.Arbitrary<object> = fc.record({
   name: fc.constant("echo"),
-  answer: answer,
+  answer,
   fails: fc.constantFrom(-32002, -32601, -32603, 5),
   inputResponses: fc.constantFrom<unknown>(
     { a: { action: "accept" }, b: 1, c: { method: "x" } },

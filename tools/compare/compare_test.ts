@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Compared } from "./one.ts";
+import type { ComparedRun } from "./one.ts";
 import { differencesOf, entriesOf, resultDifference } from "./lists.ts";
 import { cellOf as probeCell } from "./probe_run.ts";
 import { probeSection, withProbeSection } from "./probe_table.ts";
@@ -7,7 +7,7 @@ import { PROBES } from "./probes.ts";
 import { cellOf, pageOf } from "./table.ts";
 
 const COUNTS = { tools: 2, prompts: 0, resources: 0, resourceTemplates: 0, calls: 1 };
-const SAME: Compared = {
+const SAME: ComparedRun = {
   ...{ era: "2025-11-25", confined: false, spoken: true },
   ...{ counts: COUNTS, differences: [] },
 };
@@ -97,10 +97,10 @@ Deno.test("pageOf() counts equal results, and names the others with their reason
 Deno.test("cellOf() finds equal values, explained differences and others", () => {
   const exceptions = [{ reason: "r", ways: ["serve"], era: "2025-11-25" }] as const;
   const stateOf = (cell: Partial<Parameters<typeof probeCell>[1]>) =>
-    probeCell({ exceptions }, { era: "2025-11-25", way: "serve", value: "1", of: "2", ...cell })
+    probeCell({ exceptions }, { era: "2025-11-25", way: "serve", value: "1", direct: "2", ...cell })
       .state;
   assert.equal(stateOf({ way: "direct" }), "direct");
-  assert.equal(stateOf({ of: "1" }), "same");
+  assert.equal(stateOf({ direct: "1" }), "same");
   assert.equal(stateOf({}), "explained");
   assert.equal(stateOf({ way: "full_proxy" }), "differs");
   assert.equal(stateOf({ era: "2026-07-28" }), "differs");

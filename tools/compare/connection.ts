@@ -1,6 +1,6 @@
 /**
- * Connects the SDK's client to a process, bounded in time and memory, and reads all that it shows
- * as it came.
+ * Connects the client of the MCP SDK to a process with limits on time and memory, and reads its lists
+ * and results unchanged.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import { pathToFileURL } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-/** The revisions of MCP that are compared: the last with a handshake, and the one without. */
+/** The compared revisions of MCP: the last with a handshake, and the first without. */
 export const ERAS = ["2025-11-25", "2026-07-28"] as const;
 
-/** One of these revisions. */
+/** One of the compared revisions. */
 export type Era = typeof ERAS[number];
 
-/** A program to start, and its folder. */
+/** A program to start, with its folder and variables. */
 export interface Start {
   readonly command: string;
   readonly args: readonly string[];
@@ -23,10 +23,10 @@ export interface Start {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** An entry of a list, or a result, as it came. */
+/** An unchanged entry of a list, or an unchanged result. */
 export type Json = { readonly [key: string]: unknown };
 
-/** The lists that are compared, and what names and orders an entry of each. */
+/** The compared lists, each with the member that identifies its entries. */
 export const LISTS = {
   tools: "name",
   prompts: "name",
@@ -34,7 +34,7 @@ export const LISTS = {
   resourceTemplates: "uriTemplate",
 } as const;
 
-/** The name of one of these lists. */
+/** The name of a compared list. */
 export type ListName = keyof typeof LISTS;
 
 const METHODS: Readonly<Record<ListName, string>> = {
@@ -44,20 +44,20 @@ const METHODS: Readonly<Record<ListName, string>> = {
   resourceTemplates: "resources/templates/list",
 };
 
-/** Seconds that one process may live, and bytes that it may write to. */
-const LIFE_S = 600;
-const MEMORY = 4 * 1024 ** 3;
+/** The time limit of a process in seconds, and its limit on memory in bytes. */
+const MAX_LIFE_S = 600;
+const MAX_MEMORY = 4 * 1024 ** 3;
 const MAX_PAGES = 50;
 const REQUEST_MS = 120_000;
 
-/** Aborts to prevent further starts. */
+/** Aborted when no more processes may start. */
 export const STOPPING = new AbortController();
 
-/** All capabilities of a client, because servers show some tools only for these. */
-const ABLE = { roots: {}, elicitation: { form: {} }, sampling: {} };
+/** Client capabilities for which servers list additional tools. */
+const CAPABILITIES = { roots: {}, elicitation: { form: {} }, sampling: {} };
 
 /** Accepts any value, so that the SDK does not change the results. */
-const ANY = {
+const ANY_SCHEMA = {
   "~standard": {
     version: 1 as const,
     vendor: "pml",
@@ -65,26 +65,26 @@ const ANY = {
   },
 };
 
-/** A connected process. Disposing of it disconnects and ends the process. */
+/** A connected process, which ends when it is disposed. */
 export interface Connection extends AsyncDisposable {
-  /** Reads a list, all pages of it; undefined where the server has no such list. */
+  /** Reads all pages of a list. Returns undefined if the server does not have the list. */
   list(name: ListName): Promise<readonly Json[] | undefined>;
   /** Calls a tool. Returns the result, or the error as a value. */
   call(name: string, args: Json): Promise<Json>;
 }
 
-/** Connects in one era. Throws with the stderr of the process. */
+/** Connects with one revision. Throws an error that contains the stderr of the process. */
 export async function connect(start: Start, era: Era): Promise<Connection> {
-  const { command, args } = bounded(start);
+  const { command, args } = limitedCommand(start);
   const transport = new StdioClientTransport({
     ...{ command, args, cwd: start.cwd, env: { ...start.env }, stderr: "pipe" },
   });
-  let said = "";
+  let stderrText = "";
   transport.stderr?.on("data", (piece: Uint8Array) => {
-    said = (said + new TextDecoder().decode(piece)).slice(-2000);
+    stderrText = (stderrText + new TextDecoder().decode(piece)).slice(-2000);
   });
   const client = new Client({ name: "compare", version: "1" }, {
-    capabilities: ABLE,
+    capabilities: CAPABILITIES,
     versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: era } },
   });
   client.setRequestHandler(
@@ -99,10 +99,10 @@ export async function connect(start: Start, era: Era): Promise<Connection> {
     await client.connect(transport, { timeout: REQUEST_MS });
   } catch (cause) {
     await transport.close();
-    throw new Error(`${messageOf(cause)}\n${said}`.trim(), { cause });
+    throw new Error(`${messageOf(cause)}\n${stderrText}`.trim(), { cause });
   }
   const request = async (method: string, params: Json) =>
-    await client.request({ method, params }, ANY, { timeout: REQUEST_MS }) as Json;
+    await client.request({ method, params }, ANY_SCHEMA, { timeout: REQUEST_MS }) as Json;
   return {
     list: (name) => pagesOf(name, { client, request }),
     call: async (name, args) => {
@@ -116,40 +116,42 @@ export async function connect(start: Start, era: Era): Promise<Connection> {
   };
 }
 
-/** Returns the text of whatever was thrown. */
+/** Returns the message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Returns the command under bounds of time and memory, where the system has programs for these. */
-export function bounded({ command, args }: Pick<Start, "command" | "args">): {
+/** Returns the command with limits on time and memory; on Linux only. */
+export function limitedCommand({ command, args }: Pick<Start, "command" | "args">): {
   readonly command: string;
   readonly args: string[];
 } {
   STOPPING.signal.throwIfAborted();
   if (Deno.build.os !== "linux") return { command, args: [...args] };
-  const bounds = ["-k", "5", `${LIFE_S}`, "prlimit", `--data=${MEMORY}`];
-  return { command: "timeout", args: [...bounds, command, ...args] };
+  const limits = ["-k", "5", `${MAX_LIFE_S}`, "prlimit", `--data=${MAX_MEMORY}`];
+  return { command: "timeout", args: [...limits, command, ...args] };
 }
 
 async function pagesOf(name: ListName, { client, request }: {
   readonly client: Client;
   readonly request: (method: string, params: Json) => Promise<Json>;
 }): Promise<readonly Json[] | undefined> {
-  const able = client.getServerCapabilities() ?? {};
-  if (!(name === "resourceTemplates" ? "resources" in able : name in able)) return undefined;
-  const all: Json[] = [];
+  const capabilities = client.getServerCapabilities() ?? {};
+  if (!(name === "resourceTemplates" ? "resources" in capabilities : name in capabilities)) {
+    return undefined;
+  }
+  const items: Json[] = [];
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
     const params = cursor === undefined ? {} : { cursor };
     const answer = await request(METHODS[name], params).catch((error) => {
-      // Servers often offer resources and know no templates.
+      // Many servers with resources do not implement templates.
       if (/method not found/i.test(messageOf(error))) return { [name]: [] } as Json;
       throw error;
     });
-    all.push(...answer[name] as Json[]);
+    items.push(...answer[name] as Json[]);
     cursor = answer.nextCursor;
-    if (cursor === undefined || cursor === null) return all;
+    if (cursor === undefined || cursor === null) return items;
   }
   throw new Error(`${METHODS[name]} has more than ${MAX_PAGES} pages`);
 }

@@ -1,5 +1,5 @@
 /**
- * Compares one server: installs it, runs it directly and through PML, in a temporary folder.
+ * Compares one server: installs it, and runs it without and with PML, in a temporary folder.
  *
  * @module
  */
@@ -17,37 +17,37 @@ import {
   type Start,
 } from "./connection.ts";
 import { type Difference, differencesOf, entriesOf, resultDifference } from "./lists.ts";
-import { enter, leave, passed, run } from "./programs.ts";
+import { closeFolder, openFolder, passedVariables, run } from "./programs.ts";
 
-/** A server of the list, as `servers.json` has it. */
-export interface Listed {
+/** An entry of `servers.json`. */
+export interface ListedServer {
   readonly name: string;
   readonly package: string;
-  /** The program of the package, where npm would not know which. */
+  /** The program of the package, if it has several. */
   readonly bin?: string;
   readonly args?: readonly string[];
-  /** Placeholders: no account is behind any of them. */
+  /** Variables, with placeholders for keys. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Calls that reach nothing outside. */
+  /** Calls that need no network. */
   readonly calls?: readonly {
     readonly tool: string;
     readonly arguments: Json;
     readonly varies?: boolean;
   }[];
-  /** Why it is not compared. */
+  /** Why the server is not compared. */
   readonly skip?: string;
 }
 
-/** The result of one way of running a server through PML. */
-export interface Compared {
+/** The result of one run of a server through PML. */
+export interface ComparedRun {
   readonly era: Era;
   readonly confined: boolean;
-  /** Whether the server itself speaks that era. */
+  /** Whether the server itself supports the revision `era`. */
   readonly spoken: boolean;
-  /** How many entries and calls were compared. */
+  /** The numbers of compared entries and calls. */
   readonly counts: Readonly<Record<ListName | "calls", number>>;
   readonly differences: readonly Difference[];
-  /** Why nothing could be compared this way. */
+  /** Why the run failed. */
   readonly failed?: string;
 }
 
@@ -57,59 +57,59 @@ export interface Outcome {
   readonly package: string;
   readonly version?: string;
   readonly skipped?: string;
-  readonly runs: readonly Compared[];
+  readonly runs: readonly ComparedRun[];
 }
 
-/** All that was read in one connection. */
-interface Seen {
+/** The lists and results of one connection. */
+interface Observation {
   readonly lists: Readonly<Record<ListName, readonly Json[]>>;
   readonly results: readonly Json[];
 }
 
 /** The folders and the commands of one comparison. */
 interface Scene {
-  readonly listed: Listed;
+  readonly listed: ListedServer;
   readonly folder: string;
   readonly workspace: string;
   readonly version: string;
   readonly direct: Start;
 }
 
-/** Asks servers not to tell anybody that they ran. */
+/** Variables that disable telemetry and update checks of servers. */
 const QUIET = { DO_NOT_TRACK: "1", NO_UPDATE_NOTIFIER: "1" };
-/** A first list of PML waits for no server longer than this many looks, 500 ms apart. */
-const LOOKS = 240;
+/** The maximum number of times that a list of PML is read, every 500 ms, for a slow server. */
+const MAX_READS = 240;
 
-/** Compares one server in all ways. Reports its steps to `tell`. */
+/** Compares one server in all ways. Calls `onStep` with a description of each step. */
 export async function compareOne(
-  listed: Listed,
-  tell: (text: string) => void,
+  listed: ListedServer,
+  onStep: (text: string) => void,
 ): Promise<Outcome> {
-  const told = { name: listed.name, package: listed.package };
-  if (listed.skip !== undefined) return { ...told, skipped: listed.skip, runs: [] };
-  const folder = await enter();
+  const server = { name: listed.name, package: listed.package };
+  if (listed.skip !== undefined) return { ...server, skipped: listed.skip, runs: [] };
+  const folder = await openFolder();
   let version: string | undefined;
   try {
-    tell("npm installs it");
+    onStep("npm installs it");
     const scene = await makeScene(listed, folder);
     ({ version } = scene);
-    tell(`${version}: directly`);
-    const seen = await directly(scene);
-    return { ...told, version, runs: await throughAll(scene, seen, tell) };
+    onStep(`${version}: directly`);
+    const seen = await runDirectly(scene);
+    return { ...server, version, runs: await runThroughAll(scene, seen, onStep) };
   } catch (error) {
     return {
-      ...told,
+      ...server,
       ...(version !== undefined && { version }),
       skipped: messageOf(error),
       runs: [],
     };
   } finally {
-    const left = await leave(folder);
-    if (left.length > 0) tell(`ended the remaining processes: ${left.join(", ")}`);
+    const endedNames = await closeFolder(folder);
+    if (endedNames.length > 0) onStep(`ended the remaining processes: ${endedNames.join(", ")}`);
   }
 }
 
-async function makeScene(listed: Listed, folder: string): Promise<Scene> {
+async function makeScene(listed: ListedServer, folder: string): Promise<Scene> {
   const workspace = join(folder, "workspace");
   const prefix = join(folder, "direct");
   await Deno.mkdir(prefix);
@@ -123,21 +123,21 @@ async function makeScene(listed: Listed, folder: string): Promise<Scene> {
   const scene = { listed, folder, workspace, version };
   const { args, env } = definitionOf(scene);
   const direct = { command: "node", args: [join(root, file), ...args], cwd: workspace };
-  return { ...scene, direct: { ...direct, env: { ...passed(), ...env } } };
+  return { ...scene, direct: { ...direct, env: { ...passedVariables(), ...env } } };
 }
 
 /**
- * Returns the arguments and the variables of a server, and its calls, with the workspace filled in.
+ * Returns the arguments, variables and calls of a server, with the path of the workspace inserted.
  */
 function definitionOf({ listed, workspace }: Pick<Scene, "listed" | "workspace">) {
   const { args = [], env, calls = [] } = listed;
   const text = JSON.stringify({ args, env, calls }).replaceAll("${workspace}", workspace);
-  const filled = JSON.parse(text) as Required<Pick<Listed, "args" | "env" | "calls">>;
+  const filled = JSON.parse(text) as Required<Pick<ListedServer, "args" | "env" | "calls">>;
   return { ...filled, env: { ...QUIET, HOME: join(workspace, "home"), ...filled.env } };
 }
 
-/** Makes the workspace as it was before anything ran in it. */
-async function clean({ workspace }: Scene): Promise<void> {
+/** Creates the workspace again, without changes of earlier runs. */
+async function resetWorkspace({ workspace }: Scene): Promise<void> {
   await Deno.remove(workspace, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
@@ -147,15 +147,15 @@ async function clean({ workspace }: Scene): Promise<void> {
   await Deno.writeTextFile(join(workspace, "files", "notes.txt"), "one\ntwo\nthree\n");
 }
 
-/** Runs the server without PML, in each era that it speaks. */
-async function directly(scene: Scene): Promise<ReadonlyMap<Era, Seen>> {
-  const seen = new Map<Era, Seen>();
+/** Runs the server without PML, with each revision that it supports. */
+async function runDirectly(scene: Scene): Promise<ReadonlyMap<Era, Observation>> {
+  const seen = new Map<Era, Observation>();
   const problems: string[] = [];
   for (const era of ERAS) {
     try {
-      await clean(scene);
+      await resetWorkspace(scene);
       await using connection = await connect(scene.direct, era);
-      seen.set(era, await look(scene, connection));
+      seen.set(era, await observe(scene, connection));
     } catch (error) {
       problems.push(messageOf(error));
     }
@@ -164,34 +164,34 @@ async function directly(scene: Scene): Promise<ReadonlyMap<Era, Seen>> {
   return seen;
 }
 
-/** Runs the server through PML in each way. */
-async function throughAll(
+/** Runs the server through PML with each revision, with and without `confine`. */
+async function runThroughAll(
   scene: Scene,
-  seen: ReadonlyMap<Era, Seen>,
-  tell: (text: string) => void,
-): Promise<readonly Compared[]> {
-  const runs: Compared[] = [];
+  seen: ReadonlyMap<Era, Observation>,
+  onStep: (text: string) => void,
+): Promise<readonly ComparedRun[]> {
+  const runs: ComparedRun[] = [];
   for (const confined of [false, true]) {
     for (const era of ERAS) {
-      await clean(scene);
-      await define(scene, confined);
-      tell(`through PML, ${era}${confined ? ", confined" : ""}`);
+      await resetWorkspace(scene);
+      await writeDefinition(scene, confined);
+      onStep(`through PML, ${era}${confined ? ", confined" : ""}`);
       const direct = seen.get(era) ?? seen.get("2025-11-25") ?? seen.get("2026-07-28");
       if (direct === undefined) continue;
       const head = { era, confined, spoken: seen.has(era) };
-      runs.push({ ...head, ...await through(scene, { ...head, direct }) });
+      runs.push({ ...head, ...await runThrough(scene, { ...head, direct }) });
     }
   }
   return runs;
 }
 
-/** Writes the definition of the server into the workspace's file. */
-async function define(scene: Scene, confine: boolean): Promise<void> {
-  const { listed: { name, package: spec, bin }, version, workspace } = scene;
+/** Writes the definition of the server to the `.pml.json` of the workspace. */
+async function writeDefinition(scene: Scene, confine: boolean): Promise<void> {
+  const { listed: { name, package: packageName, bin }, version, workspace } = scene;
   const { args, env } = definitionOf(scene);
-  const what = `${spec}@${version}`;
-  const own = bin === undefined ? ["-y", what] : ["-y", "-p", what, bin];
-  const server = { command: "npx", args: [...own, ...args], env };
+  const spec = `${packageName}@${version}`;
+  const packageArgs = bin === undefined ? ["-y", spec] : ["-y", "-p", spec, bin];
+  const server = { command: "npx", args: [...packageArgs, ...args], env };
   const file = {
     version: 1,
     permissions: { allow: [`${name}:*`] },
@@ -201,25 +201,25 @@ async function define(scene: Scene, confine: boolean): Promise<void> {
   await Deno.writeTextFile(join(workspace, ".pml.json"), JSON.stringify(file));
 }
 
-async function through(
+async function runThrough(
   scene: Scene,
   { era, confined, spoken, direct }: {
     readonly era: Era;
     readonly confined: boolean;
     readonly spoken: boolean;
-    readonly direct: Seen;
+    readonly direct: Observation;
   },
-): Promise<Pick<Compared, "counts" | "differences" | "failed">> {
+): Promise<Pick<ComparedRun, "counts" | "differences" | "failed">> {
   const { name } = scene.listed;
   const counts = countsOf(direct);
   try {
     // Installs the package, and returns the reason if the server does not run.
-    const listing = pml(scene, ["tools", "--refresh", "--json", name]);
-    const { servers: [told] } = JSON.parse(await run(scene.workspace, listing, listing.env));
-    // Lists are those of the last time where the server does not start now.
-    if (told?.state === "failed") throw new Error(told.why);
-    await using connection = await connect(pml(scene, ["stdio"]), era);
-    const seen = await look(scene, connection, { server: name, direct: direct.lists });
+    const listing = pmlCommand(scene, ["tools", "--refresh", "--json", name]);
+    const { servers: [state] } = JSON.parse(await run(scene.workspace, listing, listing.env));
+    // If the server does not start now, PML lists the tools of an earlier start.
+    if (state?.state === "failed") throw new Error(state.why);
+    await using connection = await connect(pmlCommand(scene, ["stdio"]), era);
+    const seen = await observe(scene, connection, { server: name, direct: direct.lists });
     const ignored = spoken ? [] : ["execution"];
     const lists = (Object.keys(LISTS) as ListName[]).flatMap((list) =>
       differencesOf(list, { direct: direct.lists[list], through: seen.lists[list], ignored })
@@ -237,8 +237,8 @@ async function through(
   }
 }
 
-/** Returns the command that starts PML with a separate home and a trusted workspace. */
-function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
+/** Returns a command of PML with a separate home and a trusted workspace. */
+function pmlCommand({ folder, workspace }: Scene, args: readonly string[]): Start {
   const root = new URL("../../", import.meta.url);
   const file = (name: string) => decodeURIComponent(new URL(name, root).pathname);
   return {
@@ -246,30 +246,33 @@ function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
     args: ["run", "-A", "--config", file("deno.json"), file("mod.ts"), ...args],
     cwd: workspace,
     env: {
-      ...passed(),
+      ...passedVariables(),
       ...{ PML_HOME: join(folder, "home"), PML_LOG_LEVEL: "error", PML_REGISTRIES: "none" },
       ...{ PML_TRUST: workspace, PML_WORKSPACE: workspace, HOME: Deno.env.get("HOME") ?? folder },
     },
   };
 }
 
-/** Reads the lists and makes the calls; of PML only those of one server. */
-async function look(
+/**
+ * Reads the lists and makes the calls. With `through`, the connection is to PML, and the result has
+ * only the entries of one server.
+ */
+async function observe(
   scene: Scene,
   connection: Connection,
-  through?: { readonly server: string; readonly direct: Seen["lists"] },
-): Promise<Seen> {
+  through?: { readonly server: string; readonly direct: Observation["lists"] },
+): Promise<Observation> {
   const readOnce = async (name: ListName) => {
     const list = await connection.list(name) ?? [];
     return through === undefined ? list : entriesOf(list, { server: through.server, name });
   };
   const read = async (name: ListName) => {
-    const least = through?.direct[name].length ?? 0;
+    const expectedCount = through?.direct[name].length ?? 0;
     let list = await readOnce(name);
-    // PML answers with the lists that it knows; those of the server follow.
-    // With its tools the server has started.
-    const looks = name === "tools" ? LOOKS : LOOKS / 10;
-    for (let at = 0; at < looks && list.length < least; at++) {
+    // PML first lists the entries that it knows. It adds the other entries when the server has started.
+    // When its tools are listed, the server has started, so the other lists need less time.
+    const maxReads = name === "tools" ? MAX_READS : MAX_READS / 10;
+    for (let at = 0; at < maxReads && list.length < expectedCount; at++) {
       await new Promise((resolve) => setTimeout(resolve, 500));
       list = await readOnce(name);
     }
@@ -277,7 +280,7 @@ async function look(
   };
   const tools = await read("tools");
   if (tools.length === 0 && through !== undefined && through.direct.tools.length > 0) {
-    throw new Error("No tool of it was listed in time");
+    throw new Error("PML did not list its tools in time");
   }
   const lists = {
     tools,
@@ -293,7 +296,7 @@ async function look(
   return { lists, results };
 }
 
-function countsOf({ lists, results }: Seen): Compared["counts"] {
+function countsOf({ lists, results }: Observation): ComparedRun["counts"] {
   const { tools, prompts, resources, resourceTemplates } = lists;
   return {
     tools: tools.length,

@@ -1,5 +1,5 @@
 /**
- * A client of the probe server: directly, or through PML.
+ * A client of the probe server, connected directly or through PML.
  *
  * @module
  */
@@ -11,16 +11,16 @@ import { denoCommand } from "../../tests/kit/pml_command.ts";
 import { RawStdio } from "../../tests/kit/raw_stdio.ts";
 import type { Workspace } from "../../tests/kit/workspace.ts";
 
-/** The ways to the server. `serve` is `pml serve` with `full_proxy`. */
+/** The ways to connect to the server. `serve` is `pml serve` with `full_proxy`. */
 export const WAYS = ["direct", "full_proxy", "meta_only", "serve"] as const;
 
-/** One of these ways. */
+/** One way to connect. */
 export type Way = typeof WAYS[number];
 
 /** Any JSON object that a probe sends. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** The extensions and experimental capabilities of the client. */
+/** The capabilities of the client. */
 export const CAPABILITIES = {
   ...{ roots: { listChanged: true }, sampling: { tools: {} } },
   elicitation: { form: {}, url: {} },
@@ -32,15 +32,15 @@ export const CAPABILITIES = {
   },
 };
 const SERVER = "p";
-/** The schemes whose addresses have the server as their first segment. */
-const PLACED = ["skill://", "ui://"] as const;
+/** URI schemes in which PML inserts the server as the first segment. */
+const SERVER_SCHEMES = ["skill://", "ui://"] as const;
 const PREFIX = `pml://${SERVER}/`;
 /** How long a probe waits for a message, in milliseconds. */
 const WAIT_MS = 4_000;
 const REQUEST_MS = 15_000;
 const PAUSE_MS = 20;
-/** The members of results that only 2026-07-28 has, and that differ for each process. */
-const OF_REVISION = ["resultType", "ttlMs", "cacheScope"];
+/** Members of results that only 2026-07-28 has, and that differ between processes. */
+const REVISION_MEMBERS = ["resultType", "ttlMs", "cacheScope"];
 
 /** One connection to the server. */
 export class ProbePeer implements AsyncDisposable {
@@ -66,7 +66,7 @@ export class ProbePeer implements AsyncDisposable {
     });
   }
 
-  /** Connects in one way, with one revision on both sides. */
+  /** Connects in one way, with the same revision on both sides. */
   static async open(way: Way, era: Era): Promise<ProbePeer> {
     const [command, ...args] = serverCommand(era);
     const workspace = await makeAttackWorkspace({
@@ -78,16 +78,16 @@ export class ProbePeer implements AsyncDisposable {
         mcpServers: { [SERVER]: { command, args } },
       },
     });
-    // PML declares the capabilities of a server from its second start.
-    if (way !== "direct") await (await ProbePeer.#opened(way, era, workspace)).#raw.close();
-    return await ProbePeer.#opened(way, era, workspace);
+    // PML declares the capabilities of a server only from its second start on.
+    if (way !== "direct") await (await ProbePeer.#openConnection(way, era, workspace)).#raw.close();
+    return await ProbePeer.#openConnection(way, era, workspace);
   }
 
-  static async #opened(way: Way, era: Era, workspace: Workspace): Promise<ProbePeer> {
+  static async #openConnection(way: Way, era: Era, workspace: Workspace): Promise<ProbePeer> {
     const peer = new ProbePeer(way, era, workspace);
     const { result = {} } = await peer.#raw.open();
     peer.greeting = result;
-    // The server is started, so that its lists are known. With `meta_only`, a call starts it.
+    // Starts the server, so that PML knows its lists. With `meta_only`, only a call starts it.
     await peer.list("tools/list", "tools");
     await peer.call("seen");
     return peer;
@@ -98,25 +98,25 @@ export class ProbePeer implements AsyncDisposable {
     return this.#requests;
   }
 
-  /** Returns the name of a tool or a prompt, as the client uses it. */
-  named(name: string): string {
+  /** Returns the name that the client uses for a tool or prompt of the server. */
+  clientName(name: string): string {
     return this.way === "direct" ? name : `${SERVER}__${name}`;
   }
 
-  /** Returns the URI of a resource, as the client uses it. */
+  /** Returns the URI that the client uses for a resource of the server. */
   uri(uri: string): string {
     if (this.way === "direct") return uri;
-    const scheme = PLACED.find((one) => uri.startsWith(one));
+    const scheme = SERVER_SCHEMES.find((prefix) => uri.startsWith(prefix));
     return scheme === undefined ? PREFIX + uri : `${scheme}${SERVER}/${uri.slice(scheme.length)}`;
   }
 
-  /** Sends a request. Returns its result or its error, without the differences of names. */
+  /** Sends a request. Returns its normalized result or error. */
   async request(method: string, params: Values): Promise<Json> {
     const { result, error } = await this.#raw.request(method, params, { ms: REQUEST_MS });
-    return this.plain(error === undefined ? result : { error });
+    return this.normalize(error === undefined ? result : { error });
   }
 
-  /** Calls a tool; with `meta_only` through the meta-tool. */
+  /** Calls a tool; with `meta_only` through the meta-tool `call`. */
   async call(tool: string, args: Values = {}, more: Values = {}): Promise<Json> {
     return await this.request("tools/call", { ...this.#callOf(tool, args), ...more });
   }
@@ -125,16 +125,16 @@ export class ProbePeer implements AsyncDisposable {
   async ask(kind: string): Promise<Json> {
     const { name, arguments: args } = this.#callOf("ask", { kind });
     const { result, error } = await this.#raw.callTool(name, args, { ms: REQUEST_MS });
-    return this.plain(error === undefined ? result : { error });
+    return this.normalize(error === undefined ? result : { error });
   }
 
   /** Begins a call, and returns its id. */
-  begin(tool: string): number | string {
+  beginCall(tool: string): number | string {
     return this.#raw.begin("tools/call", this.#callOf(tool, {})).id;
   }
 
-  /** Begins any request. */
-  open(method: string, params: Values): void {
+  /** Begins a request. */
+  beginRequest(method: string, params: Values): void {
     this.#raw.begin(method, params);
   }
 
@@ -150,7 +150,7 @@ export class ProbePeer implements AsyncDisposable {
     do {
       const params = cursor === undefined ? {} : { cursor };
       const { result } = await this.#raw.request(method, params, { ms: 120_000 });
-      items.push(...this.plain(result?.[key] ?? []) as unknown as readonly Json[]);
+      items.push(...this.normalize(result?.[key] ?? []) as unknown as readonly Json[]);
       cursor = result?.nextCursor;
     } while (cursor !== undefined);
     return items;
@@ -162,18 +162,18 @@ export class ProbePeer implements AsyncDisposable {
   }
 
   /** Waits for a notification after the first `since` messages. Returns its params, or null. */
-  async notified(
+  async waitForNotification(
     method: string,
     since: number,
-    is: (params: Json) => boolean = () => true,
+    matches: (params: Json) => boolean = () => true,
   ): Promise<Json | null> {
     const isWanted = (message: Message) =>
-      message.method === method && is(this.plain(message.params));
+      message.method === method && matches(this.normalize(message.params));
     const message = await this.until(() => this.#raw.messages.slice(since).find(isWanted));
-    return message === undefined ? null : this.plain(message.params);
+    return message === undefined ? null : this.normalize(message.params);
   }
 
-  /** Waits until a value is there; undefined if it does not come. */
+  /** Calls `find` until it returns a value. Returns undefined after `WAIT_MS`. */
   async until<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
     for (const end = performance.now() + WAIT_MS; performance.now() < end;) {
       const value = await find();
@@ -183,16 +183,19 @@ export class ProbePeer implements AsyncDisposable {
     return undefined;
   }
 
-  /** Returns a value without names and members that PML or the connection adds to all. */
-  plain(value: unknown): Json {
+  /** Returns a value without the names and members that PML or the connection adds. */
+  normalize(value: unknown): Json {
     const text = JSON.stringify(value ?? null).replaceAll(PREFIX, "")
       .replaceAll(`${SERVER}__`, "").replaceAll(`Server ${SERVER} asks: `, "")
       .replaceAll(`"${SERVER}/deep"`, '"deep"').replaceAll(this.#workspace.path, "WORKSPACE");
-    const own = PLACED.reduce((all, one) => all.replaceAll(`${one}${SERVER}/`, one), text);
-    return JSON.parse(own, (_, one) => withoutOwn(one));
+    const plain = SERVER_SCHEMES.reduce(
+      (json, scheme) => json.replaceAll(`${scheme}${SERVER}/`, scheme),
+      text,
+    );
+    return JSON.parse(plain, (_, member) => withoutRevisionMembers(member));
   }
 
-  /** The address of the workspace. */
+  /** The URL of the workspace. */
   get folder(): string {
     return pathToFileURL(this.#workspace.path).href;
   }
@@ -208,7 +211,7 @@ export class ProbePeer implements AsyncDisposable {
   }
 
   #callOf(tool: string, args: Values): { readonly name: string; readonly arguments: Values } {
-    if (this.way !== "meta_only") return { name: this.named(tool), arguments: args };
+    if (this.way !== "meta_only") return { name: this.clientName(tool), arguments: args };
     return { name: "call", arguments: { tool: `${SERVER}:${tool}`, arguments: args } };
   }
 
@@ -232,12 +235,12 @@ function serverCommand(era: Era): readonly [string, ...string[]] {
   return [program, ...args, era];
 }
 
-/** Removes the members of the revision, and the names that each side writes into `_meta`. */
-function withoutOwn(value: unknown): unknown {
+/** Removes the members of the revision, and reserved members of `_meta`. */
+function withoutRevisionMembers(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const all = Object.entries(value).filter(([name, one]) =>
-    !OF_REVISION.includes(name) && !name.startsWith("io.modelcontextprotocol/") &&
-    !(name === "_meta" && Object.keys(one ?? {}).length === 0)
+  const members = Object.entries(value).filter(([name, member]) =>
+    !REVISION_MEMBERS.includes(name) && !name.startsWith("io.modelcontextprotocol/") &&
+    !(name === "_meta" && Object.keys(member ?? {}).length === 0)
   );
-  return Object.fromEntries(all);
+  return Object.fromEntries(members);
 }

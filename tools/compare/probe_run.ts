@@ -1,5 +1,6 @@
 /**
- * Runs the probes in each way and each revision, and compares them with the direct connection.
+ * Runs the probes in each way with each revision, and compares the results with those of the direct
+ * connection.
  *
  * @module
  */
@@ -16,7 +17,7 @@ export interface ProbeCell {
   /** The value, as JSON; undefined if there is none. */
   readonly value: string | undefined;
   readonly state: "direct" | "same" | "explained" | "differs";
-  /** The reason of the difference. */
+  /** The reason for the difference. */
   readonly exception?: Exception;
 }
 
@@ -29,7 +30,7 @@ export interface ProbeRow {
 /** How long a probe may take, in milliseconds. */
 const PROBE_MS = 45_000;
 
-/** Runs the probes with these names, by default all. */
+/** Runs the probes with the names in `only`; by default all. */
 export async function runProbes(
   { only, onStep }: {
     readonly only?: readonly string[] | undefined;
@@ -46,7 +47,9 @@ export async function runProbes(
       for (const probe of chosen) {
         const value = await valueOf(probe, peer);
         direct.set(probe.name, way === "direct" ? value : direct.get(probe.name));
-        cells.get(probe.name)?.push(cellOf(probe, { era, way, value, of: direct.get(probe.name) }));
+        cells.get(probe.name)?.push(
+          cellOf(probe, { era, way, value, direct: direct.get(probe.name) }),
+        );
       }
     }
   }
@@ -55,11 +58,11 @@ export async function runProbes(
 
 async function valueOf({ run }: Probe, peer: ProbePeer): Promise<string | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error("no result in time")), PROBE_MS);
   });
   try {
-    return sorted(await Promise.race([run(peer), late]));
+    return sortedJson(await Promise.race([run(peer), timeout]));
   } catch (error) {
     return JSON.stringify({ failed: messageOf(error) });
   } finally {
@@ -67,29 +70,31 @@ async function valueOf({ run }: Probe, peer: ProbePeer): Promise<string | undefi
   }
 }
 
-/** Compares a value with that of the direct connection. */
+/** Compares a value with the value of the direct connection (`direct`). */
 export function cellOf(
   { exceptions = [] }: Pick<Probe, "exceptions">,
-  { of, ...result }: Pick<ProbeCell, "era" | "way" | "value"> & { readonly of: string | undefined },
+  { direct, ...result }: Pick<ProbeCell, "era" | "way" | "value"> & {
+    readonly direct: string | undefined;
+  },
 ): ProbeCell {
   const { era, way, value } = result;
   if (way === "direct") return { ...result, state: "direct" };
-  if (value === of) return { ...result, state: "same" };
-  const reason = exceptions.find((one) =>
-    (one.ways?.includes(way) ?? true) && (one.era ?? era) === era
+  if (value === direct) return { ...result, state: "same" };
+  const reason = exceptions.find((exception) =>
+    (exception.ways?.includes(way) ?? true) && (exception.era ?? era) === era
   );
   return reason === undefined
     ? { ...result, state: "differs" }
     : { ...result, state: "explained", exception: reason };
 }
 
-/** Returns a value as JSON whose order of members does not matter. */
-function sorted(value: unknown): string | undefined {
+/** Returns a value as JSON with sorted members. */
+function sortedJson(value: unknown): string | undefined {
   return JSON.stringify(
     value,
-    (_, one) =>
-      typeof one === "object" && one !== null && !Array.isArray(one)
-        ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => a < b ? -1 : 1))
-        : one,
+    (_, member) =>
+      typeof member === "object" && member !== null && !Array.isArray(member)
+        ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => a < b ? -1 : 1))
+        : member,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * The server of the probes: an MCP server of the SDK, over stdio, with each feature of the protocol.
+ * The server of the probes: a stdio server with the MCP SDK that has every feature of the protocol.
  *
  *     deno run -A probe_server.ts 2025-11-25|2026-07-28
  *
@@ -17,13 +17,13 @@ import { sha256 } from "../../src/core/hash.ts";
 
 type Json = Record<string, unknown>;
 
-/** The extension of the server's own methods. */
+/** An extension with custom methods. */
 export const NOTES = "x.test/notes";
 /** An experimental capability of the server. */
 export const EXPERIMENTAL = { "x.test/trial": { level: 2 } };
 /** The instructions of the server. */
 export const INSTRUCTIONS = "Call echo first.";
-const KEPT = { "x/kept": { deep: [1, null] } };
+const UNKNOWN_MEMBER = { "x/kept": { deep: [1, null] } };
 const META = { "x.test/meta": { a: 1 } };
 const ICONS = [{ src: "https://x.test/icon.png", mimeType: "image/png", sizes: ["48x48"] }];
 const PNG = "iVBORw0KGgo=";
@@ -36,8 +36,13 @@ const SKILL = "skill://x/SKILL.md";
 const SKILL_TEXT = "---\nname: x\ndescription: A skill\n---\n# x\n";
 const SKILL_FILE = { uri: SKILL, size: SKILL_TEXT.length };
 const SKILL_ENTRY = {
-  ...{ uri: SKILL, frontmatter: { name: "x", description: "A skill" }, _meta: META, ...KEPT },
-  resources: [{ ...SKILL_FILE, digest: `sha256:${sha256(SKILL_TEXT)}`, ...KEPT }],
+  ...{
+    uri: SKILL,
+    frontmatter: { name: "x", description: "A skill" },
+    _meta: META,
+    ...UNKNOWN_MEMBER,
+  },
+  resources: [{ ...SKILL_FILE, digest: `sha256:${sha256(SKILL_TEXT)}`, ...UNKNOWN_MEMBER }],
 };
 
 const INPUT = {
@@ -54,7 +59,7 @@ const TOOLS: readonly Json[] = [
   { name: "schemas", inputSchema: INPUT, outputSchema: SCHEMA },
   { name: "icons", icons: ICONS, inputSchema: PLAIN },
   { name: "meta", _meta: META, inputSchema: PLAIN },
-  { name: "unknown", ...KEPT, inputSchema: PLAIN },
+  { name: "unknown", ...UNKNOWN_MEMBER, inputSchema: PLAIN },
   { name: "slow", execution: { taskSupport: "optional" }, inputSchema: PLAIN },
   { name: "page", _meta: { ui: { resourceUri: PAGE } }, inputSchema: PLAIN },
   { name: "button", _meta: { ui: { visibility: ["app"] } }, inputSchema: PLAIN },
@@ -71,11 +76,24 @@ const RESOURCES: readonly Json[] = [
     mimeType: "text/plain",
     size: 3,
   },
-  { uri: "test://b", name: "b", icons: ICONS, annotations: { priority: 1 }, _meta: META, ...KEPT },
+  {
+    uri: "test://b",
+    name: "b",
+    icons: ICONS,
+    annotations: { priority: 1 },
+    _meta: META,
+    ...UNKNOWN_MEMBER,
+  },
   { uri: PAGE, name: "page", mimeType: PAGE_TYPE },
 ];
 const CONTENTS: Readonly<Record<string, readonly Json[]>> = {
-  "test://a": [{ uri: "test://a", mimeType: "text/plain", text: "one", _meta: META, ...KEPT }],
+  "test://a": [{
+    uri: "test://a",
+    mimeType: "text/plain",
+    text: "one",
+    _meta: META,
+    ...UNKNOWN_MEMBER,
+  }],
   "test://b": [{ uri: "test://b", mimeType: "image/png", blob: PNG }, {
     uri: "test://b/2",
     text: "",
@@ -87,7 +105,7 @@ const CONTENTS: Readonly<Record<string, readonly Json[]>> = {
     text: "<p>page</p>",
     _meta: { ui: { prefersBorder: true } },
   }],
-  [SKILL]: [{ uri: SKILL, mimeType: "text/markdown", text: SKILL_TEXT, ...KEPT }],
+  [SKILL]: [{ uri: SKILL, mimeType: "text/markdown", text: SKILL_TEXT, ...UNKNOWN_MEMBER }],
 };
 const BLOCKS: Readonly<Record<string, readonly Json[]>> = {
   text: [{ type: "text", text: "a\nb", annotations: { audience: ["user"], priority: 0.5 } }],
@@ -99,7 +117,7 @@ const BLOCKS: Readonly<Record<string, readonly Json[]>> = {
     resource: { uri: "test://e", mimeType: "text/plain", text: "e" },
   }],
   blob: [{ type: "resource", resource: { uri: "test://e", mimeType: "image/png", blob: PNG } }],
-  members: [{ type: "text", text: "t", _meta: META, ...KEPT }],
+  members: [{ type: "text", text: "t", _meta: META, ...UNKNOWN_MEMBER }],
   later: [{ type: "x.test/later", data: 1 }],
 };
 const QUESTIONS: Readonly<Record<string, { readonly method: string; readonly params: Json }>> = {
@@ -130,24 +148,28 @@ const QUESTIONS: Readonly<Record<string, { readonly method: string; readonly par
     },
   },
   roots: { method: "roots/list", params: {} },
-  notes: { method: "notes/ask", params: { one: 1, ...KEPT } },
+  notes: { method: "notes/ask", params: { one: 1, ...UNKNOWN_MEMBER } },
 };
-/** How the reserved keys of `_meta` begin. */
+/** The beginning of reserved keys of `_meta`. */
 const RESERVED = "io.modelcontextprotocol/";
 /** Accepts any result. */
 const ANY = {
   "~standard": { version: 1, vendor: "probe", validate: (value: unknown) => ({ value }) },
 };
 
-/** The messages that the server has received, for probes in the other direction. */
-const seen: Json = { notifications: [], cancelled: [], waits: 0 };
-let hasMore = false;
+/** The messages that the server has received, for probes of requests from the client. */
+const received: Json = { notifications: [], cancelled: [], waits: 0 };
+let hasLaterPrompt = false;
 
 function textOf(value: unknown): Json {
   return { content: [{ type: "text", text: JSON.stringify(value) ?? "" }] };
 }
 
-async function question(kind: string, isModern: boolean, { mcpReq }: ServerContext): Promise<Json> {
+async function askClient(
+  kind: string,
+  isModern: boolean,
+  { mcpReq }: ServerContext,
+): Promise<Json> {
   const request = QUESTIONS[kind] ?? { method: kind, params: {} };
   if (!isModern) {
     const answer = await mcpReq.send(request as never, ANY as never)
@@ -163,10 +185,14 @@ async function question(kind: string, isModern: boolean, { mcpReq }: ServerConte
   return inputRequired({ inputRequests: { one: request } as never, requestState: "s" }) as never;
 }
 
-async function notified(params: Json, server: Server, { mcpReq }: ServerContext): Promise<Json> {
+async function sendNotifications(
+  params: Json,
+  server: Server,
+  { mcpReq }: ServerContext,
+): Promise<Json> {
   const { kind } = params.arguments as Json;
   const { progressToken } = (params._meta ?? {}) as Json;
-  const more = { _meta: META, ...KEPT };
+  const more = { _meta: META, ...UNKNOWN_MEMBER };
   const send = (method: string, values: Json) => mcpReq.notify({ method, params: values } as never);
   if (kind === "progress") {
     for (const progress of [1, 2.5]) {
@@ -184,13 +210,13 @@ async function notified(params: Json, server: Server, { mcpReq }: ServerContext)
     await send("notifications/resources/updated", { uri: "test://a", ...more });
   }
   if (kind === "prompts") {
-    hasMore = true;
+    hasLaterPrompt = true;
     await server.sendPromptListChanged();
   }
   return textOf("sent");
 }
 
-async function called(
+async function callTool(
   params: Json,
   { server, isModern, context }: {
     readonly server: Server;
@@ -207,23 +233,27 @@ async function called(
     case "structured":
       return {
         ...textOf({ n: 1 }),
-        ...{ structuredContent: kind === "list" ? [1, { n: 2 }] : { n: 1 }, _meta: META, ...KEPT },
+        ...{
+          structuredContent: kind === "list" ? [1, { n: 2 }] : { n: 1 },
+          _meta: META,
+          ...UNKNOWN_MEMBER,
+        },
       };
     case "ask":
-      return await question(String(kind), isModern, context);
+      return await askClient(String(kind), isModern, context);
     case "notify":
-      return await notified(params, server, context);
+      return await sendNotifications(params, server, context);
     case "wait":
-      seen.waits = Number(seen.waits) + 1;
+      received.waits = Number(received.waits) + 1;
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
-      (seen.cancelled as unknown[]).push(signal.reason?.message ?? String(signal.reason));
+      (received.cancelled as unknown[]).push(signal.reason?.message ?? String(signal.reason));
       return textOf("cancelled");
     case "seen": {
       const { envelope = {} } = context.mcpReq as { readonly envelope?: Json };
       const capabilities = envelope[`${RESERVED}clientCapabilities`] ??
         server.getClientCapabilities();
       const client = envelope[`${RESERVED}clientInfo`] ?? server.getClientVersion();
-      return textOf({ ...seen, client, capabilities });
+      return textOf({ ...received, client, capabilities });
     }
     case "fail":
       if (kind === "result") return { ...textOf("no"), isError: true };
@@ -243,7 +273,7 @@ async function called(
   }
 }
 
-function listed(method: string, { cursor }: Json): Json | undefined {
+function listItems(method: string, { cursor }: Json): Json | undefined {
   switch (method) {
     case "tools/list":
       return { tools: TOOLS, _meta: META };
@@ -256,7 +286,7 @@ function listed(method: string, { cursor }: Json): Json | undefined {
       return {
         resourceTemplates: [{
           ...{ uriTemplate: "test://item/{id}", name: "item", title: "An item" },
-          ...{ mimeType: "text/plain", icons: ICONS, _meta: META, ...KEPT },
+          ...{ mimeType: "text/plain", icons: ICONS, _meta: META, ...UNKNOWN_MEMBER },
         }],
       };
     case "prompts/list":
@@ -269,11 +299,11 @@ function listed(method: string, { cursor }: Json): Json | undefined {
               description: "d",
               icons: ICONS,
               _meta: META,
-              ...KEPT,
+              ...UNKNOWN_MEMBER,
             },
             arguments: [{ name: "who", description: "Who", required: true }],
           },
-          ...hasMore ? [{ name: "later" }] : [],
+          ...hasLaterPrompt ? [{ name: "later" }] : [],
         ],
       };
     default:
@@ -281,7 +311,7 @@ function listed(method: string, { cursor }: Json): Json | undefined {
   }
 }
 
-function answered(method: string, params: Json): Json {
+function answerRequest(method: string, params: Json): Json {
   switch (method) {
     case "resources/read": {
       const contents = CONTENTS[String(params.uri)];
@@ -304,13 +334,18 @@ function answered(method: string, params: Json): Json {
     case "skills/list":
       return { skills: [SKILL_ENTRY] };
     case "skills/get":
-      return { skill: SKILL_ENTRY, ...KEPT };
+      return { skill: SKILL_ENTRY, ...UNKNOWN_MEMBER };
     case "resources/directory/read":
       return {
-        resources: [{ ...SKILL_FILE, name: "SKILL.md", mimeType: "text/markdown", ...KEPT }],
+        resources: [{
+          ...SKILL_FILE,
+          name: "SKILL.md",
+          mimeType: "text/markdown",
+          ...UNKNOWN_MEMBER,
+        }],
       };
     case "notes/list":
-      return { got: { one: params.one }, ...KEPT };
+      return { got: { one: params.one }, ...UNKNOWN_MEMBER };
     case "tasks/get":
       return {
         ...{ taskId: params.taskId, status: "completed", ttl: 60_000 },
@@ -343,14 +378,14 @@ function makeServer(isModern: boolean): Server {
   server.fallbackRequestHandler = async ({ method, params = {} }, context) => {
     const values = params as Json;
     if (method === "tools/call") {
-      return await called(values, { server, isModern, context }) as never;
+      return await callTool(values, { server, isModern, context }) as never;
     }
-    return (listed(method, values) ?? answered(method, values)) as never;
+    return (listItems(method, values) ?? answerRequest(method, values)) as never;
   };
   server.fallbackNotificationHandler = ({ method, params }) => {
     const { _meta, ...others } = (params ?? {}) as Json;
     const meta = (_meta as Json | undefined)?.["x.test/mine"] ?? null;
-    (seen.notifications as unknown[]).push({ method, ...others, meta });
+    (received.notifications as unknown[]).push({ method, ...others, meta });
     return Promise.resolve();
   };
   return server;

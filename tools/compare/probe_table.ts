@@ -11,25 +11,26 @@ import type { ProbeCell, ProbeRow } from "./probe_run.ts";
 /** The title of the section, which is the last of the page. */
 const TITLE = "## Features of the protocol";
 
-/** Returns the section for these results. */
-export function probeSection(rows: readonly ProbeRow[], ran: string): string {
+/** Returns the section for results of a date. */
+export function probeSection(rows: readonly ProbeRow[], date: string): string {
   const exceptions = rows.flatMap(({ cells }) => cells.flatMap(({ exception }) => exception ?? []));
   const reasons = [...new Set(exceptions.map(({ reason }) => reason))];
   const cells = rows.flatMap((row) => row.cells).filter(({ way }) => way !== "direct");
-  const count = (state: ProbeCell["state"]) => cells.filter((one) => one.state === state).length;
-  const explained = cells.filter((one) => one.state === "explained");
-  const better = explained.filter((one) => one.exception?.isBetter === true).length;
+  const count = (state: ProbeCell["state"]) => cells.filter((cell) => cell.state === state).length;
+  const explained = cells.filter((cell) => cell.state === "explained");
+  const betterCount = explained.filter((cell) => cell.exception?.isBetter === true).length;
   return [
     TITLE,
-    `${rows.length} probes of a server of the SDK, which has every feature. Each runs directly, and ` +
+    `The table shows ${rows.length} probes of a server that is written with the SDK and has every ` +
+    "feature. Each probe runs directly, and " +
     "through PML with `full_proxy`, `meta_only` and `pml serve` (`full_proxy`), with the same " +
     "revision on both sides. The values that the client or the server got must be equal, apart from " +
     "the name of the server in names, URIs, questions and loggers. Of " +
-    `${cells.length} cells, ${count("same")} are the same and ${better} are better; ` +
-    `${explained.length - better} differ for a reason below, and ${
+    `${cells.length} cells, ${count("same")} are the same and ${betterCount} are better; ` +
+    `${explained.length - betterCount} differ for a reason below, and ${
       count("differs")
     } for no known ` +
-    `reason. \`deno task compare --probes --write\` generated this section on ${ran}.`,
+    `reason. \`deno task compare --probes --write\` generated this section on ${date}.`,
     ["```", "deno task compare --only sampling --json   # one probe, with its values", "```"]
       .join("\n"),
     tableOf(rows, reasons),
@@ -38,7 +39,7 @@ export function probeSection(rows: readonly ProbeRow[], ran: string): string {
   ].join("\n\n") + "\n";
 }
 
-/** Returns the page with another section of the probes. */
+/** Replaces the section of the probes in a page. */
 export function withProbeSection(page: string, section: string): string {
   const [servers = ""] = page.split(`\n${TITLE}`);
   return `${servers.trimEnd()}\n\n${section}`;
@@ -46,7 +47,9 @@ export function withProbeSection(page: string, section: string): string {
 
 function tableOf(rows: readonly ProbeRow[], reasons: readonly string[]): string {
   const ways = ERAS.flatMap((era) => WAYS.map((way) => `${era} ${way}`));
-  const lines = rows.map(({ name, cells }) => [name, ...cells.map((one) => textOf(one, reasons))]);
+  const lines = rows.map((
+    { name, cells },
+  ) => [name, ...cells.map((cell) => textOf(cell, reasons))]);
   return [["probe", ...ways], ["probe", ...ways].map(() => "---"), ...lines]
     .map((line) => `| ${line.join(" | ")} |`).join("\n");
 }

@@ -1,5 +1,5 @@
 /**
- * The probes: one feature of the protocol each, and the differences of PML with their reasons.
+ * The probes, each for one feature of the protocol, with the accepted differences of PML.
  *
  * @module
  */
@@ -7,14 +7,14 @@
 import type { Era, Json } from "../../tests/kit/json_rpc.ts";
 import type { ProbePeer, Values, Way } from "./probe_peer.ts";
 
-/** A difference that has a reason. */
+/** An accepted difference, with its reason. */
 export interface Exception {
   readonly reason: string;
-  /** Whether clients get more than directly. */
+  /** Whether clients get more than from the server itself. */
   readonly isBetter?: boolean;
-  /** The ways in which it differs; by default all ways through PML. */
+  /** The ways to which this applies; by default all ways through PML. */
   readonly ways?: readonly Way[];
-  /** The revision in which it differs; by default both. */
+  /** The revision to which this applies; by default both. */
   readonly era?: Era;
 }
 
@@ -29,25 +29,25 @@ export interface Probe {
 const OLDER = "2025-11-25";
 const NEWEST = "2026-07-28";
 const KINDS = ["text", "image", "audio", "link", "embedded", "blob", "members"];
-const LISTED: Exception = {
+const META_ONLY_LISTS: Exception = {
   reason: "With `meta_only`, `search` and `schema` show tools",
   ways: ["meta_only"],
 };
-const SHARED: Exception = {
+const SHARED_SERVERS: Exception = {
   reason:
     "PML declares it only with `pml stdio`, because several clients of `pml serve` share servers",
   ways: ["serve"],
 };
-const APPS: Exception = {
+const APPS_EXTENSION: Exception = {
   reason:
     "Clients declare this extension. The official servers with pages do not, and neither does PML",
 };
-const JOINED: Exception = {
+const JOINED_LISTS: Exception = {
   reason:
     "PML joins the lists of all servers, and `_meta` of a whole list is no part of a pinned definition",
 };
 const SKILL = "skill://x/SKILL.md";
-const MINE = { "x.test/mine": { m: 1 } };
+const CLIENT_META = { "x.test/mine": { m: 1 } };
 
 /** Returns the probes of a list, one for each item. */
 function listProbes(
@@ -63,35 +63,35 @@ function listProbes(
     name: `${what}: ${feature}`,
     run: async (peer) => {
       const find = async () =>
-        (await peer.list(method, key)).find((one) => `${one.uri ?? one.name}` === name);
-      // PML answers the first request of other lists before a slow server.
+        (await peer.list(method, key)).find((item) => `${item.uri ?? item.name}` === name);
+      // PML answers the first request for other lists without waiting for a slow server.
       return key === "tools" ? await find() : await peer.until(find);
     },
     exceptions,
   }));
 }
 
-/** Returns the text of a result, parsed. */
+/** Parses the text of a result as JSON. */
 function valueOf({ content }: Json): Json | undefined {
   const [block] = content as unknown as readonly Json[];
   return block?.text === undefined ? undefined : JSON.parse(`${block.text}`);
 }
 
-async function seenBy(peer: ProbePeer): Promise<Json> {
+async function receivedMessages(peer: ProbePeer): Promise<Json> {
   return valueOf(await peer.call("seen")) ?? {};
 }
 
-/** Returns the question that the client got, and the answer that the server got. */
-async function question(peer: ProbePeer, kind: string, method: string): Promise<unknown> {
+/** Returns the request that the client received, and the answer that the server received. */
+async function askQuestion(peer: ProbePeer, kind: string, method: string): Promise<unknown> {
   const before = peer.requests.length;
   const result = await peer.ask(kind);
-  const request = peer.requests.slice(before).find((one) => one.method === method);
+  const request = peer.requests.slice(before).find((request) => request.method === method);
   const { progressToken: _, ...meta } = (request?.params._meta ?? {}) as Values;
-  return { result, params: peer.plain({ ...request?.params, _meta: meta }) };
+  return { result, params: peer.normalize({ ...request?.params, _meta: meta }) };
 }
 
-/** Calls the tool that notifies, and returns the params of the notifications. */
-async function heard(
+/** Calls the tool `notify`, and returns the params of `count` different notifications. */
+async function readNotifications(
   peer: ProbePeer,
   { kind, method, count = 1, meta = {} }: {
     readonly kind: string;
@@ -106,14 +106,14 @@ async function heard(
   for (let at = 0; at < count; at++) {
     const isOther = (params: Json) =>
       params["x/kept"] !== undefined &&
-      !all.some((one) => JSON.stringify(one) === JSON.stringify(params));
-    all.push(await peer.notified(method, since, isOther));
+      !all.some((earlier) => JSON.stringify(earlier) === JSON.stringify(params));
+    all.push(await peer.waitForNotification(method, since, isOther));
   }
   return all;
 }
 
-/** Follows a resource and prompts in the revision of the connection. */
-async function follow(peer: ProbePeer): Promise<void> {
+/** Subscribes to a resource (and, in the newest revision, to prompts). */
+async function subscribe(peer: ProbePeer): Promise<void> {
   if (peer.era === OLDER) {
     await peer.request("resources/subscribe", { uri: peer.uri("test://a") });
     return;
@@ -121,12 +121,12 @@ async function follow(peer: ProbePeer): Promise<void> {
   const since = peer.count;
   const uris = [peer.uri("test://a")];
   const notifications = { promptsListChanged: true, resourceSubscriptions: uris };
-  peer.open("subscriptions/listen", { notifications });
-  await peer.notified("notifications/subscriptions/acknowledged", since);
+  peer.beginRequest("subscriptions/listen", { notifications });
+  await peer.waitForNotification("notifications/subscriptions/acknowledged", since);
 }
 
 const TOOL_FIELDS = listProbes("tools", {
-  ...{ method: "tools/list", key: "tools", exceptions: [LISTED] },
+  ...{ method: "tools/list", key: "tools", exceptions: [META_ONLY_LISTS] },
   items: [
     ["titled", "title and description"],
     ["annotated", "annotations"],
@@ -176,7 +176,7 @@ const RESULTS: readonly Probe[] = [
   },
   {
     name: "request: `_meta` and unknown params",
-    run: async (peer) => await peer.call("echo", {}, { _meta: MINE, "x/more": [1] }),
+    run: async (peer) => await peer.call("echo", {}, { _meta: CLIENT_META, "x/more": [1] }),
   },
   { name: "ping", run: async (peer) => await peer.request("ping", {}) },
   {
@@ -211,11 +211,14 @@ const RESOURCES: readonly Probe[] = [
   {
     name: "resources: notification of a change",
     run: async (peer) => {
-      await follow(peer);
-      // A resource may be followed later than that is acknowledged.
+      await subscribe(peer);
+      // A subscription may start some time after its acknowledgement, so it tries several times.
       return await peer.until(async () => {
         const method = "notifications/resources/updated";
-        const [params] = await heard(peer, { kind: "updated", method }) as readonly unknown[];
+        const [params] = await readNotifications(peer, {
+          kind: "updated",
+          method,
+        }) as readonly unknown[];
         return params ?? undefined;
       });
     },
@@ -230,17 +233,21 @@ const PROMPTS: readonly Probe[] = [
   {
     name: "prompts: get",
     run: async (peer) => {
-      const params = { name: peer.named("greet"), arguments: { who: "Ada" }, _meta: MINE };
+      const params = {
+        name: peer.clientName("greet"),
+        arguments: { who: "Ada" },
+        _meta: CLIENT_META,
+      };
       return await peer.request("prompts/get", params);
     },
   },
   {
     name: "prompts: notification of a changed list",
     run: async (peer) => {
-      if (peer.era === NEWEST) await follow(peer);
+      if (peer.era === NEWEST) await subscribe(peer);
       const since = peer.count;
       await peer.call("notify", { kind: "prompts" });
-      const change = await peer.notified("notifications/prompts/list_changed", since);
+      const change = await peer.waitForNotification("notifications/prompts/list_changed", since);
       const names = (await peer.list("prompts/list", "prompts")).map(({ name }) => name);
       return [change !== null, names];
     },
@@ -248,7 +255,7 @@ const PROMPTS: readonly Probe[] = [
   {
     name: "completion: of a prompt",
     run: async (peer) => {
-      const ref = { type: "ref/prompt", name: peer.named("greet") };
+      const ref = { type: "ref/prompt", name: peer.clientName("greet") };
       const argument = { name: "who", value: "A" };
       return await peer.request("completion/complete", { ref, argument });
     },
@@ -270,7 +277,12 @@ const NOTIFICATIONS: readonly Probe[] = [
     run: async (peer) => {
       if (peer.era === OLDER) await peer.request("logging/setLevel", { level: "debug" });
       const meta = { "io.modelcontextprotocol/logLevel": "debug" };
-      return await heard(peer, { kind: "log", method: "notifications/message", count: 2, meta });
+      return await readNotifications(peer, {
+        kind: "log",
+        method: "notifications/message",
+        count: 2,
+        meta,
+      });
     },
   },
   {
@@ -279,7 +291,7 @@ const NOTIFICATIONS: readonly Probe[] = [
       const level = "error";
       if (peer.era === OLDER) await peer.request("logging/setLevel", { level });
       const meta = { "io.modelcontextprotocol/logLevel": level };
-      return await heard(peer, { kind: "log", method: "notifications/message", meta });
+      return await readNotifications(peer, { kind: "log", method: "notifications/message", meta });
     },
     exceptions: [{
       reason: "PML sends only messages of that level or above, which the probe server ignores",
@@ -290,7 +302,7 @@ const NOTIFICATIONS: readonly Probe[] = [
     name: "progress: values, message, `_meta` and unknown members",
     run: async (peer) => {
       const meta = { progressToken: "t1" };
-      return await heard(peer, {
+      return await readNotifications(peer, {
         ...{ kind: "progress", method: "notifications/progress", count: 2, meta },
       });
     },
@@ -300,7 +312,7 @@ const NOTIFICATIONS: readonly Probe[] = [
 const QUESTIONS: readonly Probe[] = [
   {
     name: "elicitation: form, accepted",
-    run: (peer) => question(peer, "form", "elicitation/create"),
+    run: (peer) => askQuestion(peer, "form", "elicitation/create"),
   },
   {
     name: "elicitation: form, declined",
@@ -313,14 +325,14 @@ const QUESTIONS: readonly Probe[] = [
   },
   {
     name: "elicitation: page",
-    run: (peer) => question(peer, "url", "elicitation/create"),
+    run: (peer) => askQuestion(peer, "url", "elicitation/create"),
   },
   {
     name: "elicitation: page, completed",
     run: async (peer) => {
       const since = peer.count;
       await peer.ask("url");
-      return await peer.notified("notifications/elicitation/complete", since);
+      return await peer.waitForNotification("notifications/elicitation/complete", since);
     },
   },
   {
@@ -329,7 +341,7 @@ const QUESTIONS: readonly Probe[] = [
       const content = { type: "text", text: "Hi" };
       const answer = { role: "assistant", model: "m", content, stopReason: "endTurn" };
       peer.answers["sampling/createMessage"] = () => answer;
-      return await question(peer, "sample", "sampling/createMessage");
+      return await askQuestion(peer, "sample", "sampling/createMessage");
     },
   },
   {
@@ -338,7 +350,7 @@ const QUESTIONS: readonly Probe[] = [
       const content = [{ type: "tool_use", id: "1", name: "add", input: { a: 1 } }];
       const answer = { role: "assistant", model: "m", content, stopReason: "toolUse" };
       peer.answers["sampling/createMessage"] = () => answer;
-      return await question(peer, "tools", "sampling/createMessage");
+      return await askQuestion(peer, "tools", "sampling/createMessage");
     },
   },
   {
@@ -406,7 +418,7 @@ const EXTENSIONS: readonly Probe[] = [
   {
     name: "apps: declared",
     run: (peer) => Promise.resolve(extensionsOf(peer)["io.modelcontextprotocol/ui"]),
-    exceptions: [APPS],
+    exceptions: [APPS_EXTENSION],
   },
   {
     name: "apps: a page calls a tool by its bare name",
@@ -422,23 +434,23 @@ const EXTENSIONS: readonly Probe[] = [
     name: "custom request of the server",
     run: async (peer) => {
       peer.answers["notes/ask"] = ({ one }) => ({ one, "x/kept": 2 });
-      return await question(peer, "notes", "notes/ask");
+      return await askQuestion(peer, "notes", "notes/ask");
     },
   },
   {
     name: "custom notification of the client",
     run: async (peer) => {
       const method = "notifications/notes/heard";
-      await peer.notify(method, { one: 1, _meta: MINE });
+      await peer.notify(method, { one: 1, _meta: CLIENT_META });
       return await peer.until(async () => {
-        const all = (await seenBy(peer)).notifications as unknown as readonly Json[];
-        return all.find((one) => `${one.method}` === method);
+        const all = (await receivedMessages(peer)).notifications as unknown as readonly Json[];
+        return all.find((message) => `${message.method}` === method);
       });
     },
   },
   {
     name: "custom notification of the server",
-    run: (peer) => heard(peer, { kind: "notes", method: "notifications/notes/told" }),
+    run: (peer) => readNotifications(peer, { kind: "notes", method: "notifications/notes/told" }),
   },
 ];
 
@@ -461,41 +473,44 @@ const CONNECTION: readonly Probe[] = [
   {
     name: "experimental capabilities of the server",
     run: (peer) => Promise.resolve(peer.greeting.capabilities?.experimental),
-    exceptions: [SHARED],
+    exceptions: [SHARED_SERVERS],
   },
   {
     name: "unknown extensions of the server",
     run: (peer) => Promise.resolve(extensionsOf(peer)["x.test/notes"]),
-    exceptions: [SHARED],
+    exceptions: [SHARED_SERVERS],
   },
-  { name: "name of the client", run: async (peer) => (await seenBy(peer)).client },
+  { name: "name of the client", run: async (peer) => (await receivedMessages(peer)).client },
   {
     name: "experimental capabilities of the client",
-    run: async (peer) => (await seenBy(peer)).capabilities?.experimental,
+    run: async (peer) => (await receivedMessages(peer)).capabilities?.experimental,
   },
   {
     name: "unknown extensions of the client",
-    run: async (peer) => (await seenBy(peer)).capabilities?.extensions?.["x.test/notes"],
+    run: async (peer) => (await receivedMessages(peer)).capabilities?.extensions?.["x.test/notes"],
   },
   {
     name: "`_meta` of a list",
     run: async (peer) => (await peer.request("tools/list", {}))._meta,
-    exceptions: [JOINED],
+    exceptions: [JOINED_LISTS],
   },
 ];
 
-/** A client of HTTP may send a cancelled request again, so this probe is the last. */
+/** The last probe, because an HTTP client may send a cancelled request again. */
 const LAST: readonly Probe[] = [
   {
     name: "cancellation: reason for the server",
     run: async (peer) => {
-      const { waits } = await seenBy(peer);
-      const { length: before } = (await seenBy(peer)).cancelled as unknown as readonly unknown[];
-      const id = peer.begin("wait");
-      await peer.until(async () => (await seenBy(peer)).waits === waits ? undefined : true);
+      const { waits } = await receivedMessages(peer);
+      const { length: before } = (await receivedMessages(peer))
+        .cancelled as unknown as readonly unknown[];
+      const id = peer.beginCall("wait");
+      await peer.until(async () =>
+        (await receivedMessages(peer)).waits === waits ? undefined : true
+      );
       await peer.notify("notifications/cancelled", { requestId: id, reason: "changed my mind" });
       return await peer.until(async () => {
-        const all = (await seenBy(peer)).cancelled as unknown as readonly unknown[];
+        const all = (await receivedMessages(peer)).cancelled as unknown as readonly unknown[];
         return all[before];
       });
     },

@@ -6,19 +6,19 @@
 
 import { stripVTControlCharacters } from "node:util";
 import { DENIED } from "./lists.ts";
-import type { Compared, Outcome } from "./one.ts";
+import type { ComparedRun, Outcome } from "./one.ts";
 
 const MAX_REASON = 300;
 
-/** Returns the page for these outcomes. */
-export function pageOf(outcomes: readonly Outcome[], ran: string): string {
-  const [compared, left] = [
+/** Returns the page for outcomes of a date. */
+export function pageOf(outcomes: readonly Outcome[], date: string): string {
+  const [compared, skipped] = [
     outcomes.filter(({ runs }) => runs.length > 0),
     outcomes.filter(({ runs }) => runs.length === 0),
   ];
   return [
     "# Compatibility with popular servers",
-    introduction(compared, ran),
+    introduction(compared, date),
     tableOf(compared),
     "## Differences",
     ...sectionOf(compared.flatMap(differencesOf), "Without `confine`, all results are the same."),
@@ -29,34 +29,37 @@ export function pageOf(outcomes: readonly Outcome[], ran: string): string {
       "With `confine`, all results are the same as without it.",
     ),
     "## Servers that were not compared",
-    ...sectionOf(left.map(leftOf), "Every server of the list was compared."),
+    ...sectionOf(skipped.map(skippedLine), "Every server of the list was compared."),
   ].join("\n\n") + "\n";
 }
 
-function introduction(compared: readonly Outcome[], ran: string): string {
+function introduction(compared: readonly Outcome[], date: string): string {
   const same = compared.filter(isSame);
   const calls = same.map(({ runs }) => runs[0]?.counts.calls ?? 0).filter((count) => count > 0);
-  return INTRODUCTION.replace("RAN", ran).replace("SAME", String(same.length))
+  return INTRODUCTION.replace("RAN", date).replace("SAME", String(same.length))
     .replace("ALL", String(compared.length)).replace("CALLED", String(calls.length))
     .replace("CALLS", String(calls.reduce((sum, count) => sum + count, 0)));
 }
 
-/** Returns one cell of the table: how one way came out. */
-export function cellOf({ failed, differences }: Pick<Compared, "failed" | "differences">): string {
+/** Returns a cell of the table: the result of one run. */
+export function cellOf(
+  { failed, differences }: Pick<ComparedRun, "failed" | "differences">,
+): string {
   if (failed !== undefined) return "does not run";
   const denied = differences.filter(({ what }) => what.endsWith(DENIED)).length;
   const other = differences.length - denied;
-  const said = [
+  const counts = [
     ...(other > 0 ? [`${other} differ`] : []),
     ...(denied > 0 ? [`${denied} denied`] : []),
   ];
-  return said.join(", ") || "same";
+  return counts.join(", ") || "same";
 }
 
 const INTRODUCTION =
   `This page shows which popular servers of npm return the same results through PML as without it, also
-with \`"confine": true\`. \`deno task compare --write\` generated it on RAN. The lists of SAME of ALL
-servers are the same in both revisions, and so are the results of CALLS calls of CALLED of these servers.
+with \`"confine": true\`. \`deno task compare --write\` generated it on RAN. SAME of ALL
+servers have the same lists in both revisions, and the results of CALLS calls of CALLED servers are the
+same, too.
 
 \`\`\`
 deno task compare --only memory   # one server; --json prints all that was found
@@ -72,8 +75,8 @@ The last section compares [features of the protocol](#features-of-the-protocol),
   for byte. The name of the server in front of names does not count, and neither does the order of
   entries. If results differ each time, only their form is compared.
 - The calls read data, compute, or fail. Keys in the environment are placeholders, and no account was
-  used. The error that a server then returns is compared like any result. PML returns an error of the
-  protocol (JSON-RPC) as a result with \`isError\` and the same text.
+  used. The error that a server returns for such a key is compared like any result. PML returns an
+  error of the protocol (JSON-RPC) as a result with \`isError\` and the same text.
 - For a server with older revisions only, the column "2026-07-28" compares the results that a client
   of that revision gets from PML with the results of the server in its own revision. \`execution\` is
   not compared then, because 2026-07-28 does not have it.
@@ -97,14 +100,14 @@ of them return the same results of calls, too. "denied" marks a call whose error
 
 function confinedText(compared: readonly Outcome[]): string {
   const confined = compared.map(({ runs }) => runs.filter((run) => run.confined));
-  const free = (run: Compared, other: Compared | undefined) =>
+  const hasSameLists = (run: ComparedRun, other: ComparedRun | undefined) =>
     run.failed === undefined &&
     run.differences.every(({ what }) =>
-      what.startsWith("call ") || other?.differences.some((one) => one.what === what)
+      what.startsWith("call ") || other?.differences.some((difference) => difference.what === what)
     );
   const listed = compared.filter(({ runs }) =>
     runs.filter((run) => run.confined).every((run) =>
-      free(run, runs.find((one) => !one.confined && one.era === run.era))
+      hasSameLists(run, runs.find((candidate) => !candidate.confined && candidate.era === run.era))
     )
   );
   const same = confined.filter((runs) => runs.every((run) => cellOf(run) === "same"));
@@ -117,7 +120,7 @@ function isSame({ runs }: Outcome): boolean {
 }
 
 function tableOf(outcomes: readonly Outcome[]): string {
-  const head = ["server", "version", "speaks", "tools", "prompts", "resources", "calls"];
+  const head = ["server", "version", "revisions", "tools", "prompts", "resources", "calls"];
   const ways = ["2025-11-25", "2026-07-28", "confined 2025-11-25", "confined 2026-07-28"];
   const rows = outcomes.map(({ package: name, version = "", runs }) => {
     const { tools, prompts, resources, resourceTemplates, calls } = runs[0]?.counts ?? EMPTY;
@@ -126,13 +129,13 @@ function tableOf(outcomes: readonly Outcome[]): string {
     const counts = [tools, prompts, resources + resourceTemplates, calls].map(String);
     return [`\`${name}\``, version, spoken, ...counts, ...runs.map(cellOf)];
   });
-  return aligned([[...head, ...ways], ...rows]);
+  return formatTable([[...head, ...ways], ...rows]);
 }
 
 const EMPTY = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0, calls: 0 };
 
-/** Returns a table as `deno fmt` lays it out. */
-function aligned(rows: readonly (readonly string[])[]): string {
+/** Formats a table as `deno fmt` does. */
+function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, at) =>
     Math.max(...rows.map((row) => (row[at] ?? "").length))
   );
@@ -147,36 +150,39 @@ function sectionOf(lines: readonly string[], none: string): readonly string[] {
 }
 
 function differencesOf({ package: name, runs }: Outcome): readonly string[] {
-  return grouped(name, runs.filter(({ confined }) => !confined));
+  return groupedLines(name, runs.filter(({ confined }) => !confined));
 }
 
 function confinedOf({ package: name, runs }: Outcome): readonly string[] {
-  const [free, confined] = [false, true].map((of) => runs.filter((run) => run.confined === of));
-  const known = new Set((free ?? []).map(told));
-  return grouped(name, (confined ?? []).filter((run) => !known.has(told(run))));
+  const { confined = [], free = [] } = Object.groupBy(
+    runs,
+    (run) => run.confined ? "confined" : "free",
+  );
+  const unconfinedTexts = new Set(free.map(differenceText));
+  return groupedLines(name, confined.filter((run) => !unconfinedTexts.has(differenceText(run))));
 }
 
-/** Returns a line for each thing that was found, with the eras in which it was. */
-function grouped(name: string, runs: readonly Compared[]): readonly string[] {
-  const found = Map.groupBy(runs.filter((run) => cellOf(run) !== "same"), told);
-  return [...found].map(([text, of]) => {
-    const eras = of.length > 1 ? "both revisions" : of.map(({ era }) => era).join(", ");
+/** Returns a line for each different text of differences, with its revisions. */
+function groupedLines(name: string, runs: readonly ComparedRun[]): readonly string[] {
+  const groups = Map.groupBy(runs.filter((run) => cellOf(run) !== "same"), differenceText);
+  return [...groups].map(([text, group]) => {
+    const eras = group.length > 1 ? "both revisions" : group.map(({ era }) => era).join(", ");
     return `- \`${name}\` (${eras}): ${text}`;
   });
 }
 
-function told({ failed, differences }: Compared): string {
+function differenceText({ failed, differences }: ComparedRun): string {
   return failed === undefined
     ? differences.map(({ what }) => `\`${what}\``).join(", ")
-    : plain(failed);
+    : inlineCode(failed);
 }
 
-function leftOf({ package: name, skipped = "" }: Outcome): string {
-  return `- \`${name}\`: ${plain(skipped)}`;
+function skippedLine({ package: name, skipped = "" }: Outcome): string {
+  return `- \`${name}\`: ${inlineCode(skipped)}`;
 }
 
-/** Returns the beginning of an error as one line that cannot be read as markup. */
-function plain(text: string): string {
+/** Returns the beginning of an error as inline code, in one line. */
+function inlineCode(text: string): string {
   const line = stripVTControlCharacters(text).replaceAll(/https?:\/\/[^\s)]+/g, "URL")
     .replaceAll(/\S*\/pml-compare-[^/\s]*/g, "TEMP").replaceAll(/\s+/g, " ").replaceAll("`", "'");
   return `\`${line.length > MAX_REASON ? `${line.slice(0, MAX_REASON)}…` : line.trim()}\``;

@@ -7,10 +7,10 @@
 import type { CommandRow } from "../../src/cli/_command_row.ts";
 import { COMMANDS } from "../../src/cli/_commands.ts";
 
-/** The text below this line of the page is written by hand. */
+/** The heading from which on the page is written by hand. */
 const TEXT = "## Output and errors";
 
-/** Returns the page: the commands from the table, the text below as it is. */
+/** Returns the page with the commands from the table. Keeps the part that is written by hand. */
 export function commandsPage(page: string): string {
   const groups = Object.entries(COMMANDS).flatMap(([title, rows]) => [
     `## ${title.replace(/:$/, "")}`,

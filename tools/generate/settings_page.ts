@@ -7,11 +7,11 @@
 import { LIMIT_NAMES, limitKey, LIMITS } from "../../src/config/limits.ts";
 import { personSchema, policySchema, workspaceSchema } from "../../src/config/settings.ts";
 import { isObject } from "../../src/core/json.ts";
-import type { Schema } from "../../src/core/wanted.ts";
+import type { Schema } from "../../src/core/value_schema.ts";
 
-/** The fixed limits are below this line of the page, and are written by hand. */
+/** The heading from which on the page is written by hand. */
 const FIXED = "## Limits that are fixed";
-/** The sections that are described in other places. */
+/** The descriptions of keys whose own keys are in another section or page. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   limits: "The limits: [limits.md](limits.md).",
   mcpServers: "Servers in the format of MCP clients, by name: see [below](#servers-of-mcpservers).",
@@ -25,7 +25,7 @@ interface Row {
   readonly isRequired: boolean;
 }
 
-/** Returns the page of limits: its first part from the table, the fixed limits as they are. */
+/** Returns the page of limits with the limits from the table. Keeps the part written by hand. */
 export function limitsPage(page: string): string {
   const rows = LIMIT_NAMES.map((name) => {
     const { about, written } = LIMITS[name];
@@ -37,7 +37,7 @@ export function limitsPage(page: string): string {
     "",
     "PML limits time, sizes and numbers. You can set the limits of the first table under `limits` in",
     "`config.yaml` of the PML home. The end of a key is its unit: `_ms` milliseconds, `_bytes` bytes,",
-    "`_mb` megabytes. A key without such an end is a number.",
+    "`_mb` megabytes. The value of any other key is a count.",
     "",
     "## Limits that can be set",
     "",
@@ -63,28 +63,30 @@ export function settingsPage(): string {
   return [
     "# Settings",
     "",
-    "All keys of the files that PML reads. A missing key has its default. `pml config set KEY VALUE`",
-    "writes one; other [commands](commands.md) write [rules](rules.md) and servers.",
-    "`NAME` is any name, and `[]` is each item of a list.",
+    "This page lists all keys of the files that PML reads. A missing key has its default.",
+    "`pml config set KEY VALUE` writes a key; other [commands](commands.md) write [rules](rules.md)",
+    "and servers.",
+    "In a key, `NAME` is any name, and `[]` is each item of a list.",
     "",
     "## `.pml.json`",
     "",
-    "In the workspace: JSON with comments, with",
-    "[`pml.schema.json`](../config/pml.schema.json) for editors.",
+    "This file is in the workspace. It is JSON with comments, and",
+    "[`pml.schema.json`](../config/pml.schema.json) describes it for editors.",
     "",
     ...tableOf(workspaceSchema.schema()),
     "",
     "## `config.yaml`",
     "",
-    "In the PML home, for all workspaces. An editor with the YAML language server completes it after the",
-    "first line `# yaml-language-server: $schema=` and the path of",
-    "[`config.schema.json`](../config/config.schema.json).",
+    "This file is in the PML home, and applies to all workspaces. An editor with the YAML language",
+    "server completes its keys if the first line is `# yaml-language-server: $schema=PATH`, with the path",
+    "of [`config.schema.json`](../config/config.schema.json).",
     "",
     ...tableOf(personSchema.schema()),
     "",
     "## `policy.yaml`",
     "",
-    "The [policy](policy.md) of a company, with [`policy.schema.json`](../config/policy.schema.json).",
+    "This file is the [policy](policy.md) of a company.",
+    "[`policy.schema.json`](../config/policy.schema.json) describes it for editors.",
     "",
     ...tableOf(policySchema.schema()),
     "",
@@ -113,27 +115,27 @@ export function tableOf(schema: Schema): readonly string[] {
   return ["| key | description | value | default |", "| --- | --- | --- | --- |", ...rows];
 }
 
-/** Returns the keys of an object, and the keys in their values. */
+/** Returns the keys of an object and, after each key, the keys in its value. */
 function rowsOf(schema: Schema, path = ""): readonly Row[] {
   const { properties, additionalProperties, items, anyOf } = schema;
-  const below = [
+  const nestedRows = [
     ...isObject(additionalProperties) ? [rowsOf(additionalProperties, `${path}.NAME`)] : [],
     ...isObject(items) ? [rowsOf(items, `${path}[]`)] : [],
-    ...Array.isArray(anyOf) ? anyOf.map((one) => rowsOf(one, path)) : [],
+    ...Array.isArray(anyOf) ? anyOf.map((form) => rowsOf(form, path)) : [],
   ].flat();
   const keys = Object.entries(Object(properties) as Record<string, Schema>);
   return [
-    ...keys.filter(([key]) => /^[\w$]+$/.test(key)).flatMap(([key, one]) => {
-      const own = path === "" ? key : `${path}.${key}`;
+    ...keys.filter(([key]) => /^[\w$]+$/.test(key)).flatMap(([key, value]) => {
+      const rowKey = path === "" ? key : `${path}.${key}`;
       const isRequired = [schema.required].flat().includes(key);
-      const row = { key: own, schema: one, isRequired };
-      return Object.hasOwn(ELSEWHERE, own) ? [row] : [row, ...rowsOf(one, own)];
+      const row = { key: rowKey, schema: value, isRequired };
+      return Object.hasOwn(ELSEWHERE, rowKey) ? [row] : [row, ...rowsOf(value, rowKey)];
     }),
-    ...below,
+    ...nestedRows,
   ];
 }
 
-/** Returns the forms of an entry of servers. */
+/** Returns the schemas of the forms that an entry of `mcpServers` can have. */
 function formsOf({ oneOf, then }: Schema): readonly Schema[] {
   return Array.isArray(oneOf) ? oneOf : formsOf(then as Schema);
 }

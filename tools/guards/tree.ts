@@ -1,5 +1,5 @@
 /**
- * A private copy of the project, in which files can be changed and tests can run.
+ * Copies the project, so that files can be changed and tests can run in the copy.
  *
  * @module
  */
@@ -9,20 +9,20 @@ import { join } from "node:path";
 /** Texts of files by their paths from the project's root. */
 export type Texts = ReadonlyMap<string, string>;
 
-/** How a command ended. */
-export interface Ran {
-  /** Undefined if it did not end in time. */
+/** The exit code and output of a command. */
+export interface CommandEnd {
+  /** Undefined if the command did not end in time. */
   readonly code: number | undefined;
   readonly output: string;
 }
 
 const SOURCES = /^(?:src|builtin|hub\/src)\/.*\.ts$/;
 
-/** A copy of the files of a project. Its folder goes when it is disposed. */
+/** A copy of the files of a project. Its folder is removed when it is disposed. */
 export class Tree implements AsyncDisposable {
   /** The folder of the copy. */
   readonly folder: string;
-  /** The files that a guard can be in. */
+  /** The files that can contain guards. */
   readonly sources: Texts;
 
   private constructor(folder: string, texts: Texts) {
@@ -32,7 +32,7 @@ export class Tree implements AsyncDisposable {
     );
   }
 
-  /** Copies the files that git knows, and those that it does not ignore, as they are now. */
+  /** Copies the files of the working tree that git does not ignore. */
   static async copyOf(root: string): Promise<Tree> {
     const { output } = await run("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
       cwd: root,
@@ -40,7 +40,7 @@ export class Tree implements AsyncDisposable {
     const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-guards-" }));
     const texts = new Map<string, string>();
     for (const path of output.split("\0").filter((name) => name !== "")) {
-      const info = await Deno.lstat(join(root, path)).catch(() => undefined); // it may be removed
+      const info = await Deno.lstat(join(root, path)).catch(() => undefined); // a removed file
       if (!info?.isFile) continue;
       await Deno.mkdir(join(folder, path, ".."), { recursive: true });
       await Deno.copyFile(join(root, path), join(folder, path));
@@ -50,7 +50,7 @@ export class Tree implements AsyncDisposable {
   }
 
   /** Runs Deno in the copy. */
-  async deno(args: readonly string[], ms: number): Promise<Ran> {
+  async deno(args: readonly string[], ms: number): Promise<CommandEnd> {
     return await run(Deno.execPath(), args, { cwd: this.folder, ms });
   }
 
@@ -68,8 +68,8 @@ async function run(
   file: string,
   args: readonly string[],
   { cwd, ms }: { readonly cwd: string; readonly ms?: number },
-): Promise<Ran> {
-  const late = ms === undefined ? undefined : AbortSignal.timeout(ms);
+): Promise<CommandEnd> {
+  const timeout = ms === undefined ? undefined : AbortSignal.timeout(ms);
   const child = new Deno.Command(file, {
     args: [...args],
     cwd,
@@ -77,11 +77,11 @@ async function run(
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
-    ...(late && { signal: late }),
+    ...(timeout && { signal: timeout }),
   }).spawn();
   const { stdout, stderr } = await child.output();
   const { code } = await child.status;
   const decoder = new TextDecoder();
   const output = decoder.decode(stdout) + decoder.decode(stderr);
-  return { code: late?.aborted ? undefined : code, output };
+  return { code: timeout?.aborted ? undefined : code, output };
 }

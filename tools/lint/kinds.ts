@@ -12,30 +12,30 @@ import { SOURCES } from "../../src/servers/sources.ts";
 import { placeOf } from "./place.ts";
 
 const SERVERS = "src/servers/";
-/** A constructor of a source only keeps its host. */
+/** The constructor of a source does not use its host. */
 const NO_HOST = {} as SourceHost;
 
-/** A table, and the values that may contain names of it. */
+/** A table of names, and the variables and properties that may contain one. */
 interface NameTable {
   readonly title: string;
   readonly names: ReadonlySet<unknown>;
-  /** The names of values. */
-  readonly values: RegExp;
+  /** Matches the names of such variables and properties. */
+  readonly valueNames: RegExp;
   readonly hint: string;
 }
 
 const TABLES: readonly NameTable[] = [
   {
     title: "server kind",
-    // The others are what lists show as the kind of entries that have none.
+    // Lists show the last three as the kind of entries without a kind.
     names: new Set([...KINDS.map(({ name }) => name), "namespace", "unknown", "disabled"]),
-    values: /^(?:kind|type)$|(?:Kind|Type)$/,
-    hint: "Ask the kind: a trait, or one of the functions of src/servers/kinds.ts",
+    valueNames: /^(?:kind|type)$|(?:Kind|Type)$/,
+    hint: "Use a trait of the kind, or a function of src/servers/kinds.ts",
   },
   {
     title: "source of servers",
     names: new Set([...SOURCES.map((Source) => new Source(NO_HOST).name), OWN_SOURCE]),
-    values: /^(?:origin|source)$|(?:Origin|Source)$/,
+    valueNames: /^(?:origin|source)$|(?:Origin|Source)$/,
     hint: "Use a trait of `Origin` (src/servers/server.ts), or isOwnPin() for a pin",
   },
 ];
@@ -48,7 +48,7 @@ export const kinds: Deno.lint.Rule = {
     const place = placeOf(context.filename);
     if (!place.inSource || place.isTest || place.path.startsWith(SERVERS)) return {};
     const compare = (name: Deno.lint.Node | null, value: Deno.lint.Node | undefined) => {
-      const table = TABLES.find((one) => isNameIn(one, name) && isValueOf(one, value));
+      const table = TABLES.find((table) => isNameIn(table, name) && isValueOf(table, value));
       if (table === undefined || !isText(name)) return;
       const message = `A comparison with the ${table.title} "${name.value}" outside ${SERVERS}`;
       context.report({ node: name, message, hint: table.hint });
@@ -80,13 +80,13 @@ function isNameIn({ names }: NameTable, node: Deno.lint.Node | null): boolean {
   return isText(node) && names.has(node.value);
 }
 
-/** Returns whether a value, or the object whose `name` it is, may contain a name of a table. */
+/** Returns whether an expression such as `kind` or `origin.name` may contain a name of a table. */
 function isValueOf(table: NameTable, node: Deno.lint.Node | undefined): boolean {
   if (node === undefined) return false;
   if (node.type === "ChainExpression") return isValueOf(table, node.expression);
   const name = nameOf(node);
   if (name === "name" && node.type === "MemberExpression") return isValueOf(table, node.object);
-  return table.values.test(name);
+  return table.valueNames.test(name);
 }
 
 /** Returns the last name of `a.b.c`; empty for other expressions. */

@@ -1,10 +1,11 @@
 /**
- * Modules import only from modules in lower layers, and files that begin with `_` are private.
+ * Reports imports from the same or a higher layer, and imports of a file `_name.ts` from outside its
+ * folder.
  *
  * @module
  */
 
-import { type Place, placeOf, targetOf } from "./place.ts";
+import { ENTRIES, type Place, placeOf, targetOf } from "./place.ts";
 
 /**
  * The layers of `src/`, the lowest first, and the modules in each. A module imports from all
@@ -25,7 +26,8 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["sampling"],
   ["gateway"],
   ["app"],
-  ["authoring"],
+  ["authoring", "control"],
+  ["page"],
   ["cli"],
 ];
 /** Every module of `src/`. */
@@ -40,29 +42,36 @@ export const HUB_LAYERS: typeof LAYERS = [
 ];
 /** Every module of `hub/src/`. */
 export const HUB_MODULES: readonly string[] = HUB_LAYERS.flat();
-/** The kinds whose folders another kind may import, because both use HTTP. */
+/** The server kinds that may import another server kind, because both use HTTP. */
 const SHARED_KINDS: Readonly<Record<string, string>> = { "servers/cloud": "servers/http" };
 /** The only part of PML that the hub imports. */
-const FACE = "@casys/pml/registry";
-/** The packages of the SDK, also as types. Tests compare PML with them. */
+const REGISTRY_PACKAGE = "@casys/pml/registry";
+/** The packages of the MCP SDK. Only tests import them, to compare PML with the SDK. */
 const SDK = /^(npm:)?@modelcontextprotocol\//;
 /** The module that creates the parts of a running PML. */
 const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
-/** The types of the host of a module's functions; they are erased. */
+/** PML's own process uses the path checks of the sandbox child in this file only, for its messages. */
+const PATH_REFUSAL = "src/sandbox/path_refusal.ts";
+const PATH_GUARD = ["names", "path_guard", "refusal"].map((name) => `${BOOT}${name}.ts`);
+/** The type of the host that functions of tools get as argument. Built-ins may import it. */
 const HOST = "src/sandbox/host.ts";
 
-/** One edge of the import graph. */
+/** An import or export of another file. */
 interface Edge {
   readonly specifier: string;
+  /**
+   * How the file is used. `text`: as text, or by a dynamic import with options; `meta`: only its
+   * `__meta__`, which describes the tools of a module; `reexport`: values that are exported again.
+   */
   readonly kind: "value" | "type" | "text" | "meta" | "reexport";
 }
 
-/** Reports an import from the same or a higher layer, or of another module's private file. */
+/** Reports an import from the same or a higher layer, or of a file that is private to a folder. */
 export const layers: Deno.lint.Rule = {
   create(context) {
     const from = placeOf(context.filename);
-    if (from.isTest || !isRuled(from)) return {};
+    if (from.isTest || !hasLayer(from)) return {};
     const check = (node: Deno.lint.Node, edge: Edge) => {
       const message = offence(from, edge);
       if (message !== undefined) context.report({ node, message, hint: hintFor(from) });
@@ -109,14 +118,15 @@ function exportKind(node: { readonly exportKind: string }): Edge["kind"] {
   return node.exportKind === "type" ? "type" : "reexport";
 }
 
-function isRuled(from: Place): boolean {
-  return from.inSource || from.module === "builtin" || from.module === "mod.ts";
+function hasLayer(from: Place): boolean {
+  return from.inSource || from.module === "builtin" || ENTRIES.includes(from.module);
 }
 
+/** Returns why an import is not allowed; undefined if it is allowed. */
 function offence(from: Place, edge: Edge): string | undefined {
   if (from.project === "hub") return hubOffence(from, edge);
   if (/^(jsr:)?@casys\//.test(edge.specifier)) {
-    return `PML knows no package like "${edge.specifier}"`;
+    return `PML does not use the package "${edge.specifier}"`;
   }
   if (SDK.test(edge.specifier)) {
     return `PML has its own protocol layer, so it cannot import "${edge.specifier}"`;
@@ -129,7 +139,9 @@ function offence(from: Place, edge: Edge): string | undefined {
   if (to.module === "config") return undefined;
   if (to.module === "builtin") {
     const harmless = edge.kind === "text" || edge.kind === "meta" || edge.kind === "type";
-    return harmless ? undefined : `A built-in comes in as text or as its __meta__: "${path}"`;
+    return harmless
+      ? undefined
+      : `A built-in may be imported only as text, as a type, or for its __meta__: "${path}"`;
   }
   return path === "deno.json" ? undefined : `Shipped code cannot import "${path}"`;
 }
@@ -137,11 +149,14 @@ function offence(from: Place, edge: Edge): string | undefined {
 function hubOffence(from: Place, edge: Edge): string | undefined {
   const path = targetOf(from, edge.specifier);
   if (path === undefined) {
-    const isFace = edge.specifier === FACE || !/^(jsr:)?@casys\//.test(edge.specifier);
-    return isFace ? undefined : `The hub imports "${FACE}" of PML, not "${edge.specifier}"`;
+    const isAllowed = edge.specifier === REGISTRY_PACKAGE ||
+      !/^(jsr:)?@casys\//.test(edge.specifier);
+    return isAllowed
+      ? undefined
+      : `The hub imports "${REGISTRY_PACKAGE}" of PML, not "${edge.specifier}"`;
   }
   const to = placeOf(path);
-  if (to.project !== "hub") return `The hub imports "${FACE}" of PML, not "${path}"`;
+  if (to.project !== "hub") return `The hub imports "${REGISTRY_PACKAGE}" of PML, not "${path}"`;
   if (to.isTest) return `Code cannot import the test "${path}"`;
   if (from.module !== "mod.ts") return orderOffence(HUB_LAYERS, from, to);
   const isAllowed = to.module === "cli" || edge.kind !== "value";
@@ -159,31 +174,36 @@ function orderOffence(layers: typeof LAYERS, from: Place, to: Place): string | u
     : `The module "${from.module}" cannot import from "${to.module}"`;
 }
 
-/** A built-in becomes one file: its imports are in its own folder and are bundled. */
+/** Checks the imports of a built-in, which is bundled into one file from its own folder. */
 function builtinOffence(
   from: Place,
   { path, edge }: { readonly path: string | undefined; readonly edge: Edge },
 ): string | undefined {
   const folder = from.path.slice(0, from.path.lastIndexOf("/") + 1);
-  const own = folder !== "builtin/" && path?.startsWith(folder) === true;
+  const isOwnFile = folder !== "builtin/" && path?.startsWith(folder) === true;
   const isHost = edge.kind === "type" && path === HOST;
-  return own || isHost
+  return isOwnFile || isHost
     ? undefined
-    : `A built-in imports nothing from outside, not "${edge.specifier}"`;
+    : `A built-in cannot import "${edge.specifier}" from outside its folder`;
 }
 
 function sourceOffence(from: Place, to: Place, edge: Edge): string | undefined {
   if (to.isTest) return `Code cannot import the test "${to.path}"`;
-  if (from.path === "mod.ts") return faceOffence(to, edge);
+  if (from.path === "mod.ts") return modOffence(to, edge);
   if (to.path.startsWith(BOOT) && !from.path.startsWith(BOOT)) {
     const harmless = edge.kind === "text" || edge.kind === "type";
-    if (!harmless) return `Code for the sandbox child comes in as text only: "${to.path}"`;
+    const isShared = from.path === PATH_REFUSAL && PATH_GUARD.includes(to.path);
+    if (!harmless && !isShared) {
+      return `Code of the sandbox child may be imported only as text or a type: "${to.path}"`;
+    }
   }
   const isOtherKind = isKindFolder(from) && isKindFolder(to) && from.folder !== to.folder;
   if (isOtherKind && SHARED_KINDS[from.folder] !== to.folder) {
     return `The server kind in "${from.folder}" cannot import from "${to.folder}"`;
   }
-  return orderOffence(LAYERS, from, to);
+  // `registry.ts` may import the same modules as the composition.
+  const isEntry = ENTRIES.includes(from.module);
+  return orderOffence(LAYERS, isEntry ? { ...from, module: COMPOSITION } : from, to);
 }
 
 /** Returns whether a file belongs to the runtime of one server kind. */
@@ -191,13 +211,13 @@ function isKindFolder({ module, folder }: Place): boolean {
   return module === "servers" && /^servers\/(?!client$|lists$|registries$|sources$)/.test(folder);
 }
 
-/** Returns the number of a module's layer. Files outside of the modules are above all layers. */
+/** Returns the number of a module's layer. Files outside of modules are above all layers. */
 function layerOf(layers: typeof LAYERS, module: string): number {
   const layer = layers.findIndex((modules) => modules.includes(module));
   return layer < 0 ? layers.length : layer;
 }
 
-function faceOffence(to: Place, edge: Edge): string | undefined {
+function modOffence(to: Place, edge: Edge): string | undefined {
   if (to.module === COMPOSITION || to.module === "cli") return undefined;
   if (edge.kind === "type" || edge.kind === "reexport") return undefined;
   return `"mod.ts" uses only the composition and the command line, not "${to.path}"`;
@@ -206,7 +226,9 @@ function faceOffence(to: Place, edge: Edge): string | undefined {
 function hintFor(from: Place): string {
   if (from.project === "hub") return "The layers are listed in tools/lint/layers.ts";
   if (from.module === "builtin") return "Use the second argument of the tool function, the host";
-  if (from.path === "mod.ts") return "Import types, export the rest, or move it to src/app/";
+  if (from.path === "mod.ts") {
+    return "Import only types, re-export values, or move the code to src/app/";
+  }
   const below = LAYERS.slice(0, layerOf(LAYERS, from.module)).flat().join(", ") || "nothing";
-  return `It may import from ${below}`;
+  return `The module may import from ${below}`;
 }

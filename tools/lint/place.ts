@@ -6,33 +6,36 @@
 
 /** The folder of the package of the hub. */
 const HUB = "hub/";
-/** The halves of server kinds that read no file and start nothing: a separate layer. */
+/** The parts of server kinds that read no file and start nothing. They are a separate layer. */
 const KIND = /^src\/servers\/(?:kinds?|manifest|[a-z_]+\/kind)\.ts$/;
-/** The layer of those halves. */
+/** The entry modules of the package, which programs import. */
+export const ENTRIES: readonly string[] = ["mod.ts", "registry.ts"];
+/** The module of the parts that match `KIND`. */
 export const KINDS = "kinds";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /**
- * The place of a file: its path from the root of the project, its module, and whether it is a test.
+ * The position of a file in the project.
  */
 export interface Place {
+  /** The path from the root of the project. */
   readonly path: string;
   /** The package of the file. */
   readonly project: "pml" | "hub";
-  /** A folder in `src/` of the package, else `mod.ts`, or the folder at its top level. */
+  /** The folder in `src/`; for other files, the first part of the path in the package. */
   readonly module: string;
-  /** The folder to which a private file belongs: the module, or in `servers` a folder of it. */
+  /** The folder in which a private file may be imported: the module, or a folder in `servers`. */
   readonly folder: string;
   readonly inSource: boolean;
   readonly isTest: boolean;
 }
 
-/** Returns the place of a file, whose name is absolute or begins at the root of the project. */
+/** Returns the place of a file. `filename` is absolute or relative to the root of the project. */
 export function placeOf(filename: string): Place {
   const path = filename.startsWith(ROOT) ? filename.slice(ROOT.length) : filename;
   const project = path.startsWith(HUB) ? "hub" : "pml";
-  const own = project === "hub" ? path.slice(HUB.length) : path;
-  const [top = "", second = "", third = "", ...deeper] = own.split("/");
+  const pathInPackage = project === "hub" ? path.slice(HUB.length) : path;
+  const [top = "", second = "", third = "", ...deeper] = pathInPackage.split("/");
   const inSource = top === "src";
   const module = KIND.test(path) ? KINDS : inSource ? second : top;
   return {
@@ -45,7 +48,7 @@ export function placeOf(filename: string): Place {
   };
 }
 
-/** Returns the path that a relative import leads to, or undefined for a package. */
+/** Returns the path of a relative import; undefined for a package. */
 export function targetOf(from: Place, specifier: string): string | undefined {
   if (!specifier.startsWith("./") && !specifier.startsWith("../")) return undefined;
   return decodeURIComponent(new URL(specifier, `file:///${from.path}`).pathname).slice(1);

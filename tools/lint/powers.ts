@@ -1,67 +1,72 @@
 /**
- * Leaves each power (environment, processes, output, network) to the file that owns it.
+ * Allows each power (environment, processes, output, network) only in the files that own it.
  *
  * @module
  */
 
-import { type Place, placeOf } from "./place.ts";
+import { ENTRIES, type Place, placeOf } from "./place.ts";
 import { isReference, isShadowed, memberName } from "./references.ts";
 
-/** Something that reaches outside the process, how it is spelled, and who may spell it. */
+/** An ability to reach outside the process, the expressions for it, and the files that may use them. */
 interface Power {
   readonly name: string;
   /** Files, or folders ending in a slash. */
   readonly owners: readonly string[];
   /** Members of `Deno`, `process` or the global object, and modules of Node. */
-  readonly spelled: readonly string[];
+  readonly expressions: readonly string[];
 }
 
 const POWERS: readonly Power[] = [
   {
     name: "The environment",
     owners: ["src/config/env.ts", "hub/src/cli/hub_process.ts"],
-    spelled: ["Deno.env", "process.env"],
+    expressions: ["Deno.env", "process.env"],
   },
   {
     name: "Reading a file",
-    // All but the first read process information of the kernel.
+    // All files except the first read process information of the kernel.
     owners: [
       "src/io/regular_file.ts",
       "src/sandbox/process.ts",
       "src/sandbox/reaper.ts",
     ],
-    spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
+    expressions: [
+      "Deno.readFile",
+      "Deno.readFileSync",
+      "Deno.readTextFile",
+      "Deno.readTextFileSync",
+    ],
   },
   {
     name: "Opening a file",
-    // All but the first write or lock PML's own files.
+    // All files except the first write or lock PML's own files.
     owners: [
       "src/io/regular_file.ts",
       "src/audit/_journal_file.ts",
       "src/io/private_files.ts",
       "src/io/folder_lock.ts",
-      "src/sandbox/_private.ts",
+      "src/sandbox/_private_folder.ts",
       "hub/src/store/backup.ts",
     ],
-    spelled: ["Deno.open", "Deno.openSync"],
+    expressions: ["Deno.open", "Deno.openSync"],
   },
   {
     name: "Files of Node",
-    // One reads the free disk space, the other a terminal without waiting.
+    // The first reads the free disk space, the second reads a terminal without waiting.
     owners: ["src/search/embedding/model_hub.ts", "src/cli/_terminal_input.ts"],
-    spelled: ["node:fs", "node:fs/promises"],
+    expressions: ["node:fs", "node:fs/promises"],
   },
   {
     name: "Starting a Worker",
     owners: ["src/sandbox/"],
-    spelled: ["Worker", "SharedWorker", "node:worker_threads"],
+    expressions: ["Worker", "SharedWorker", "node:worker_threads"],
   },
   {
     name: "Starting a process",
     owners: [
       "src/sandbox/process.ts",
     ],
-    spelled: [
+    expressions: [
       "Deno.Command",
       "Deno.spawn",
       "Deno.spawnAndWait",
@@ -76,39 +81,39 @@ const POWERS: readonly Power[] = [
       "src/transport/stdio/_pipes.ts",
       "src/cli/command_process.ts",
       "hub/src/cli/hub_process.ts",
-      // The refresh answers the PML that started it.
+      // It answers the PML process that started it.
       "src/oauth/refresh_child.ts",
-      // It prints the version, for which nothing else is loaded.
+      // It prints the version without loading anything else.
       "src/cli/_version.ts",
     ],
-    spelled: ["Deno.stdout", "process.stdout"],
+    expressions: ["Deno.stdout", "process.stdout"],
   },
   {
     name: "The console",
     owners: ["src/audit/log.ts"],
-    spelled: ["console", "node:console", "alert", "confirm", "prompt"],
+    expressions: ["console", "node:console", "alert", "confirm", "prompt"],
   },
   {
     name: "The network",
     owners: [
       "src/registry/",
       "src/transport/http/client/",
-      // It loads the imports of a module, and sends the module to a hub.
+      // They fetch the imports of a module, and send the module to a hub.
       "hub/src/publish/",
-      // It compares addresses and opens nothing.
+      // It compares addresses, and opens no connections.
       "src/core/address.ts",
       // It reaches other processes of the same PML, at addresses in the PML home.
       "src/transport/replicas/_link.ts",
-      // It is listened at, and reaches nothing.
+      // It listens, and opens no connections.
       "src/io/listener.ts",
-      // Nor does this: its sockets are the two pipes that were open.
+      // Its sockets are the two open pipes of standard input and output.
       "src/transport/stdio/_sockets.ts",
-      // Its sockets lie in the PML home.
-      "src/transport/attach/window_socket.ts",
-      // The names of its pipes lie there.
+      // Its sockets are files in the PML home.
+      "src/transport/attach/private_socket.ts",
+      // The names of its pipes are stored in the PML home.
       "src/transport/attach/window_pipe.ts",
     ],
-    spelled: [
+    expressions: [
       "fetch",
       "WebSocket",
       "WebSocketStream",
@@ -131,19 +136,19 @@ const POWERS: readonly Power[] = [
     ],
   },
   {
-    // It has servers as well as requests, and the listeners need servers.
+    // The module has servers too, which listeners need.
     name: "HTTP of Node",
     owners: ["src/io/listener.ts", "src/oauth/_redirect_page.ts", "src/transport/http/client/"],
-    spelled: ["node:http"],
+    expressions: ["node:http"],
   },
   {
     name: "Ending the process",
     owners: [],
-    spelled: ["Deno.exit", "process.exit", "process.abort", "process.reallyExit"],
+    expressions: ["Deno.exit", "process.exit", "process.abort", "process.reallyExit"],
   },
 ];
 const BY_SPELLING = new Map(
-  POWERS.flatMap((power) => power.spelled.map((spelled) => [spelled, power] as const)),
+  POWERS.flatMap((power) => power.expressions.map((spelled) => [spelled, power] as const)),
 );
 const GLOBAL_NAMES = [...BY_SPELLING.keys()].filter((spelled) => /^\w+$/.test(spelled));
 const GLOBALS = `Identifier[name=/^(${GLOBAL_NAMES.join("|")})$/]`;
@@ -154,8 +159,8 @@ const BOOT = "src/sandbox/boot/";
 export const powers: Deno.lint.Rule = {
   create(context) {
     const place = placeOf(context.filename);
-    if (!isRuled(place)) return {};
-    const use = (node: Deno.lint.Node, spelled: string) => {
+    if (!isChecked(place)) return {};
+    const check = (node: Deno.lint.Node, spelled: string) => {
       const found = offence(place, spelled);
       if (found !== undefined) context.report({ node, ...found });
     };
@@ -164,27 +169,27 @@ export const powers: Deno.lint.Rule = {
         if (!isReference(node) || isShadowed(context.sourceCode.getAncestors(node), node.name)) {
           return;
         }
-        use(node, node.name);
+        check(node, node.name);
       },
       [NAMESPACES](node: Deno.lint.Identifier) {
         if (!isReference(node)) return;
-        for (const spelled of spellings(node)) use(node, spelled);
+        for (const spelled of spellings(node)) check(node, spelled);
       },
       ImportDeclaration(node) {
         if (node.importKind === "type") return;
-        use(node, node.source.value);
-        for (const spelled of importedMembers(node)) use(node, spelled);
+        check(node, node.source.value);
+        for (const spelled of importedMembers(node)) check(node, spelled);
       },
       ImportExpression(node) {
-        if (node.source.type === "Literal") use(node, String(node.source.value));
+        if (node.source.type === "Literal") check(node, String(node.source.value));
       },
     };
   },
 };
 
-function isRuled({ path, module, inSource, isTest }: Place): boolean {
-  // The code of the sandbox child runs where these powers are taken away or its own.
-  return !isTest && !path.startsWith(BOOT) && (inSource || module === "mod.ts");
+function isChecked({ path, module, inSource, isTest }: Place): boolean {
+  // The code of the sandbox child runs in a process where these powers are removed or confined.
+  return !isTest && !path.startsWith(BOOT) && (inSource || ENTRIES.includes(module));
 }
 
 function offence(
@@ -192,17 +197,17 @@ function offence(
   spelled: string,
 ): { readonly message: string; readonly hint: string } | undefined {
   if (spelled.endsWith(".*")) {
-    const message = `"${spelled.slice(0, -2)}" is handed on whole, with every power in it`;
-    return { message, hint: "Name the member that is needed" };
+    const message = `"${spelled.slice(0, -2)}" is passed on as a whole, with all its powers`;
+    return { message, hint: "Use only the member that is needed" };
   }
   const power = BY_SPELLING.get(spelled);
   if (power === undefined || isOwner(power, place.path)) return undefined;
   const message = power.owners.length === 0
-    ? `No file may use this: ${power.name}: "${spelled}"`
+    ? `${power.name} is not allowed in any file: "${spelled}"`
     : `${power.name} belongs to ${power.owners.join(", ")}: "${spelled}"`;
   const hint = power.owners.length === 0
     ? "Return; mod.ts sets the exit code"
-    : "Ask the owner, or let src/app/ hand it in";
+    : "Use a function of an owner, or let src/app/ pass it in";
   return { message, hint };
 }
 

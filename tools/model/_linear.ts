@@ -1,12 +1,12 @@
 /**
- * The linear algebra of the training: random numbers with a seed, and projections on the directions
- * in which rows differ most.
+ * The mathematics of the training: random numbers from a seed, and projections to the directions in
+ * which rows differ most.
  *
  * @module
  */
 
-/** Returns numbers from 0 to 1 that only depend on a seed. */
-export function seeded(seed: number): () => number {
+/** Returns a generator of numbers from 0 to 1 that depend only on the seed. */
+export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -14,17 +14,17 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** Puts the items into an order that only depends on the random numbers. */
-export function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const all = [...items];
-  for (let at = all.length - 1; at > 0; at--) {
+/** Returns the items in random order. */
+export function shuffle<T>(items: readonly T[], random: () => number): T[] {
+  const result = [...items];
+  for (let at = result.length - 1; at > 0; at--) {
     const other = Math.floor(random() * (at + 1));
-    [all[at], all[other]] = [all[other] as T, all[at] as T];
+    [result[at], result[other]] = [result[other] as T, result[at] as T];
   }
-  return all;
+  return result;
 }
 
-/** Scales each row of a matrix to the length one. */
+/** Scales each row of a matrix to length 1, in place. */
 export function normalize(rows: Float32Array, width: number): void {
   for (let from = 0; from < rows.length; from += width) {
     const row = rows.subarray(from, from + width);
@@ -33,15 +33,15 @@ export function normalize(rows: Float32Array, width: number): void {
   }
 }
 
-/** How many rows determine the directions, and how often those are improved. */
+/** The number of rows from which the directions are computed, and of iterations. */
 const SAMPLE = 20_000;
 const ROUNDS = 25;
 
 /**
- * Subtracts the mean row, and projects each row on the `directions` in which the rows differ
- * most. The new rows have the length one.
+ * Subtracts the mean row, and projects each row to the `directions` in which the rows differ most.
+ * The new rows have length 1.
  */
-export function projected(
+export function project(
   rows: Float32Array,
   { width, directions, random }: {
     readonly width: number;

@@ -1,6 +1,6 @@
 /**
- * Asks a sentence encoder for the vectors of texts, and keeps them in files, because this takes most
- * of the time.
+ * Computes vectors of texts with a sentence encoder, the teacher. Caches them in files, because this
+ * takes most of the time of a training.
  *
  * @module
  */
@@ -14,18 +14,18 @@ export const TEACHER_WIDTH = 512;
 const MODEL = "use-lite-en";
 const BATCH = 16;
 
-/** Where the teacher finds things. */
+/** The folders that the teacher uses. */
 export interface TeacherFolders {
-  /** The packages of npm. */
+  /** The folder with the npm packages. */
   readonly packages: string;
   /** The folder of the sentence encoder. */
   readonly model: string;
-  /** The folder that keeps the vectors. */
+  /** The folder with the cached vectors. */
   readonly cache: string;
 }
 
-/** Returns the vectors of texts, one after another. */
-export async function taughtVectors(
+/** Returns the vectors of texts as the rows of a matrix. */
+export async function teacherVectors(
   texts: readonly string[],
   folders: TeacherFolders,
 ): Promise<Float32Array> {
@@ -40,14 +40,18 @@ export async function taughtVectors(
   }
   const missing = texts.filter((text) => !vectorsByText.has(text));
   if (missing.length > 0) {
-    for (const [text, vector] of await encoded(missing, folders)) vectorsByText.set(text, vector);
+    for (const [text, vector] of await encodeTexts(missing, folders)) {
+      vectorsByText.set(text, vector);
+    }
     writeFileSync(list, JSON.stringify([...vectorsByText.keys()]));
-    writeFileSync(path, new Uint8Array(joined([...vectorsByText.values()]).buffer));
+    writeFileSync(path, new Uint8Array(concatenate([...vectorsByText.values()]).buffer));
   }
-  return joined(texts.map((text) => vectorsByText.get(text) ?? new Float32Array(TEACHER_WIDTH)));
+  return concatenate(
+    texts.map((text) => vectorsByText.get(text) ?? new Float32Array(TEACHER_WIDTH)),
+  );
 }
 
-async function encoded(
+async function encodeTexts(
   texts: readonly string[],
   { packages, model }: TeacherFolders,
 ): Promise<ReadonlyMap<string, Float32Array>> {
@@ -58,7 +62,7 @@ async function encoded(
     session_options: { intraOpNumThreads: 1, interOpNumThreads: 1 },
   });
   const vectors = new Map<string, Float32Array>();
-  // Texts of one length need no padding.
+  // Sorts by length, because texts of the same length need no padding.
   const sorted = texts.toSorted((one, other) => one.length - other.length);
   for (let from = 0; from < sorted.length; from += BATCH) {
     const batch = sorted.slice(from, from + BATCH);
@@ -70,7 +74,7 @@ async function encoded(
   return vectors;
 }
 
-function joined(rows: readonly Float32Array[]): Float32Array {
+function concatenate(rows: readonly Float32Array[]): Float32Array {
   const all = new Float32Array(rows.length * TEACHER_WIDTH);
   rows.forEach((row, at) => all.set(row, at * TEACHER_WIDTH));
   return all;

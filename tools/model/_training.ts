@@ -1,30 +1,30 @@
 /**
- * Trains word vectors so that texts of the same meaning get similar mean vectors, and the
- * similarities of texts become those that a teacher finds.
+ * Trains word vectors so that texts with the same meaning get similar mean vectors, and so that the
+ * similarities of texts approach those of a teacher's vectors.
  *
  * @module
  */
 
-import { seeded, shuffled } from "./_linear.ts";
+import { seededRandom, shuffle } from "./_linear.ts";
 
 /** The number of dimensions of a word. */
 export const DIMENSIONS = 64;
-/** How many pairs of texts are compared at once, each with all others. */
+/** The number of pairs in a batch. Each text is compared with all partners of the batch. */
 const BATCH = 256;
-/** The share of words that are left out of a text at random. */
-const DROPPED = 0.1;
-/** How much more the nearest texts count. */
+/** The share of words that are randomly left out of a text. */
+const DROP_RATE = 0.1;
+/** The inverse temperature of the softmax: with higher values, the nearest texts count more. */
 const SHARPNESS = 1 / 0.07;
 
 /** The texts and pairs of a training. Texts are lists of word numbers. */
 export interface Lessons {
   readonly texts: readonly Int32Array[];
-  /** Pairs of texts of the same meaning. */
+  /** Pairs of texts with the same meaning. */
   readonly pairs: readonly Pair[];
-  /** The same, of tools. */
+  /** Pairs of texts about the same tool. */
   readonly toolPairs: readonly Pair[];
-  /** The texts that the teacher read, and its vectors. */
-  readonly taught: readonly number[];
+  /** The numbers of the texts with vectors of the teacher, and these vectors. */
+  readonly teacherTexts: readonly number[];
   readonly teacher: Float32Array;
   readonly teacherWidth: number;
 }
@@ -32,8 +32,8 @@ export interface Lessons {
 /** The numbers of two texts. */
 export type Pair = readonly [one: number, other: number];
 
-/** How a training goes. */
-export interface Course {
+/** Options of a training. */
+export interface TrainingOptions {
   readonly epochs: number;
   readonly rate: number;
   /** How often each epoch repeats the pairs of tools, and the texts of the teacher. */
@@ -43,7 +43,7 @@ export interface Course {
   readonly seed: number;
 }
 
-/** One side of a batch: its texts, their vectors of length one, and the gradients. */
+/** One side of a batch: the words of its texts, their vectors of length 1, and the gradients. */
 interface Side {
   readonly words: Int32Array[];
   readonly vectors: Float32Array;
@@ -51,88 +51,90 @@ interface Side {
   readonly gradients: Float32Array;
 }
 
-/** Changes word vectors. */
+/** Trains word vectors, in place. */
 export class Training {
   readonly #vectors: Float32Array;
   readonly #lessons: Lessons;
-  readonly #course: Course;
+  readonly #options: TrainingOptions;
   readonly #random: () => number;
-  /** The squared gradients of each word so far, which slow its changes down. */
+  /** The sum of the squared gradients of each word, which reduces its steps (AdaGrad). */
   readonly #squares: Float32Array;
   readonly #left = emptySide();
   readonly #right = emptySide();
   readonly #similarities = new Float32Array(BATCH * BATCH);
   readonly #targets = new Float32Array(BATCH * BATCH);
   readonly #errors = new Float32Array(BATCH * BATCH);
-  /** The row of the teacher of each text; -1 without one. */
+  /** The row of each text in the matrix of the teacher; -1 if it has none. */
   readonly #teacherRows: Int32Array;
 
-  /** Takes the vectors, which it changes. */
-  constructor(vectors: Float32Array, lessons: Lessons, course: Course) {
+  /** Creates a training that changes `vectors`. */
+  constructor(vectors: Float32Array, lessons: Lessons, options: TrainingOptions) {
     this.#vectors = vectors;
     this.#lessons = lessons;
-    this.#course = course;
-    this.#random = seeded(course.seed);
+    this.#options = options;
+    this.#random = seededRandom(options.seed);
     this.#squares = new Float32Array(vectors.length / DIMENSIONS);
     this.#teacherRows = new Int32Array(lessons.texts.length).fill(-1);
-    lessons.taught.forEach((text, row) => this.#teacherRows[text] = row);
+    lessons.teacherTexts.forEach((text, row) => this.#teacherRows[text] = row);
   }
 
-  /** Runs all epochs, and reports each. */
-  run(tell: (epoch: number, batches: number) => void): void {
-    const { epochs, rate } = this.#course;
+  /** Runs all epochs. Calls `onEpoch` after each. */
+  run(onEpoch: (epoch: number, batches: number) => void): void {
+    const { epochs, rate } = this.#options;
     for (let epoch = 0; epoch < epochs; epoch++) {
       const batches = this.#batches();
-      batches.forEach(({ pairs, isTaught }, at) => {
+      batches.forEach(({ pairs, usesTeacher }, at) => {
         const remaining = 1 - (epoch + at / batches.length) / epochs;
-        this.#learn(pairs, { isTaught, rate: rate * remaining });
+        this.#learn(pairs, { usesTeacher, rate: rate * remaining });
       });
-      tell(epoch, batches.length);
+      onEpoch(epoch, batches.length);
     }
   }
 
-  #batches(): { readonly pairs: readonly Pair[]; readonly isTaught: boolean }[] {
-    const { pairs, toolPairs, taught } = this.#lessons;
-    const { toolRounds, teacherRounds } = this.#course;
+  #batches(): { readonly pairs: readonly Pair[]; readonly usesTeacher: boolean }[] {
+    const { pairs, toolPairs, teacherTexts } = this.#lessons;
+    const { toolRounds, teacherRounds } = this.#options;
     const random = this.#random;
-    const same = [shuffled(pairs, random)];
-    for (let round = 0; round < toolRounds; round++) same.push(shuffled(toolPairs, random));
-    const compared: Pair[][] = [];
+    const batchPairs = [shuffle(pairs, random)];
+    for (let round = 0; round < toolRounds; round++) batchPairs.push(shuffle(toolPairs, random));
+    const teacherPairs: Pair[][] = [];
     for (let round = 0; round < teacherRounds; round++) {
-      const others = shuffled(taught, random);
-      compared.push(shuffled(taught, random).map((text, at) => [text, others[at] ?? 0]));
+      const partners = shuffle(teacherTexts, random);
+      teacherPairs.push(shuffle(teacherTexts, random).map((text, at) => [text, partners[at] ?? 0]));
     }
-    return shuffled([
-      ...cut(same.flat()).map((pairs) => ({ pairs, isTaught: false })),
-      ...cut(compared.flat()).map((pairs) => ({ pairs, isTaught: true })),
+    return shuffle([
+      ...toBatches(batchPairs.flat()).map((pairs) => ({ pairs, usesTeacher: false })),
+      ...toBatches(teacherPairs.flat()).map((pairs) => ({ pairs, usesTeacher: true })),
     ], random);
   }
 
   #learn(
     pairs: readonly Pair[],
-    { isTaught, rate }: { readonly isTaught: boolean; readonly rate: number },
+    { usesTeacher, rate }: { readonly usesTeacher: boolean; readonly rate: number },
   ): void {
-    this.#read(this.#left, pairs.map(([one]) => one));
-    this.#read(this.#right, pairs.map(([, other]) => other));
-    const { teacherSharpness } = this.#course;
-    const sharpness = isTaught ? teacherSharpness : SHARPNESS;
+    this.#computeVectors(this.#left, pairs.map(([one]) => one));
+    this.#computeVectors(this.#right, pairs.map(([, other]) => other));
+    const { teacherSharpness } = this.#options;
+    const sharpness = usesTeacher ? teacherSharpness : SHARPNESS;
     products(this.#similarities, this.#left.vectors, this.#right.vectors);
-    if (isTaught) this.#askTeacher(pairs);
+    if (usesTeacher) this.#computeTargets(pairs);
     this.#errors.fill(0);
-    this.#compare({ pairs, isTaught, sharpness, across: 1, down: BATCH });
-    this.#compare({ pairs, isTaught, sharpness, across: BATCH, down: 1 });
-    this.#passBack();
-    this.#change(rate);
+    this.#addErrors({ pairs, usesTeacher, sharpness, across: 1, down: BATCH });
+    this.#addErrors({ pairs, usesTeacher, sharpness, across: BATCH, down: 1 });
+    this.#computeGradients();
+    this.#updateVectors(rate);
   }
 
-  /** Computes the vectors of texts, without some of their words. */
-  #read(side: Side, texts: readonly number[]): void {
+  /** Computes the vectors of texts. Leaves out some of their words at random. */
+  #computeVectors(side: Side, texts: readonly number[]): void {
     side.vectors.fill(0);
     side.gradients.fill(0);
     texts.forEach((text, row) => {
-      const all = this.#lessons.texts[text] ?? new Int32Array();
-      const some = all.length > 2 ? all.filter(() => this.#random() >= DROPPED) : all;
-      const words = some.length > 0 ? some : all;
+      const allWords = this.#lessons.texts[text] ?? new Int32Array();
+      const someWords = allWords.length > 2
+        ? allWords.filter(() => this.#random() >= DROP_RATE)
+        : allWords;
+      const words = someWords.length > 0 ? someWords : allWords;
       side.words[row] = words;
       const from = row * DIMENSIONS;
       for (const word of words) {
@@ -148,7 +150,7 @@ export class Training {
     });
   }
 
-  #askTeacher(pairs: readonly Pair[]): void {
+  #computeTargets(pairs: readonly Pair[]): void {
     const { teacher, teacherWidth: width } = this.#lessons;
     const rowOf = (text: number) => (this.#teacherRows[text] ?? 0) * width;
     const others = pairs.map(([, other]) => rowOf(other));
@@ -163,40 +165,40 @@ export class Training {
   }
 
   /**
-   * Adds the errors of each line: the difference of how likely each of its texts is the partner, and
-   * how likely it should be. Lines are rows or columns.
+   * Adds the errors of each line (a row or a column) of the matrix: the differences between the actual
+   * and the expected probability that each text of the line is the partner.
    */
-  #compare({ pairs, isTaught, sharpness, across, down }: {
+  #addErrors({ pairs, usesTeacher, sharpness, across, down }: {
     readonly pairs: readonly Pair[];
-    readonly isTaught: boolean;
+    readonly usesTeacher: boolean;
     readonly sharpness: number;
     readonly across: number;
     readonly down: number;
   }): void {
-    const [is, should] = [new Float32Array(BATCH), new Float32Array(BATCH)];
+    const [actual, expected] = [new Float32Array(BATCH), new Float32Array(BATCH)];
     for (let line = 0; line < BATCH; line++) {
       for (let at = 0; at < BATCH; at++) {
-        const place = line * down + at * across;
-        is[at] = this.#similarities[place]!;
-        should[at] = isTaught ? this.#targets[place]! : at === line ? 1 : 0;
+        const index = line * down + at * across;
+        actual[at] = this.#similarities[index]!;
+        expected[at] = usesTeacher ? this.#targets[index]! : at === line ? 1 : 0;
       }
-      softmax(is, sharpness);
-      if (isTaught) softmax(should, sharpness);
-      const own = pairs[line];
+      softmax(actual, sharpness);
+      if (usesTeacher) softmax(expected, sharpness);
+      const pair = pairs[line];
       for (let at = 0; at < BATCH; at++) {
         const other = pairs[at];
-        // The same text twice is no mistake.
-        const isTwin = !isTaught && at !== line &&
-          (own?.[0] === other?.[0] || own?.[1] === other?.[1]);
+        // Another pair with the same text is not an error.
+        const isTwin = !usesTeacher && at !== line &&
+          (pair?.[0] === other?.[0] || pair?.[1] === other?.[1]);
         if (!isTwin) {
-          this.#errors[line * down + at * across]! += (is[at]! - should[at]!) * sharpness /
+          this.#errors[line * down + at * across]! += (actual[at]! - expected[at]!) * sharpness /
             (2 * BATCH);
         }
       }
     }
   }
 
-  #passBack(): void {
+  #computeGradients(): void {
     const [left, right] = [this.#left, this.#right];
     for (let row = 0; row < BATCH; row++) {
       const one = row * DIMENSIONS;
@@ -212,21 +214,21 @@ export class Training {
     }
   }
 
-  /** Changes the vectors of the words of a batch against their gradients. */
-  #change(rate: number): void {
+  /** Moves the vectors of the words of a batch against their gradients. */
+  #updateVectors(rate: number): void {
     const gradients = new Map<number, Float32Array>();
     for (const side of [this.#left, this.#right]) {
       side.words.forEach((words, row) => {
         const from = row * DIMENSIONS;
-        let along = 0;
+        let projection = 0;
         for (let k = 0; k < DIMENSIONS; k++) {
-          along += side.vectors[from + k]! * side.gradients[from + k]!;
+          projection += side.vectors[from + k]! * side.gradients[from + k]!;
         }
         for (const word of words) {
           let gradient = gradients.get(word);
           if (gradient === undefined) gradients.set(word, gradient = new Float32Array(DIMENSIONS));
           for (let k = 0; k < DIMENSIONS; k++) {
-            gradient[k]! += (side.gradients[from + k]! - along * side.vectors[from + k]!) /
+            gradient[k]! += (side.gradients[from + k]! - projection * side.vectors[from + k]!) /
               side.lengths[row]!;
           }
         }
@@ -253,8 +255,8 @@ function emptySide(): Side {
   };
 }
 
-/** Cuts a list into whole batches. */
-function cut(pairs: readonly Pair[]): readonly Pair[][] {
+/** Divides a list into full batches. Leaves out the pairs that do not fill the last batch. */
+function toBatches(pairs: readonly Pair[]): readonly Pair[][] {
   return Array.from(
     { length: Math.floor(pairs.length / BATCH) },
     (_, at) => pairs.slice(at * BATCH, (at + 1) * BATCH),
@@ -274,10 +276,10 @@ function products(result: Float32Array, one: Float32Array, other: Float32Array):
 }
 
 function softmax(values: Float32Array, sharpness: number): void {
-  let [most, total] = [-Infinity, 0];
-  for (const value of values) most = Math.max(most, value);
+  let [maximum, total] = [-Infinity, 0];
+  for (const value of values) maximum = Math.max(maximum, value);
   for (let at = 0; at < values.length; at++) {
-    const part = Math.exp((values[at]! - most) * sharpness);
+    const part = Math.exp((values[at]! - maximum) * sharpness);
     values[at] = part;
     total += part;
   }

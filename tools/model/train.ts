@@ -1,5 +1,5 @@
 /**
- * Trains the word vectors that ship with PML. README.md in this folder lists the data, their
+ * Trains the word vectors that ship with PML. README.md in this folder describes the data, their
  * licences and the commands.
  *
  * @module
@@ -18,12 +18,18 @@ import {
   type StartVectors,
   type ToolTexts,
 } from "./_data.ts";
-import { projected, seeded, shuffled } from "./_linear.ts";
-import { taughtVectors, TEACHER_WIDTH } from "./_teacher.ts";
-import { type Course, DIMENSIONS, type Lessons, type Pair, Training } from "./_training.ts";
+import { project, seededRandom, shuffle } from "./_linear.ts";
+import { TEACHER_WIDTH, teacherVectors } from "./_teacher.ts";
+import {
+  DIMENSIONS,
+  type Lessons,
+  type Pair,
+  Training,
+  type TrainingOptions,
+} from "./_training.ts";
 import { makeVocabulary, type Vocabulary } from "./_vocabulary.ts";
 
-const COURSE: Course = {
+const OPTIONS: TrainingOptions = {
   epochs: 3,
   rate: 0.05,
   toolRounds: 10,
@@ -31,14 +37,14 @@ const COURSE: Course = {
   teacherSharpness: 1 / 0.1,
   seed: 7,
 };
-/** The number of definitions that the teacher reads. */
-const TAUGHT_DEFINITIONS = 8_000;
-/** Definitions of words that are rarer than this are left out. */
-const FREQUENT = 60_000;
-const TEACHER_KEPT = 96;
-const MOST_WORDS = 40;
+/** The number of definitions for which the teacher computes vectors. */
+const TEACHER_DEFINITIONS = 8_000;
+/** The number of frequent words; definitions of rarer words are left out. */
+const FREQUENT_WORDS = 60_000;
+const TEACHER_DIMENSIONS = 96;
+const MAX_WORDS = 40;
 
-/** Collects texts, each once. */
+/** Collects different texts, with the numbers of their words. */
 class Texts {
   readonly all: string[] = [];
   readonly numbers: Int32Array[] = [];
@@ -49,18 +55,18 @@ class Texts {
     this.#vocabulary = vocabulary;
   }
 
-  /** Returns the number of a text; undefined if it has no word with a vector. */
+  /** Adds a text. Returns its number; undefined if no word of the text has a vector. */
   add(text: string): number | undefined {
     const index = this.#indices.get(text);
     if (index !== undefined) return index;
-    const numbers = this.#vocabulary.numbersIn(text).slice(0, MOST_WORDS);
+    const numbers = this.#vocabulary.numbersIn(text).slice(0, MAX_WORDS);
     if (numbers.length === 0) return undefined;
     this.#indices.set(text, this.all.length);
     this.numbers.push(numbers);
     return this.all.push(text) - 1;
   }
 
-  /** Returns the pairs of different texts that have words. */
+  /** Adds texts. Returns the pairs of different texts with words. */
   pairs(texts: readonly (readonly [one: string, other: string])[]): readonly Pair[] {
     return texts.flatMap(([one, other]) => {
       const [left, right] = [this.add(one), this.add(other)];
@@ -71,7 +77,7 @@ class Texts {
   }
 }
 
-/** Returns texts that mean the same: the words of a meaning, its definition and its examples. */
+/** Returns pairs of texts with one meaning: its words, its definition and its examples. */
 function pairsOfMeaning({ words, definition, examples }: Meaning): [string, string][] {
   return [
     [words.join(" "), definition],
@@ -80,7 +86,7 @@ function pairsOfMeaning({ words, definition, examples }: Meaning): [string, stri
   ];
 }
 
-/** Returns texts that mean the same: the name of a tool and the parts of its description. */
+/** Returns pairs of texts about a tool: its name, and the parts of its description. */
 function pairsOfTool(tool: ToolTexts): [string, string][] {
   const { name, fullName, description, firstSentence, parameters } = tool;
   const rest = description.slice(firstSentence.length);
@@ -92,12 +98,15 @@ function pairsOfTool(tool: ToolTexts): [string, string][] {
   ];
 }
 
-/** Leaves out the words of a meaning that are rare, and meanings without others. */
-function frequent(meanings: readonly Meaning[], { words }: StartVectors): readonly Meaning[] {
-  const frequentWords = new Set(words.slice(0, FREQUENT));
+/** Leaves out rare words of meanings, and meanings with only rare words. */
+function frequentMeanings(
+  meanings: readonly Meaning[],
+  { words }: StartVectors,
+): readonly Meaning[] {
+  const frequentWords = new Set(words.slice(0, FREQUENT_WORDS));
   const isKnown = (word: string) =>
-    word.toLowerCase().split(/[ -]/).every((one) => frequentWords.has(one));
-  return meanings.map((one) => ({ ...one, words: one.words.filter(isKnown) }))
+    word.toLowerCase().split(/[ -]/).every((part) => frequentWords.has(part));
+  return meanings.map((meaning) => ({ ...meaning, words: meaning.words.filter(isKnown) }))
     .filter(({ words }) => words.length > 0);
 }
 
@@ -107,13 +116,13 @@ async function lessonsOf(
     readonly tools: readonly ToolTexts[];
     readonly meanings: readonly Meaning[];
   },
-  teacher: Parameters<typeof taughtVectors>[1],
+  teacher: Parameters<typeof teacherVectors>[1],
 ): Promise<Lessons> {
-  const random = seeded(COURSE.seed);
+  const random = seededRandom(OPTIONS.seed);
   const pairs = texts.pairs(meanings.flatMap(pairsOfMeaning));
   const toolPairs = texts.pairs(tools.flatMap(pairsOfTool));
-  const definitions = shuffled(meanings, random).slice(0, TAUGHT_DEFINITIONS);
-  const taught = [
+  const definitions = shuffle(meanings, random).slice(0, TEACHER_DEFINITIONS);
+  const teacherTexts = [
     ...tools.flatMap(({ fullName, description, firstSentence }) => [
       fullName,
       description,
@@ -121,17 +130,17 @@ async function lessonsOf(
     ]),
     ...definitions.map(({ definition }) => definition),
   ].flatMap((text) => texts.add(text) ?? []);
-  const numbers = [...new Set(taught)];
-  const rows = await taughtVectors(numbers.map((at) => texts.all[at] ?? ""), teacher);
+  const numbers = [...new Set(teacherTexts)];
+  const rows = await teacherVectors(numbers.map((at) => texts.all[at] ?? ""), teacher);
   return {
-    ...{ texts: texts.numbers, pairs, toolPairs, taught: numbers },
-    teacherWidth: TEACHER_KEPT,
-    teacher: projected(rows, { width: TEACHER_WIDTH, directions: TEACHER_KEPT, random }),
+    ...{ texts: texts.numbers, pairs, toolPairs, teacherTexts: numbers },
+    teacherWidth: TEACHER_DIMENSIONS,
+    teacher: project(rows, { width: TEACHER_WIDTH, directions: TEACHER_DIMENSIONS, random }),
   };
 }
 
-/** Returns the text of the file, with the common words first. */
-function fileOf({ words, vectors, isCommon }: Vocabulary): string {
+/** Returns the content of the file with the vectors, common words first. */
+function vectorsFile({ words, vectors, isCommon }: Vocabulary): string {
   const common = words.filter(isCommon);
   const sorted = [...common, ...words.filter((word) => !isCommon(word))];
   const numbers = new Map(words.map((word, at) => [word, at]));
@@ -161,15 +170,15 @@ async function main(): Promise<number> {
   const start = readStartVectors(packages);
   const meanings = readMeanings(packages);
   const tools = readTools(data, without);
-  const vocabulary = makeVocabulary({ tools, meanings, start }, seeded(COURSE.seed));
+  const vocabulary = makeVocabulary({ tools, meanings, start }, seededRandom(OPTIONS.seed));
   console.error(`${vocabulary.words.length} words, ${meanings.length} meanings`);
   const lessons = await lessonsOf(
-    { texts: new Texts(vocabulary), tools, meanings: frequent(meanings, start) },
+    { texts: new Texts(vocabulary), tools, meanings: frequentMeanings(meanings, start) },
     { packages: resolve(packages), model: resolve(join(data, "model", "use-lite-en")), cache },
   );
-  new Training(vocabulary.vectors, lessons, COURSE)
+  new Training(vocabulary.vectors, lessons, OPTIONS)
     .run((epoch, batches) => console.error(`Epoch ${epoch + 1}: ${batches} batches`));
-  const text = fileOf(vocabulary);
+  const text = vectorsFile(vocabulary);
   writeFileSync(out, text);
   console.error(`${text.length} bytes, SHA-256 ${sha256(text)}`);
   return 0;

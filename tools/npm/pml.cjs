@@ -18,7 +18,7 @@ const { isatty } = require("node:tty");
 const EARLY = "--invocation-count-for-maglev=50,--minimum-invocations-after-ic-update=50";
 const OWN = ["--unstable-lazy-dynamic-imports", `--v8-flags=--max-semi-space-size=4,${EARLY}`];
 const FLAGS = ["run", "--allow-all", "--no-config", "--node-modules-dir=manual", ...OWN];
-const PROGRAM = join(__dirname, "..", "mod.js");
+const PROGRAM = join(__dirname, "..", "lib", "mod.js");
 const SIGNALS = ["SIGHUP", "SIGINT", "SIGTERM"];
 
 /** Returns the command that runs Deno. */

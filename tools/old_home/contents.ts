@@ -1,5 +1,5 @@
 /**
- * The files of the workspace and the home that `tools/old_home.ts` makes, and the calls there.
+ * The files and calls of the home and the workspace that `tools/old_home.ts` creates.
  *
  * @module
  */
@@ -30,7 +30,7 @@ const NOTES = serverText([
   { name: "count", description: "Count notes", inputSchema: { type: "object" } },
 ]);
 
-/** The files of a package with a server. */
+/** The files of an npm package with a server. */
 export const PACKAGED = {
   "package.json": '{"bin":"main.mjs"}',
   "main.mjs": serverText([
@@ -122,23 +122,23 @@ mcpServers:
 
 /** The calls of clients. */
 export const CALLS: readonly OldCall[] = [
-  called("notes:list"),
-  called("notes:write", { text: "one", at: "./good.txt" }),
-  called("notes:move", { path: "docs/a [1].txt" }),
-  called("notes:drop"),
-  called("web:fetch", { page: "a" }),
-  called("packaged:tell"),
-  called("boxed:tell"),
-  called("weather:get", { city: "Paris" }),
-  called("greeter:greet", { name: "Ada" }),
-  called("fs:count", { path: "c" }),
-  called("offered:tell"),
-  called("docs:find", { page: "b" }),
-  called("diary:tell"),
-  called("filesystem:read_file", { path: "good.txt" }),
-  called("shell:exec", { command: "printf", args: ["%s", "1.0"], timeout_ms: 5_000 }),
-  called("my:weather", { city: "Rome" }),
-  called("my:both"),
+  callOf("notes:list"),
+  callOf("notes:write", { text: "one", at: "./good.txt" }),
+  callOf("notes:move", { path: "docs/a [1].txt" }),
+  callOf("notes:drop"),
+  callOf("web:fetch", { page: "a" }),
+  callOf("packaged:tell"),
+  callOf("boxed:tell"),
+  callOf("weather:get", { city: "Paris" }),
+  callOf("greeter:greet", { name: "Ada" }),
+  callOf("fs:count", { path: "c" }),
+  callOf("offered:tell"),
+  callOf("docs:find", { page: "b" }),
+  callOf("diary:tell"),
+  callOf("filesystem:read_file", { path: "good.txt" }),
+  callOf("shell:exec", { command: "printf", args: ["%s", "1.0"], timeout_ms: 5_000 }),
+  callOf("my:weather", { city: "Rome" }),
+  callOf("my:both"),
   {
     name: "execute_code",
     args: { code: 'return (await mcp.weather.get({ city: "Bern" })).city;' },
@@ -147,7 +147,7 @@ export const CALLS: readonly OldCall[] = [
 ];
 
 /** The tools whose decisions are recorded. */
-export const DECIDED = [
+export const DECIDED_TOOLS = [
   ...[
     "notes:list",
     "notes:write",
@@ -171,13 +171,13 @@ export const DECIDED = [
   ...["filesystem:read_file", "filesystem:list_directory", "filesystem:write_file", "shell:exec"],
 ] as const;
 
-function called(tool: string, args: Record<string, unknown> = {}): OldCall {
+function callOf(tool: string, args: Record<string, unknown> = {}): OldCall {
   return { name: "call", args: { tool, arguments: args }, text: "" };
 }
 
-/** Returns a server on stdio in plain JavaScript, whose tools return their name and arguments. */
+/** Returns the code of a stdio server in JavaScript whose tools return their name and arguments. */
 function serverText(tools: readonly object[]): string {
-  // Servers in Go and Rust list such numbers, which are others once they were read and written.
+  // Servers in Go and Rust list such numbers, which change when JavaScript parses and writes them.
   const text = JSON.stringify(tools)
     .replaceAll('"maximum":1000', '"maximum":9223372036854775807,"minimum":0.0');
   return `#!/usr/bin/env node

@@ -1,13 +1,13 @@
 /**
- * Is loaded before PML, and records which texts it hashes: `tools/old_home.ts` finds out from them
- * which names of files depend on the places of the workspace and of servers.
+ * Loaded before PML to record the texts that PML hashes. From these, `tools/old_home.ts` finds the
+ * hashes of texts with folders and addresses.
  *
  * @module
  */
 
 import process from "node:process";
 
-/** The variable with the path of the record. */
+/** The environment variable with the path of the file for the records. */
 export const HASHES_VARIABLE = "TEST_HASHES";
 
 interface NodeCrypto {
@@ -19,9 +19,9 @@ if (file !== undefined) {
   const crypto = process.getBuiltinModule("node:crypto") as unknown as NodeCrypto;
   const { hash } = crypto;
   crypto.hash = (algorithm, data, encoding) => {
-    const own = hash(algorithm, data, encoding);
+    const digest = hash(algorithm, data, encoding);
     const text = typeof data === "string" ? data : new TextDecoder().decode(data);
-    Deno.writeTextFileSync(file, `${JSON.stringify([own, text])}\n`, { append: true });
-    return own;
+    Deno.writeTextFileSync(file, `${JSON.stringify([digest, text])}\n`, { append: true });
+    return digest;
   };
 }

@@ -1,13 +1,14 @@
 /**
- * One of the six MCP servers of the pictures, on stdio: `deno run one_server.ts NAME`.
+ * One of the six invented MCP servers behind the pictures in the documentation, on stdio:
+ * `deno run one_server.ts NAME`.
  *
  * @module
  */
 
 import { ARGUMENTS, type PictureServer, type PictureTool, SERVERS } from "./servers.ts";
 
-/** A request or a notification of the client. */
-interface Asked {
+/** A request or a notification from the client. */
+interface ClientMessage {
   readonly id?: number | string;
   readonly method: string;
   readonly params?: { readonly name?: string; readonly protocolVersion?: string };
@@ -23,12 +24,12 @@ async function serve(name: string): Promise<void> {
   for await (const chunk of Deno.stdin.readable) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) answer(JSON.parse(line) as Asked, { name, tools });
+    for (const line of lines) answer(JSON.parse(line) as ClientMessage, { name, tools });
   }
 }
 
 function answer(
-  { id, method, params = {} }: Asked,
+  { id, method, params = {} }: ClientMessage,
   { name, tools }: { readonly name: string; readonly tools: PictureServer },
 ): void {
   if (id === undefined) return;
@@ -44,24 +45,25 @@ function answer(
     }),
   };
   const result = results[method]?.();
-  const said = result === undefined
+  const outcome = result === undefined
     ? { error: { code: -32601, message: `There is no method "${method}"` } }
     : { result };
-  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...said }));
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...outcome }));
 }
 
 function toolOf([name, { does, takes }]: readonly [string, PictureTool]): unknown {
   const names = takes.split(" ");
-  const bare = (each: string) => each.replace("?", "");
+  // A "?" marks an optional argument.
+  const withoutMark = (name: string) => name.replace("?", "");
   return {
     name,
     description: does,
     inputSchema: {
       type: "object",
       properties: Object.fromEntries(
-        names.map(bare).map((each) => [each, { type: "string", description: ARGUMENTS[each] }]),
+        names.map(withoutMark).map((key) => [key, { type: "string", description: ARGUMENTS[key] }]),
       ),
-      required: names.filter((each) => !each.endsWith("?")),
+      required: names.filter((name) => !name.endsWith("?")),
     },
     annotations: { readOnlyHint: /^(?:search|get|list|find|read|query|show)_/.test(name) },
   };

@@ -1,13 +1,14 @@
 /**
- * The six MCP servers of the pictures: what each says of its tools, and what a call answers.
+ * The six invented MCP servers behind the pictures in the documentation: the descriptions of their
+ * tools, and the results of calls.
  *
  * @module
  */
 
-/** One tool: what it does, the names of its arguments, and what it answers. */
+/** A tool: its description, the names of its arguments, and its result. */
 export interface PictureTool {
   readonly does: string;
-  /** Names of `ARGUMENTS`; those with a question mark may be left out. */
+  /** Names of `ARGUMENTS`, separated by spaces. A question mark means optional. */
   readonly takes: string;
   readonly answers?: string;
 }
@@ -15,7 +16,7 @@ export interface PictureTool {
 /** The tools of one server by their names. */
 export type PictureServer = Readonly<Record<string, PictureTool>>;
 
-/** What each argument means, wherever it stands. */
+/** The description of each argument, in all tools. */
 export const ARGUMENTS: Readonly<Record<string, string>> = {
   id: "The identifier, as a search or a list gives it",
   query: "What to look for: words, or a phrase in quotes",

@@ -1,5 +1,5 @@
 /**
- * What the pictures tell: lines that are really typed, one after the other, in an empty home.
+ * The stories of the pictures: lines that are really typed, one after the other, in an empty home.
  *
  * @module
  */
@@ -8,15 +8,15 @@ import { SERVERS } from "./servers.ts";
 
 /** A line of a story. */
 export interface Step {
-  /** What a user says of it, above it. */
-  readonly said?: string;
-  /** What is typed into the shell. */
+  /** A comment above the line. */
+  readonly caption?: string;
+  /** The command that is typed into the shell. */
   readonly line: string;
-  /** What a user sees, and what is typed then. */
+  /** Texts that appear, each with the answer that is typed then. */
   readonly typed?: readonly (readonly [sees: string | RegExp, types: string])[];
 }
 
-/** A story, and the files that are there when it begins. */
+/** A story, and the files of the workspace when it begins. */
 export interface Story {
   readonly title: string;
   readonly files: Readonly<Record<string, string>>;
@@ -27,8 +27,8 @@ const KEY = "TRACKER_TOKEN";
 const NAMES = Object.keys(SERVERS);
 const PROJECT = { "README.md": "# A project\n\nIt has a readme.\n", "package.json": "{}\n" };
 
-/** Returns a client's file that starts each server itself. */
-function directly(key: string): string {
+/** Returns a client's configuration that starts each server directly. */
+function directConfig(key: string): string {
   const mcpServers = Object.fromEntries(
     NAMES.map((name) => [
       name,
@@ -39,7 +39,7 @@ function directly(key: string): string {
 }
 
 const PML = { pml: { type: "stdio", command: "pml", args: ["stdio"] } };
-const RUN = [/May it run\?.*no/s, "y"] as const;
+const CONFIRM_RUN = [/May it run\?.*no/s, "y"] as const;
 
 /** The stories, by the names of their files. */
 export const STORIES: Readonly<Record<string, Story>> = {
@@ -58,12 +58,12 @@ export const STORIES: Readonly<Record<string, Story>> = {
     files: { ...PROJECT, "notes/today.txt": "Buy milk.\n" },
     steps: [
       {
-        said: "The key y is pressed: this call runs once.",
+        caption: "The key y is pressed: this call runs once.",
         line: "pml call filesystem:write_file path=hello.txt content=hi",
-        typed: [RUN],
+        typed: [CONFIRM_RUN],
       },
       {
-        said: "A rule lets calls run that would ask.",
+        caption: "A rule lets calls run that would ask.",
         line: "pml allow 'filesystem:write_file(path=notes/**)'",
         typed: [["exactly this: ", "write"]],
       },
@@ -73,27 +73,27 @@ export const STORIES: Readonly<Record<string, Story>> = {
   },
   migration: {
     title: "Six servers of a client move behind PML, and the client lists six tools, not 44",
-    files: { ...PROJECT, ".mcp.json": directly("the-key-of-the-tracker") },
+    files: { ...PROJECT, ".mcp.json": directConfig("the-key-of-the-tracker") },
     steps: [
-      { said: "1. The client starts six servers.", line: "what-a-client-lists .mcp.json" },
+      { caption: "1. The client starts six servers.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "2. PML takes them over, and keeps the key of one, unseen.",
+        caption: "2. PML takes them over, and keeps the key of one, unseen.",
         line: "pml import claude-code",
         typed: [[/Import these 6 .*no/s, "y"], [/Keep .*no/s, "y"], [/Start these .*no/s, "n"]],
       },
       {
-        said: "3. The client starts PML in their place.",
+        caption: "3. The client starts PML in their place.",
         line: "mv .mcp.json before.json && pml init --yes",
       },
-      { said: "4. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
+      { caption: "4. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "5. The others are found by their purpose.",
+        caption: "5. The others are found by their purpose.",
         line: "pml search --limit 3 when are these people free",
       },
       {
-        said: "6. A call asks where no rule allows it.",
+        caption: "6. A call asks where no rule allows it.",
         line: "pml call calendar:find_free_time people=ann,bob day=monday",
-        typed: [RUN],
+        typed: [CONFIRM_RUN],
       },
     ],
   },
@@ -101,7 +101,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
     title: "What a client pays for the tools of six servers, directly and with PML",
     files: {
       ...PROJECT,
-      "before.json": directly("x"),
+      "before.json": directConfig("x"),
       ".mcp.json": `${JSON.stringify({ mcpServers: PML }, null, 2)}\n`,
       ".pml.json": JSON.stringify({
         version: 1,
@@ -110,12 +110,12 @@ export const STORIES: Readonly<Record<string, Story>> = {
     },
     steps: [
       {
-        said: "Before: the client starts six servers.",
+        caption: "Before: the client starts six servers.",
         line: "what-a-client-lists before.json",
       },
-      { said: "After: it starts PML.", line: "what-a-client-lists .mcp.json" },
+      { caption: "After: it starts PML.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "What each setting lists, with PML's own 30 tools, as PML estimates it.",
+        caption: "What each setting lists, with PML's own 30 tools, as PML estimates it.",
         line: "pml config | tail -n 9",
       },
     ],

@@ -1,6 +1,6 @@
 /**
- * A client that tells what it is listed: it starts each server of a file of `mcpServers`, as a
- * client does, asks for its tools and counts their tokens.
+ * Counts the tools that a client lists, and their tokens: starts each server in a file with
+ * `mcpServers`, as a client does, and requests its tools.
  *
  *     what-a-client-lists .mcp.json
  *
@@ -9,14 +9,14 @@
 
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 
-/** A server as the file defines it. */
+/** The definition of a server in the file. */
 interface Entry {
   readonly command: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What one server costs. */
+/** The numbers of one server. */
 interface Row {
   readonly name: string;
   readonly tools: number;
@@ -40,18 +40,18 @@ async function main(file: string): Promise<void> {
     const tools = await toolsOf(entry);
     rows.push({ name, tools: tools.length, tokens: countTokens(JSON.stringify(tools)) });
   }
-  const sum = (of: (row: Row) => number) => rows.reduce((all, row) => all + of(row), 0);
-  const all = {
+  const sum = (valueOf: (row: Row) => number) => rows.reduce((all, row) => all + valueOf(row), 0);
+  const total = {
     name: "together",
     tools: sum((row) => row.tools),
     tokens: sum((row) => row.tokens),
   };
-  for (const row of rows.length > 1 ? [...rows, all] : rows) console.log(lineOf(row));
+  for (const row of rows.length > 1 ? [...rows, total] : rows) console.log(lineOf(row));
 }
 
 function lineOf({ name, tools, tokens }: Row): string {
-  const counted = tokens.toLocaleString("en-US").padStart(7);
-  return `${name.padEnd(12)}${String(tools).padStart(4)} tools${counted} tokens`;
+  const tokenText = tokens.toLocaleString("en-US").padStart(7);
+  return `${name.padEnd(12)}${String(tools).padStart(4)} tools${tokenText} tokens`;
 }
 
 async function toolsOf({ command, args = [], env = {} }: Entry): Promise<readonly unknown[]> {
@@ -76,16 +76,16 @@ async function toolsOf({ command, args = [], env = {} }: Entry): Promise<readonl
   return tools ?? [];
 }
 
-/** Reads until the answer to a request comes; what a server tells besides is passed over. */
+/** Reads messages until the result of a request. Ignores other messages. */
 async function resultOf(
   lines: AsyncIterator<string>,
-  wanted: number,
+  requestId: number,
 ): Promise<{ readonly tools?: readonly unknown[] }> {
   for (;;) {
     const { done, value } = await lines.next();
     if (done) throw new Error("The server ended before it answered");
     const { id, result } = JSON.parse(value);
-    if (id === wanted) return result;
+    if (id === requestId) return result;
   }
 }
 

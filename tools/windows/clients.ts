@@ -37,7 +37,7 @@ async function speak(
     Array.from({ length: 4 }, () => client.callTool("call", read, { ms: ANSWER_MS })),
   );
   checks.match("calls at once", answers.map(textOf).join(""), /^(?:AAA\n){4}$/);
-  // More than a pipe takes at once.
+  // More bytes than the buffer of a pipe.
   const text = "x".repeat(300_000);
   await Deno.writeTextFile(scene.ws.file("large.txt"), text);
   const large = await client.callTool("call", { ...read, arguments: { path: "large.txt" } }, {
@@ -60,7 +60,7 @@ export const DEMO: Part = {
   },
 };
 
-/** Starts two servers of npm with Node for Windows. */
+/** Calls two npm servers, which PML starts with Node for Windows. */
 export const NPM_SERVERS: Part = {
   name: "npm servers",
   run: async (wine, checks) => {

@@ -37,22 +37,22 @@ export const CALL: Part = {
   },
 };
 
-/** Leaves a call for approval, and approves it on a console. */
+/** Makes a call that waits for approval, and approves it on a console. */
 export const APPROVE: Part = {
   name: "pml approve",
   run: async (wine, checks) => {
     await using scene = await makeScene(wine);
     const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
-    const left = await scene.pml(write);
-    checks.match("a call without a console waits", left.stderr, /APPROVAL_REQUIRED/);
+    const unapproved = await scene.pml(write);
+    checks.match("a call without a console waits", unapproved.stderr, /APPROVAL_REQUIRED/);
     const list = await scene.pml(["approve", "--json"]);
     checks.match("pml approve --json", list.stdout, /new\.txt/);
     const { stdout } = await scene.onConsole(["approve"], [[/\[y\] once/, "y"]]);
     checks.match("a key on the console", stdout, /Approved once/);
-    const done = await scene.pml(write);
-    checks.match("the call runs", `${done.stdout}${done.stderr}`, /^Wrote 2 bytes/);
-    const again = await scene.pml(write);
-    checks.match("it runs once only", again.stderr, /APPROVAL_REQUIRED/);
+    const approved = await scene.pml(write);
+    checks.match("the call runs", `${approved.stdout}${approved.stderr}`, /^Wrote 2 bytes/);
+    const repeated = await scene.pml(write);
+    checks.match("it runs once only", repeated.stderr, /APPROVAL_REQUIRED/);
   },
 };
 
@@ -68,17 +68,17 @@ export const CONSOLE: Part = {
       set.stdout.replaceAll(secret, "SHOWN"),
       /^(?![^]*SHOWN)/,
     );
-    const kept = await scene.pml(["key", "list"]);
-    checks.match("pml key list", kept.stdout, /TRY_KEY/);
+    const keyList = await scene.pml(["key", "list"]);
+    checks.match("pml key list", keyList.stdout, /TRY_KEY/);
     const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
-    const no = await scene.onConsole(write, [[/\[y\] once/, "n"]]);
-    checks.match("no refuses the call", no.stdout, /APPROVAL_DECLINED|it was declined/);
+    const declined = await scene.onConsole(write, [[/\[y\] once/, "n"]]);
+    checks.match("no refuses the call", declined.stdout, /APPROVAL_DECLINED|it was declined/);
     const stopped = await scene.onConsole(write, [[/\[y\] once/, "\u0003"]]);
     checks.match("Ctrl-C ends the command", `${stopped.code} ${stopped.stdout}`, /^(?!0 )/);
   },
 };
 
-/** Finds a client's file, and puts PML into it. */
+/** Finds the configuration file of a client, and adds PML to it. */
 export const INIT: Part = {
   name: "pml init and import",
   run: async (wine, checks) => {

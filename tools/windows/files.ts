@@ -1,6 +1,6 @@
 /**
- * The spellings of paths on Windows: usual ones lead to the same file, hostile ones are refused
- * with the reason, in a workspace on `C:` and on another drive.
+ * Checks paths on Windows: usual spellings lead to the same file, and hostile paths are refused with
+ * the reason, in a workspace on `C:` and on another drive.
  *
  * @module
  */
@@ -20,10 +20,10 @@ const RULES = {
     deny: [String.raw`filesystem:read_text_file(path=src\**)`],
   },
 };
-/** A folder on the drive that is the root of this machine's folder, and its path there. */
+/** A folder on `Z:`, the drive that Wine maps to the root, and its path relative to `C:`. */
 const OTHER_DRIVE = { path: String.raw`Z:\opt\try`, onMachine: "../../try" };
 
-/** Returns spellings of `a.txt` in a workspace. */
+/** Returns different spellings of the path of `a.txt` in a workspace. */
 function spellings(workspace: string): readonly string[] {
   const slashes = workspace.replaceAll("\\", "/");
   return [
@@ -38,7 +38,7 @@ function spellings(workspace: string): readonly string[] {
 }
 
 /** Returns hostile paths in a workspace, by the reason of their refusal. */
-function hostile(workspace: string): Readonly<Record<string, readonly string[]>> {
+function hostilePaths(workspace: string): Readonly<Record<string, readonly string[]>> {
   const drive = workspace.slice(0, 2);
   const slashes = workspace.replaceAll("\\", "/");
   return {
@@ -67,7 +67,7 @@ function hostile(workspace: string): Readonly<Record<string, readonly string[]>>
   };
 }
 
-/** Reads and writes files under many names. */
+/** Reads and writes files by many spellings of their paths. */
 export const PATHS: Part = {
   name: "paths",
   run: async (wine, checks) => {
@@ -75,16 +75,16 @@ export const PATHS: Part = {
     const other = join(wine.drive, OTHER_DRIVE.onMachine);
     await using _ = { [Symbol.asyncDispose]: () => Deno.remove(other, { recursive: true }) };
     await writeFiles(other, { ...FILES, ".pml.json": JSON.stringify(RULES) });
-    const places = [
+    const workspaces = [
       [wine.windowsPath(scene.ws.path), scene.ws.path],
       [OTHER_DRIVE.path, other],
     ] as const;
-    for (const [workspace, folder] of places) {
+    for (const [workspace, folder] of workspaces) {
       const env = { ...scene.env, PML_WORKSPACE: workspace, PML_TRUST: workspace };
       const options = { command: wine.pml("stdio"), cwd: scene.ws.path };
       await using client = new RawStdio({ ...scene.ws, env }, options);
       await client.open();
-      const tries = async (tool: string, args: Record<string, unknown>, wanted: RegExp) => {
+      const tryCall = async (tool: string, args: Record<string, unknown>, wanted: RegExp) => {
         const name = `${tool} ${JSON.stringify(args)} in ${workspace}`;
         await checks.try(name, async () => {
           const called = { tool: `filesystem:${tool}`, arguments: args };
@@ -95,19 +95,19 @@ export const PATHS: Part = {
           );
         });
       };
-      for (const path of spellings(workspace)) await tries("read_file", { path }, /^one\r?\ntwo/);
-      for (const [reason, paths] of Object.entries(hostile(workspace))) {
+      for (const path of spellings(workspace)) await tryCall("read_file", { path }, /^one\r?\ntwo/);
+      for (const [reason, paths] of Object.entries(hostilePaths(workspace))) {
         const wanted = new RegExp(`^PATH_[A-Z_]+: .*${reason}`);
         for (const path of paths) {
-          await tries("read_file", { path }, wanted);
-          await tries("write_file", { path, content: "x" }, /^PATH_[A-Z_]+: /);
+          await tryCall("read_file", { path }, wanted);
+          await tryCall("write_file", { path, content: "x" }, /^PATH_[A-Z_]+: /);
         }
       }
       for (const path of ["src\\b.ts", "SRC/b.ts", `${workspace}\\src\\B.TS`]) {
-        await tries("read_text_file", { path }, /^PERMISSION_DENIED: /);
+        await tryCall("read_text_file", { path }, /^PERMISSION_DENIED: /);
       }
       const edits = [{ oldText: "two\n", newText: "two\nmore\n" }];
-      await tries("edit_file", { path: "A.txt", edits }, /^\+more$/m);
+      await tryCall("edit_file", { path: "A.txt", edits }, /^\+more$/m);
       const kept = await Deno.readTextFile(join(folder, "a.txt"));
       checks.match("edit_file keeps CRLF", kept, /^one\r\ntwo\r\nmore\r\n/);
       const { code } = await client.close();

@@ -1,23 +1,23 @@
 /**
- * A part of `deno task windows`.
+ * A part of `deno task windows`, and the results of its checks.
  *
  * @module
  */
 
 import type { Wine } from "./wine.ts";
 
-/** A group of checks that a name selects. */
+/** A named group of checks. */
 export interface Part {
   readonly name: string;
   readonly run: (wine: Wine, checks: Checks) => Promise<void>;
 }
 
-/** Counts the checks that pass, and keeps the problems of the others. */
+/** Counts the checks that pass, and collects the problems of checks that fail. */
 export class Checks {
   #passed = 0;
   readonly #problems: string[] = [];
 
-  /** How many checks passed. */
+  /** The number of checks that passed. */
   get passed(): number {
     return this.#passed;
   }
@@ -30,7 +30,7 @@ export class Checks {
   /** Checks that a text matches. */
   match(name: string, text: string, wanted: RegExp): void {
     if (wanted.test(text)) this.#passed++;
-    else this.fail(name, `${short(text)} does not match ${wanted}`);
+    else this.fail(name, `${shorten(text)} does not match ${wanted}`);
   }
 
   /** Counts checks that passed. */
@@ -48,17 +48,17 @@ export class Checks {
     try {
       await run();
     } catch (error) {
-      this.fail(name, short(error instanceof Error ? error.message : String(error)));
+      this.fail(name, shorten(error instanceof Error ? error.message : String(error)));
     }
   }
 }
 
-/** Sequences of a console: colors, and moves of its cursor. */
+/** Control sequences of a console: colours, and movements of the cursor. */
 // deno-lint-ignore no-control-regex
-const DRAWN = /\x1b\[[\d;?]*[A-Za-z]/g;
+const CONSOLE_SEQUENCES = /\x1b\[[\d;?]*[A-Za-z]/g;
 
 /** Returns the beginning and the end of a text, in one line. */
-function short(text: string): string {
-  const line = text.replaceAll(DRAWN, "").replaceAll(/\s*\n\s*/g, " | ").trim();
+function shorten(text: string): string {
+  const line = text.replaceAll(CONSOLE_SEQUENCES, "").replaceAll(/\s*\n\s*/g, " | ").trim();
   return line.length > 600 ? `${line.slice(0, 300)} … ${line.slice(-300)}` : line || "nothing";
 }

@@ -1,5 +1,5 @@
 /**
- * A workspace and a PML home on `C:`, and PML in it as a Windows program.
+ * Creates a workspace and a PML home on `C:`, and runs PML there as a Windows program.
  *
  * @module
  */
@@ -14,29 +14,31 @@ import {
 } from "../../tests/kit/workspace.ts";
 import type { ProgramEnd, RunOptions, Wine } from "./wine.ts";
 
-/** How long the first answers may take on a busy machine, in milliseconds. */
+/** The time limit for answers, in milliseconds; the first ones take long on a busy machine. */
 export const ANSWER_MS = 90_000;
 
-/** A workspace on `C:`. Disposing of it removes it. */
+/** A workspace on `C:`, which is removed when it is disposed. */
 export interface WindowsScene extends AsyncDisposable {
   readonly ws: Workspace;
-  /** The variables of PML in it. */
+  /** The environment variables of PML. */
   readonly env: Readonly<Record<string, string>>;
   /** Starts `pml stdio`. */
   open(options?: RawStdioOptions): RawStdio;
   /** Runs a command of PML to its end. */
   pml(args: readonly string[], options?: RunOptions): Promise<ProgramEnd>;
-  /** Runs a command of PML on a console: types an answer where a question is shown. */
+  /** Runs a command of PML on a console, and answers its questions. */
   onConsole(args: readonly string[], typed: readonly TerminalInput[]): Promise<CommandResult>;
 }
 
-/** Makes a workspace on `C:`. */
+/** Creates a workspace on `C:`. */
 export async function makeScene(wine: Wine, options: WorkspaceOptions = {}): Promise<WindowsScene> {
   const folder = `${wine.drive}/try`;
   await Deno.mkdir(folder, { recursive: true });
   Deno.env.set("TMPDIR", folder);
   const ws = await makeWorkspace(options);
-  await writeFiles(ws.home, { "config.yaml": "limits:\n  first_list_ms: 60000\n" });
+  await writeFiles(ws.home, {
+    "config.yaml": "limits:\n  first_list_ms: 60000\n  inline_bytes: 0\n",
+  });
   const trusted = ws.env.PML_TRUST;
   const env = wine.environment({
     cwd: ws.path,

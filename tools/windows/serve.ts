@@ -1,5 +1,5 @@
 /**
- * `pml serve` over HTTP, and `pml stdio` that attaches to it.
+ * Checks `pml serve` over HTTP, and `pml stdio` attached to it.
  *
  * @module
  */
@@ -13,14 +13,14 @@ import type { Wine } from "./wine.ts";
 
 const READ = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
 
-/** A `pml serve` that runs. */
+/** A running `pml serve`. */
 interface Serve {
   readonly url: string;
   readonly token: string;
   readonly kill: () => Promise<void>;
 }
 
-/** Serves a client over HTTP and one that attaches, which goes on alone in the end. */
+/** Serves a client over HTTP and attached clients, one of which continues alone in the end. */
 export const SERVE: Part = {
   name: "pml serve",
   run: async (wine, checks) => {
@@ -52,7 +52,7 @@ export const SERVE: Part = {
     checks.match("a second one", text, /^AAA\n$/);
     checks.match("its end of input", `code ${(await second.close()).code}`, /^code 0$/);
     await kill();
-    // A request that was on its way to the killed process may have run.
+    // The killed process may have run the request, so the call may fail.
     const first = await read();
     checks.match("a call after pml serve was killed", first, /^AAA\n$|^UPSTREAM_DOWN: /);
     checks.match("another call", await read(), /^AAA\n$/);

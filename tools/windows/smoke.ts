@@ -1,5 +1,5 @@
 /**
- * PML on stdio with a client that writes the lines itself: the built-in tools, and hostile paths.
+ * Calls the built-in tools of PML on stdio, also with hostile paths, without an MCP library.
  *
  * @module
  */
@@ -9,14 +9,14 @@ import type { Answerer } from "../../tests/kit/raw_stdio.ts";
 import type { Part } from "./part.ts";
 import { ANSWER_MS, makeScene } from "./scene.ts";
 
-/** A call of a tool and the text of its answer. */
-type Line = readonly [tool: string, args: Readonly<Record<string, unknown>>, wanted: RegExp];
+/** A call of a tool, and the pattern of its answer. */
+type CallCheck = readonly [tool: string, args: Readonly<Record<string, unknown>>, wanted: RegExp];
 
 const CMD = "C:\\windows\\system32\\cmd.exe";
 const OTHER_FILE = /^PATH_PROTECTED: .*its name means another file on Windows/;
 const OUTSIDE = /^PATH_OUTSIDE_WORKSPACE: .*it is outside the workspace/;
 
-const LINES: readonly Line[] = [
+const CALL_CHECKS: readonly CallCheck[] = [
   ["filesystem:read_file", { path: "a.txt" }, /^AAA\r?\n$/],
   ["filesystem:read_file", { path: "A.TXT" }, /^AAA\r?\n$/],
   [
@@ -51,7 +51,7 @@ export const YES: Answerer = (_method, { requestedSchema }) => {
     properties?: Record<string, { enum?: string[] }>;
   };
   const [[key, { enum: choices = [] }] = ["", {}]] = Object.entries(properties);
-  const choice = choices.find((each) => /^yes/i.test(each)) ?? choices[0];
+  const choice = choices.find((option) => /^yes/i.test(option)) ?? choices[0];
   return { action: "accept", content: { [key]: choice } };
 };
 
@@ -61,17 +61,17 @@ export const SMOKE: Part = {
   run: async (wine, checks) => {
     const files = { "a.txt": "AAA\r\n", ".env": "SECRET=1", "src/d.txt": "d" };
     await using scene = await makeScene(wine, { files });
-    // An answer to a question that comes faster than a user reads does not count.
-    const answer: Answerer = async (...asked) => {
+    // PML ignores answers that come faster than a user can read the question.
+    const answer: Answerer = async (...question) => {
       await new Promise((resolve) => setTimeout(resolve, 400));
-      return YES(...asked);
+      return YES(...question);
     };
     await using client = scene.open({ answer });
     const hello = await client.open();
     checks.match("initialize", JSON.stringify(hello), /"protocolVersion":"2025-11-25"/);
     const list = await client.request("tools/list", {}, { ms: ANSWER_MS });
     checks.match("tools/list", JSON.stringify(list), /"name":"search"/);
-    for (const [tool, args, wanted] of LINES) {
+    for (const [tool, args, wanted] of CALL_CHECKS) {
       const name = `${tool} ${JSON.stringify(args)}`;
       await checks.try(name, async () => {
         const message = await client.callTool("call", { tool, arguments: args }, { ms: ANSWER_MS });

@@ -1,5 +1,5 @@
 /**
- * How PML starts and ends below a client of Windows, and how long its first answer takes.
+ * Checks how PML starts and ends as a child of a Windows program, and measures its first answer.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const INITIALIZE = {
   },
 };
 
-/** Starts PML with the pipes that Node for Windows makes. */
+/** Starts PML with the pipes of Node for Windows. */
 export const PARENT: Part = {
   name: "below Node",
   run: async (wine, checks) => {
@@ -27,17 +27,17 @@ export const PARENT: Part = {
     const { env, ws } = scene;
     const pml = ["Z:\\opt\\win\\deno.exe", ...wine.pml("stdio").slice(2)];
     const parent = wine.command("node.exe", "Z:\\pml\\tools\\windows\\parent.mjs", ...pml);
-    // Node for Windows cannot write into a pipe of Linux.
+    // Node for Windows cannot write to a pipe of Linux, so it writes to a file.
     const log = ws.file("parent.log");
     const command: Command = ["bash", "-c", 'exec "$@" >"$0" 2>&1', log, ...parent];
     await wine.run(command, { cwd: ws.path, env });
-    const said = await Deno.readTextFile(log);
+    const output = await Deno.readTextFile(log);
     const name = "200 answers, some unread for a while, and the end of input";
-    checks.match(name, said, /"pausedAt":0,.*"lines":200,"code":0/);
+    checks.match(name, output, /"pausedAt":0,.*"lines":200,"code":0/);
   },
 };
 
-/** Measures the first answer, and an empty script in the same run. A busy machine fails nothing. */
+/** Measures the first answer, and an empty script for comparison. Has no time limit. */
 export const FIRST_ANSWER: Part = {
   name: "first answer",
   run: async (wine, checks) => {
@@ -50,7 +50,9 @@ export const FIRST_ANSWER: Part = {
       const [plain, pml] = [await firstOutput(scene, empty), await pmlAnswer(scene, wine)];
       if (round > 0) times.push([plain, pml]);
     }
-    const [plain = NaN, pml = NaN] = [0, 1].map((at) => median(times.map((both) => both[at] ?? 0)));
+    const [plain = NaN, pml = NaN] = [0, 1].map((index) =>
+      median(times.map((pair) => pair[index] ?? 0))
+    );
     const ratio = (pml / plain).toFixed(1);
     console.log(
       `     PML ${pml.toFixed(0)} ms, an empty script ${plain.toFixed(0)} ms: ${ratio} times`,

@@ -1,6 +1,6 @@
 /**
- * Runs files of tests with Deno for Windows. The files test rules of Windows, or calls of the system:
- * paths, locks, processes and pipes. Add files here that pass there.
+ * Runs unit tests with Deno for Windows: files about rules of Windows, and about paths, locks,
+ * processes and pipes. Add more files that pass on Windows.
  *
  * @module
  */

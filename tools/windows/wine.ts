@@ -1,5 +1,5 @@
 /**
- * Runs Windows programs in a folder that `setup.ts` made.
+ * Runs Windows programs in a folder that `setup.ts` has set up.
  *
  * @module
  */
@@ -16,11 +16,11 @@ export interface RunOptions {
   /** The current folder, a path of this machine on `C:`. */
   readonly cwd?: string;
   readonly input?: string;
-  /** How long it may take, in seconds. */
+  /** The time limit, in seconds. */
   readonly seconds?: number;
 }
 
-/** How a program ended. */
+/** The exit code and output of a program. */
 export interface ProgramEnd {
   /** 124 if it took too long. */
   readonly code: number;
@@ -28,11 +28,11 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
-/** A Windows, as far as Wine is one. Disposing of it ends its programs. */
+/** Windows, simulated by Wine. Ends its programs when it is disposed. */
 export class Wine implements AsyncDisposable {
   readonly #folder: string;
 
-  /** Uses a folder. */
+  /** Creates an instance for a folder that is set up. */
   constructor(folder: string) {
     this.#folder = folder;
   }
@@ -42,7 +42,7 @@ export class Wine implements AsyncDisposable {
     return join(this.#folder, "root/opt/prefix/drive_c");
   }
 
-  /** Returns the path of Windows for one of this machine. */
+  /** Converts a path of this machine on `C:` to a Windows path. */
   windowsPath(path: string): string {
     return `C:\\${relative(this.drive, path).replaceAll("/", "\\")}`;
   }
@@ -54,10 +54,11 @@ export class Wine implements AsyncDisposable {
 
   /** Returns the command of this machine that starts PML as a Windows program. */
   pml(...args: readonly string[]): Command {
-    return this.command("deno.exe", "run", "-A", "Z:\\pml\\mod.ts", ...args);
+    // Without --quiet, Deno's progress fills lines of Wine's console, which shows its codes as text.
+    return this.command("deno.exe", "run", "--quiet", "-A", "Z:\\pml\\mod.ts", ...args);
   }
 
-  /** Returns the variables that a command needs, and others. */
+  /** Returns the variables that every command needs, with `env`. */
   environment(
     { env = {}, cwd = this.drive }: Pick<RunOptions, "env" | "cwd">,
   ): Record<string, string> {

@@ -1,5 +1,5 @@
 /**
- * Finds the files whose words are counted.
+ * Finds the files in which `deno task words` counts phrases.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 const ROOT = new URL("../../", import.meta.url);
 const SKIPPED = new Set(["node_modules", ".git", "dist", "fixtures", "pictures"]);
 
-/** Yields code and pages of the project, with paths from its root. */
+/** Yields the code and the pages of the project. Paths are relative to the root. */
 export async function* walkFiles(
   folder = "",
 ): AsyncGenerator<{ readonly path: string; readonly text: string }> {

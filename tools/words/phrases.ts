@@ -1,18 +1,18 @@
 /**
- * Counts phrases that readers stumble over: in comments, in texts for users, in titles of tests, in
- * pages, and names that are participles.
+ * Finds unclear phrases in comments, texts for users, test titles and pages, and names that are
+ * participles.
  *
  * @module
  */
 
-/** The kinds of places that are counted. */
+/** Where a phrase is; each kind is counted separately. */
 export type Kind = "comments" | "text" | "tests" | "docs" | "names";
 
 /** A phrase in a file. */
 export interface Match {
   readonly kind: Kind;
   readonly line: number;
-  /** The rule that it breaks. */
+  /** The rule that the phrase breaks. */
   readonly rule: string;
   readonly text: string;
 }
@@ -28,12 +28,12 @@ const SUBJECTS =
 const ACTIONS = "ed run read told asked sent shown made kept done put know tell judge pass serve " +
   "answer";
 
-/** Matches one of some words. */
+/** Returns the source of a pattern that matches one of some words. */
 function anyOf(words: string): string {
   return `(?:${words.split(" ").join("|")})`;
 }
 
-/** The rules, each with the phrases that break it. Questions may begin with `what` and `who`. */
+/** The rules, each with a pattern of phrases that break it. Questions may begin with `what` or `who`. */
 const RULES: readonly (readonly [rule: string, phrase: RegExp])[] = [
   [
     "name the thing, not `what …`",
@@ -70,10 +70,10 @@ const COMMENT = /^(?:\/\/|\*|\/\*)/;
 
 /** Returns the matches in a file, by its path and its text. */
 export function matchesIn(path: string, text: string): readonly Match[] {
-  return path.endsWith(".md") ? inPage(text) : inCode(path, text);
+  return path.endsWith(".md") ? matchesInPage(text) : matchesInCode(path, text);
 }
 
-function inPage(text: string): readonly Match[] {
+function matchesInPage(text: string): readonly Match[] {
   const plain = text.replace(/```[\s\S]*?```/g, (block) => block.replace(/[^\n]/g, " "));
   const sentences = plain.matchAll(/[A-Z][^.!?|\n]*(?:\n(?!\n)[^.!?|\n]*)*[.!?]/g);
   return [...sentences].flatMap(({ 0: sentence, index }) =>
@@ -81,12 +81,12 @@ function inPage(text: string): readonly Match[] {
   );
 }
 
-function inCode(path: string, text: string): readonly Match[] {
+function matchesInCode(path: string, text: string): readonly Match[] {
   const isTest = path.endsWith("_test.ts");
   return text.split("\n").flatMap((raw, at) => {
     const line = at + 1;
-    const own = raw.trim();
-    if (COMMENT.test(own)) return match("comments", line, own);
+    const trimmed = raw.trim();
+    if (COMMENT.test(trimmed)) return match("comments", line, trimmed);
     const names = [...raw.matchAll(PARTICIPLES)].map(([, name = ""]): Match => ({
       ...{ kind: "names", line, rule: "no participle as a name", text: name },
     }));
@@ -97,12 +97,12 @@ function inCode(path: string, text: string): readonly Match[] {
     }
     const texts = [...raw.matchAll(/"([^"\\]{18,})"|`([^`]{18,})`/g)]
       .map(([, quoted, template]) => quoted ?? template ?? "")
-      .filter((one) => one.includes(" "));
-    return [...names, ...comment, ...texts.flatMap((one) => match("text", line, one))];
+      .filter((text) => text.includes(" "));
+    return [...names, ...comment, ...texts.flatMap((text) => match("text", line, text))];
   });
 }
 
 function match(kind: Kind, line: number, text: string): readonly Match[] {
-  const found = RULES.find(([, phrase]) => phrase.test(text));
-  return found === undefined ? [] : [{ kind, line, rule: found[0], text: text.trim() }];
+  const [rule] = RULES.find(([, phrase]) => phrase.test(text)) ?? [];
+  return rule === undefined ? [] : [{ kind, line, rule, text: text.trim() }];
 }

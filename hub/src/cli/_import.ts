@@ -5,37 +5,40 @@
  */
 
 import { quoted, readFolder, type Versions } from "@casys/pml/registry";
-import type { Added, HubStore, Offered } from "../store/store.ts";
+import type { AddResult, HubStore, OfferedVersion } from "../store/store.ts";
 import { typedPath } from "./hub_process.ts";
-import { print, tell } from "./out.ts";
+import { print, printToStderr } from "./out.ts";
 import { openStore } from "./_store.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { type CommandLine, usage } from "./_command_line.ts";
 
-/** How many versions are added in one transaction. */
-const TOGETHER = 500;
-/** How many names get their tags at once: each waits until all hubs answer with them. */
-const TAGGED = 100;
+/** The number of versions that are added in one transaction. */
+const VERSION_BATCH = 500;
+/**
+ * The number of names whose tags are set at the same time. Each change waits until all hubs on the
+ * store use the new state, and changes can wait together.
+ */
+const TAG_BATCH = 100;
 
 /** The results of adding the versions of a folder. */
-type Counts = Record<Added | "left_out", number>;
+type Counts = Record<AddResult | "left_out", number>;
 
-/** Adds a folder, and returns 1 if something of it was refused or left out. */
-export async function importFolder({ file, data, json }: Typed): Promise<number> {
+/** Adds the entries of a folder. Returns 1 if some were refused or left out. */
+export async function importFolder({ operand: folder, data, json }: CommandLine): Promise<number> {
   const counts: Counts = { added: 0, same: 0, refused: 0, left_out: 0 };
-  const versions = await readFolder(folderOf(file), {
+  const versions = await readFolder(realFolder(folder), {
     signal: new AbortController().signal,
     warn: (message) => {
       if (message.startsWith("Cannot serve ")) counts.left_out++;
-      tell(`warning: ${message}`);
+      printToStderr(`warning: ${message}`);
     },
   });
   await using store = await openStore(data);
   const entries = versions.flatMap(({ entries }) => entries);
-  for (let at = 0; at < entries.length; at += TOGETHER) {
-    await addSome(entries.slice(at, at + TOGETHER), { store, counts });
+  for (let at = 0; at < entries.length; at += VERSION_BATCH) {
+    await addBatch(entries.slice(at, at + VERSION_BATCH), { store, counts });
   }
-  for (let at = 0; at < versions.length; at += TAGGED) {
-    await Promise.all(versions.slice(at, at + TAGGED).map((one) => keepTags(one, store)));
+  for (let at = 0; at < versions.length; at += TAG_BATCH) {
+    await Promise.all(versions.slice(at, at + TAG_BATCH).map((name) => setTags(name, store)));
   }
   const { added, same, refused, left_out } = counts;
   print(
@@ -46,27 +49,29 @@ export async function importFolder({ file, data, json }: Typed): Promise<number>
   return refused + left_out === 0 ? 0 : 1;
 }
 
-async function addSome(
-  entries: readonly Offered[],
+async function addBatch(
+  entries: readonly OfferedVersion[],
   { store, counts }: { readonly store: HubStore; readonly counts: Counts },
 ): Promise<void> {
-  const became = await store.add(entries);
+  const results = await store.add(entries);
   for (const [at, { fqdn, version }] of entries.entries()) {
-    const added = became[at] ?? "refused";
-    counts[added]++;
-    if (added === "refused") {
+    const result = results[at] ?? "refused";
+    counts[result]++;
+    if (result === "refused") {
       const name = quoted(`${fqdn}@${version}`);
-      tell(`warning: Cannot add ${name}: it is there with other content; give it a new version`);
+      printToStderr(
+        `warning: Cannot add ${name}: it exists with other content; give it a new version`,
+      );
     }
   }
 }
 
-/** A folder without tags for a name changes none. */
-async function keepTags({ fqdn, tags }: Pick<Versions, "fqdn" | "tags">, store: HubStore) {
+/** Sets the tags of a name. Keeps the present tags if the folder has none for it. */
+async function setTags({ fqdn, tags }: Pick<Versions, "fqdn" | "tags">, store: HubStore) {
   if (Object.keys(tags).length > 0) await store.tag(fqdn, tags);
 }
 
-function folderOf(folder: string): string {
+function realFolder(folder: string): string {
   try {
     const path = Deno.realPathSync(typedPath(folder));
     if (Deno.statSync(path).isDirectory) return path;

@@ -1,97 +1,108 @@
 /**
- * `pml-hub key …`, `give` and `owners`: who may publish, and under which names.
+ * `pml-hub key …`, `give` and `owners`: the keys, and the owners of namespaces.
  *
  * @module
  */
 
 import { fqdnOf, quoted } from "@casys/pml/registry";
-import type { Desk, KeyKind, KeyRecord } from "../store/store.ts";
+import type { KeyKind, KeyRecord, StoreAdmin } from "../store/store.ts";
 import { newKey } from "../write/key.ts";
-import { keepOnTerminal, print, tell } from "./out.ts";
+import { keepOnTerminal, print, printToStderr } from "./out.ts";
 import { openStore } from "./_store.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { type CommandLine, usage } from "./_command_line.ts";
 
-/** The variable of each kind of key. */
-const USE: Readonly<Record<KeyKind, string>> = {
+/** How a key of each kind is used. */
+const USAGE: Readonly<Record<KeyKind, string>> = {
   publisher: "Publishers set it as PML_HUB_KEY.",
   client: "Users of PML set it as PML_API_KEY, and this hub as cloud.url.",
 };
 
-/** Makes, lists or revokes keys. */
-export async function keys({ verb, file, data, json, isClient }: Typed): Promise<number> {
+/** Creates, lists or revokes keys. */
+export async function keys(
+  { verb, operand, data, json, isClient }: CommandLine,
+): Promise<number> {
   await using store = await openStore(data);
-  const { desk } = store;
+  const { admin } = store;
   switch (verb) {
     case "key add":
-      return await add(nameOf(file, "an organisation"), {
-        desk,
+      return await addKey(parseName(operand, "an organisation"), {
+        admin,
         json,
         kind: isClient ? "client" : "publisher",
       });
     case "key revoke":
-      if (await desk.revokeKey(file)) {
-        print(json ? JSON.stringify({ revoked: file }) : `Revoked ${quoted(file)}`);
+      if (await admin.revokeKey(operand)) {
+        print(json ? JSON.stringify({ revoked: operand }) : `Revoked ${quoted(operand)}`);
         return 0;
       }
-      throw usage(`Cannot revoke ${quoted(file)}: there is no such key`, "Run `pml-hub key list`");
+      throw usage(
+        `Cannot revoke ${quoted(operand)}: there is no such key`,
+        "Run `pml-hub key list`",
+      );
     default:
-      for (const line of listed(await desk.keys(), json)) print(line);
+      for (const line of keyLines(await admin.keys(), json)) print(line);
       return 0;
   }
 }
 
-async function add(
+async function addKey(
   owner: string,
-  { desk, json, kind }: { readonly desk: Desk; readonly json: boolean; readonly kind: KeyKind },
+  { admin, json, kind }: {
+    readonly admin: StoreAdmin;
+    readonly json: boolean;
+    readonly kind: KeyKind;
+  },
 ): Promise<number> {
   const { id, key, hash } = newKey(kind);
-  await desk.addKey({ id, owner, hash, kind });
+  await admin.addKey({ id, owner, hash, kind });
   if (json) print(JSON.stringify({ id, owner, kind, key }));
   else {
     print(key);
-    tell(`The key ${id} of ${owner} is shown this once. ${USE[kind]}`);
+    printToStderr(`The key ${id} of ${owner} is shown this once. ${USAGE[kind]}`);
   }
   keepOnTerminal();
   return 0;
 }
 
-function listed(all: readonly KeyRecord[], json: boolean): readonly string[] {
-  if (json) return [JSON.stringify({ keys: all })];
-  if (all.length === 0) return ["There are no keys. `pml-hub key add ORGANISATION` makes one"];
-  return all.map(({ id, owner, kind, created, revoked }) => {
+function keyLines(records: readonly KeyRecord[], json: boolean): readonly string[] {
+  if (json) return [JSON.stringify({ keys: records })];
+  if (records.length === 0) {
+    return ["There are no keys. Create one with `pml-hub key add ORGANISATION`"];
+  }
+  return records.map(({ id, owner, kind, created, revoked }) => {
     const state = revoked === undefined ? "valid" : `revoked ${dayOf(revoked)}`;
     return `${id}  ${kind.padEnd(9)}  ${owner}  since ${dayOf(created)}  ${state}`;
   });
 }
 
 /** Assigns a namespace to an organisation, or lists all namespaces. */
-export async function owners({ verb, words, data, json }: Typed): Promise<number> {
+export async function owners({ verb, words, data, json }: CommandLine): Promise<number> {
   await using store = await openStore(data);
   if (verb === "give") {
-    const [first = "", second = ""] = words;
-    const namespace = nameOf(first, "a namespace");
-    const owner = nameOf(second, "an organisation");
-    await store.desk.give({ namespace, owner });
+    const [namespaceText = "", ownerText = ""] = words;
+    const namespace = parseName(namespaceText, "a namespace");
+    const owner = parseName(ownerText, "an organisation");
+    await store.admin.give({ namespace, owner });
     print(
       json
         ? JSON.stringify({ namespace, owner })
-        : `${namespace} and all names below it are of ${owner}`,
+        : `${namespace} and all names below it belong to ${owner}`,
     );
     return 0;
   }
-  const all = await store.desk.namespaces();
+  const all = await store.admin.namespaces();
   if (json) print(JSON.stringify({ namespaces: all }));
   else if (all.length === 0) print("There are no names yet");
   else for (const { namespace, owner } of all) print(`${namespace}  ${owner || "(the operator)"}`);
   return 0;
 }
 
-/** Returns a name that consists of one part, without an action and a version. */
-function nameOf(text: string, what: string): string {
+/** Returns `text` if it is a name without an action and a version. Throws `USAGE` otherwise. */
+function parseName(text: string, what: string): string {
   const fqdn = fqdnOf(text);
   if (fqdn !== undefined && fqdn.action === undefined && fqdn.version === undefined) return text;
   throw usage(
-    `Cannot name ${what} ${quoted(text)}: it is no name`,
+    `Cannot use ${quoted(text)} as ${what}: it is not a name`,
     "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit",
   );
 }

@@ -1,45 +1,46 @@
 /**
- * `pml-hub waiting`, `accept`, `reject`, `yank` and `unyank`: what readers of a hub see.
+ * `pml-hub waiting`, `accept`, `reject`, `yank` and `unyank`: the operator decides which versions
+ * readers see.
  *
  * @module
  */
 
 import { entryName, fqdnOf, type JsonObject, quoted, textOf } from "@casys/pml/registry";
-import type { Decided, HubStore, WaitingEntry } from "../store/store.ts";
+import type { DecideResult, HubStore, WaitingEntry } from "../store/store.ts";
 import { print } from "./out.ts";
 import { openStore } from "./_store.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { type CommandLine, usage } from "./_command_line.ts";
 
-const MOST = 1_000;
-const REASON = 300;
+const MAX_LISTED = 1_000;
+const MAX_REASON = 300;
 
-/** Lists the versions that wait for a decision, or decides about one. */
-export async function moderate(typed: Typed): Promise<number> {
-  const { verb, words, data, json } = typed;
+/** Lists the waiting versions, or accepts or rejects one. */
+export async function moderate(commandLine: CommandLine): Promise<number> {
+  const { verb, words, data, json } = commandLine;
   await using store = await openStore(data);
-  if (verb === "waiting") return list(await store.desk.waiting(MOST), json);
+  if (verb === "waiting") return printWaiting(await store.admin.waiting(MAX_LISTED), json);
   const [name = "", hash = ""] = words;
-  const target = targetOf(name);
-  const decided = await store.desk.decide({ ...target, hash }, verb === "accept");
-  if (decided !== "done") throw undecided(decided, name);
+  const target = parseTarget(name);
+  const decided = await store.admin.decide({ ...target, hash }, verb === "accept");
+  if (decided !== "done") throw decisionError(decided, name);
   const state = verb === "accept" ? "public" : "rejected";
   print(json ? JSON.stringify({ ...target, state }) : `${quoted(name)} is ${state}`);
   return 0;
 }
 
-function undecided(decided: Exclude<Decided, "done">, name: string) {
+function decisionError(decided: Exclude<DecideResult, "done">, name: string) {
   const why = {
-    missing: "it does not wait",
-    other: "the waiting version has another hash; look at it again",
+    missing: "it is not waiting",
+    other: "the waiting version has another hash; review it again",
     foreign: "its name now belongs to another organisation; reject the waiting version",
-    exists: "this version exists already with other content; reject the waiting one",
+    exists: "this version already exists with other content; reject the waiting version",
   }[decided];
   return usage(`Cannot decide about ${quoted(name)}: ${why}`, "Run `pml-hub waiting`");
 }
 
-function list(all: readonly WaitingEntry[], json: boolean): number {
+function printWaiting(entries: readonly WaitingEntry[], json: boolean): number {
   if (json) {
-    const items = all.map(({ fqdn, version, owner, created, hash, manifest, code }) => ({
+    const items = entries.map(({ fqdn, version, owner, created, hash, manifest, code }) => ({
       fqdn,
       version,
       owner,
@@ -49,8 +50,8 @@ function list(all: readonly WaitingEntry[], json: boolean): number {
       ...code && { code: new TextDecoder().decode(code) },
     }));
     print(JSON.stringify({ waiting: items }));
-  } else if (all.length === 0) print("Nothing waits");
-  else for (const entry of all) for (const line of linesOf(entry)) print(line);
+  } else if (entries.length === 0) print("No versions are waiting");
+  else for (const entry of entries) for (const line of linesOf(entry)) print(line);
   return 0;
 }
 
@@ -72,30 +73,32 @@ function permissions({ permissions, install, url, proxy_to, tools_used }: JsonOb
 }
 
 /** Hides a version, or shows it again. */
-export async function yank({ verb, file, data, reason, json }: Typed): Promise<number> {
-  const target = targetOf(file);
-  if (reason.length > REASON) {
-    throw usage(`Cannot hide it: the reason has more than ${REASON} characters`);
+export async function yank(
+  { verb, operand, data, reason, json }: CommandLine,
+): Promise<number> {
+  const target = parseTarget(operand);
+  if (reason.length > MAX_REASON) {
+    throw usage(`Cannot hide the version: the reason has more than ${MAX_REASON} characters`);
   }
   await using store = await openStore(data);
-  await yanked(store, { target, reason: verb === "yank" ? reason : undefined });
+  await setYanked(store, { target, reason: verb === "yank" ? reason : undefined });
   const state = verb === "yank" ? "hidden" : "shown";
-  print(json ? JSON.stringify({ ...target, state }) : `${quoted(file)} is ${state}`);
+  print(json ? JSON.stringify({ ...target, state }) : `${quoted(operand)} is ${state}`);
   return 0;
 }
 
-async function yanked(
+async function setYanked(
   store: HubStore,
   { target, reason }: { readonly target: Target; readonly reason: string | undefined },
 ): Promise<void> {
-  if (await store.desk.yank(target, reason) === undefined) return;
+  if (await store.admin.yank(target, reason) === undefined) return;
   const name = `${target.fqdn}@${target.version}`;
   throw usage(`Cannot change ${quoted(name)}: there is no such version`);
 }
 
 type Target = { readonly fqdn: string; readonly version: string };
 
-function targetOf(text: string): Target {
+function parseTarget(text: string): Target {
   const fqdn = fqdnOf(text);
   if (fqdn?.version !== undefined) return { fqdn: entryName(fqdn), version: fqdn.version };
   throw usage(`Cannot find ${quoted(text)}: write NAME@VERSION`);

@@ -1,5 +1,5 @@
 /**
- * `pml-hub publish FILE`, and `yank` at a hub elsewhere.
+ * `pml-hub publish FILE`, and `yank` and `unyank` with `--to URL`.
  *
  * @module
  */
@@ -15,36 +15,38 @@ import {
   visible,
 } from "@casys/pml/registry";
 import {
-  type Prepared,
-  prepared,
-  preparedCapability,
+  prepareCapability,
+  type PreparedEntry,
+  prepareFile,
   publish,
   tagAt,
   type Target,
   yankAt,
 } from "../publish/publish.ts";
 import { hubKey } from "./_env.ts";
-import { keyIn } from "./_key_file.ts";
-import { ask, print, tell } from "./out.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { readKeyFile } from "./_key_file.ts";
+import { hubProcess } from "./hub_process.ts";
+import { ask, print, printToStderr } from "./out.ts";
+import { type CommandLine, usage } from "./_command_line.ts";
 
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(\/|$)/;
-const NUMBERED = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
-const MOST = 20;
+const VERSION = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
+const MAX_LISTED = 20;
 
-/** Shows the user the content that becomes public, and then publishes a file. */
-export async function publishFile(typed: Typed): Promise<number> {
-  const { file, key, json, isDry, isYes, tag } = typed;
+/** Shows the user the content that will be public, and publishes a file. */
+export async function publishFile(commandLine: CommandLine): Promise<number> {
+  const { operand: file, keyFile, json, isDry, isYes, tag } = commandLine;
   // Reports a missing address or key before anything is bundled.
-  const target = isDry ? undefined : targetOf(typed);
-  const signer = key === undefined ? undefined : signerOf(await keyIn(key));
-  const entry = await preparedCapability(file) ??
-    await prepared(file, new AbortController().signal);
-  // The version of a module without one.
-  if (!NUMBERED.test(entry.version) || entry.version === "0.0.0") {
+  const target = isDry ? undefined : targetOf(commandLine);
+  const signer = keyFile === undefined ? undefined : signerOf(await readKeyFile(keyFile));
+  const { cwd: folder } = hubProcess();
+  const entry = await prepareCapability(file, folder) ??
+    await prepareFile(file, { folder, signal: new AbortController().signal });
+  // A module without a version has the version 0.0.0.
+  if (!VERSION.test(entry.version) || entry.version === "0.0.0") {
     throw usage(
       `Cannot publish ${quoted(file, 300)}: its version is ${quoted(entry.version)}`,
-      "Give it one such as 1.2.0: in __meta__.version, or in the name of the file",
+      "Set a version such as 1.2.0 in __meta__.version, or in the name of the file",
     );
   }
   if (!json) { for (const line of linesOf(entry)) print(line); }
@@ -53,7 +55,7 @@ export async function publishFile(typed: Typed): Promise<number> {
     return 0;
   }
   if (!isYes && !await ask(`Publish it at ${target.registry}?`)) {
-    throw usage("Cannot publish without a yes", "Answer y on a terminal, or give --yes");
+    throw usage("Cannot publish without confirmation", "Answer y on a terminal, or give --yes");
   }
   const report = await publish(entry, { ...target, signer });
   const { fqdn, version } = entry;
@@ -61,43 +63,43 @@ export async function publishFile(typed: Typed): Promise<number> {
   const name = `${fqdn}@${version}`;
   if (json) print(JSON.stringify({ ...jsonOf(entry), state: textOf(report.state) }));
   else if (isPublic) print(`Published ${name} at ${target.registry}`);
-  else print(`${name} waits for the operator of ${target.registry}`);
+  else print(`${name} waits until the operator of ${target.registry} accepts it`);
   if (tag === undefined) return 0;
-  // The version is published and reported, whatever becomes of its tag.
+  // Setting the tag comes last, so that its failure does not hide that the version was published.
   if (isPublic) await tagAt({ fqdn, version, tag }, target);
-  else tell(`warning: Set the tag ${quoted(tag)} once it is public`);
+  else printToStderr(`warning: Set the tag ${quoted(tag)} when the version is public`);
   return 0;
 }
 
-/** Hides a version at a hub elsewhere, or shows it again. */
-export async function yankElsewhere(typed: Typed): Promise<number> {
-  const { verb, file: name, json } = typed;
-  const reason = verb === "yank" ? typed.reason : undefined;
-  const report = await yankAt({ name, reason }, targetOf(typed));
+/** Hides a version at the hub in `--to`, or shows it again. */
+export async function yankRemote(commandLine: CommandLine): Promise<number> {
+  const { verb, operand: name, json } = commandLine;
+  const reason = verb === "yank" ? commandLine.reason : undefined;
+  const report = await yankAt({ name, reason }, targetOf(commandLine));
   const state = report.yanked === true ? "hidden" : "shown";
   print(json ? JSON.stringify({ name, state }) : `${quoted(name)} is ${state}`);
   return 0;
 }
 
-function targetOf({ to }: Typed): Target {
+function targetOf({ to }: CommandLine): Target {
   if (to === undefined) {
     throw usage("Cannot publish without an address", "Name the hub with --to URL");
   }
   if (!to.startsWith("https://") && !LOOPBACK.test(to)) {
     throw usage(
-      `Cannot publish at ${quoted(to, 200)}: everybody on the way could read the key`,
+      `Cannot publish at ${quoted(to, 200)}: others on the network could read the key`,
       "Use an address that begins with https://",
     );
   }
   const key = hubKey();
   if (key !== undefined && /^[\x21-\x7e]+$/.test(key)) return { registry: to, key };
   throw usage(
-    key === undefined ? "Cannot publish without a key" : "Cannot publish: PML_HUB_KEY is no key",
+    key === undefined ? "Cannot publish without a key" : "Cannot publish: PML_HUB_KEY is not a key",
     "Set PML_HUB_KEY to the key that `pml-hub key add` printed",
   );
 }
 
-function jsonOf({ fqdn, version, manifest, code, files }: Prepared) {
+function jsonOf({ fqdn, version, manifest, code, files }: PreparedEntry) {
   const { integrity, permissions } = manifest;
   return {
     fqdn,
@@ -106,52 +108,57 @@ function jsonOf({ fqdn, version, manifest, code, files }: Prepared) {
     integrity,
     permissions,
     tools: toolsOf(manifest),
-    ...code !== undefined && { bytes: bytesOf(code) },
+    ...code !== undefined && { bytes: byteLength(code) },
     files,
   };
 }
 
-function linesOf(entry: Prepared): readonly string[] {
+function linesOf(entry: PreparedEntry): readonly string[] {
   const { fqdn, version, manifest, code, files } = entry;
   const tools = toolsOf(manifest);
-  const asks = Object.entries(isObject(manifest.permissions) ? manifest.permissions : {})
+  const permissions = Object.entries(isObject(manifest.permissions) ? manifest.permissions : {})
     .filter(([, list]) => Array.isArray(list) && list.length > 0)
     .map(([kind, list]) => `${kind} ${JSON.stringify(list)}`);
   return [
     `${fqdn}@${version}  ${textOf(manifest.type)}`,
     ...code === undefined ? [] : [
-      `  code   ${bytesOf(code)} bytes, ${integrityOf(new TextEncoder().encode(code))}`,
+      `  code   ${byteLength(code)} bytes, ${integrityOf(new TextEncoder().encode(code))}`,
       ...publishedKind(manifest.type)?.onlyCalls ? callLines(code, manifest) : [
         `  may    ${
-          asks.length === 0 ? "nothing outside its sandbox" : visible(asks.join(", "), 500)
+          permissions.length === 0
+            ? "nothing outside its sandbox"
+            : visible(permissions.join(", "), 500)
         }`,
       ],
     ],
-    `  tools  ${tools.length === 0 ? "none are named" : listed(tools)}`,
-    ...files.length > 1 ? [`  made of ${listed(files)}`] : [],
+    `  tools  ${tools.length === 0 ? "none are listed" : joinNames(tools)}`,
+    ...files.length > 1 ? [`  made of ${joinNames(files)}`] : [],
   ];
 }
 
-/** Shows all of a saved capability: it may contain private values. */
-function callLines(code: string, { tools_used: used }: Prepared["manifest"]): readonly string[] {
+/** Shows the complete code of a saved capability, because it may contain private values. */
+function callLines(
+  code: string,
+  { tools_used: used }: PreparedEntry["manifest"],
+): readonly string[] {
   const { plan, code: text = JSON.stringify(plan, undefined, 2) } = parseExact(code);
   const calls = Array.isArray(used) ? used.map(textOf) : [];
   return [
-    `  calls  ${calls.length === 0 ? "no tool" : listed(calls)}`,
+    `  calls  ${calls.length === 0 ? "no tool" : joinNames(calls)}`,
     ...String(text).split("\n").map((line) => `  | ${visible(line, Infinity)}`),
   ];
 }
 
-function listed(all: readonly string[]): string {
-  const more = all.length > MOST ? ` and ${all.length - MOST} more` : "";
-  return all.slice(0, MOST).map((one) => visible(one, 200)).join(", ") + more;
+function joinNames(names: readonly string[]): string {
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : "";
+  return names.slice(0, MAX_LISTED).map((name) => visible(name, 200)).join(", ") + more;
 }
 
-function toolsOf({ tools }: Prepared["manifest"]): readonly string[] {
+function toolsOf({ tools }: PreparedEntry["manifest"]): readonly string[] {
   const all = Array.isArray(tools) ? tools : [];
   return all.map((tool) => textOf(isObject(tool) ? tool.name : tool));
 }
 
-function bytesOf(code: string): number {
+function byteLength(code: string): number {
   return new TextEncoder().encode(code).length;
 }

@@ -9,37 +9,40 @@ import { isLoopback, quoted, type Signer, signerOf, visible } from "@casys/pml/r
 import { openHub } from "../serve/hub.ts";
 import { Metrics, openMetrics, type RequestRecord } from "../serve/metrics.ts";
 import { hubProcess } from "./hub_process.ts";
-import { keepOnTerminal, print, tell } from "./out.ts";
-import { keyIn } from "./_key_file.ts";
-import { openStore, placeOf } from "./_store.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { keepOnTerminal, print, printToStderr } from "./out.ts";
+import { readKeyFile } from "./_key_file.ts";
+import { openStore, storeLabel } from "./_store.ts";
+import { type CommandLine, usage } from "./_command_line.ts";
 
 const STOP_MS = 3_000;
-const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Serves until a signal comes, and returns the exit code of that. */
-export async function serve(typed: Typed): Promise<number> {
-  const { data, host, port, url: publicUrl, json, isModerated, perMinute, upstreams } = typed;
-  if (!isLoopback(host) && !typed.isBehindProxy) {
+/** Serves until the process receives a signal. Returns the exit code of the signal. */
+export async function serve(commandLine: CommandLine): Promise<number> {
+  const { data, host, port, url: publicUrl, json, isModerated, perMinute, upstreams, keyFile } =
+    commandLine;
+  if (!isLoopback(host) && !commandLine.isBehindProxy) {
     throw usage(
-      `Cannot serve at ${quoted(host)}: keys of publishers would be readable on their way`,
-      "Put a proxy with TLS before it on this machine; or, where the proxy is at another address, " +
+      `Cannot serve at ${quoted(host)}: others on the network could read the keys of publishers`,
+      "Run a proxy with TLS on this machine in front of the hub. If the proxy is on another machine, " +
         "give --behind-proxy",
     );
   }
-  const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
-  const ending = new AbortController();
-  using _ = listening(ending);
-  const own = hubProcess();
+  const signer = keyFile === undefined ? undefined : signerOf(await readKeyFile(keyFile));
+  const exit = new AbortController();
+  using _ = abortOnSignal(exit);
+  const commandProcess = hubProcess();
   const log = (line: object) =>
-    tell(JSON.stringify({ time: new Date().toISOString(), ...line }), own);
+    printToStderr(JSON.stringify({ time: new Date().toISOString(), ...line }), commandProcess);
   const warn = (message: string) =>
-    typed.isLogged ? log({ level: "warning", message }) : tell(`warning: ${message}`, own);
+    commandLine.isLogged
+      ? log({ level: "warning", message })
+      : printToStderr(`warning: ${message}`, commandProcess);
   await using store = await openStore(data);
   const metrics = new Metrics();
   const observe = (request: RequestRecord) => {
     metrics.count(request);
-    if (typed.isLogged) log({ level: "info", ...request });
+    if (commandLine.isLogged) log({ level: "info", ...request });
   };
   await using hub = await openHub({
     store,
@@ -51,26 +54,26 @@ export async function serve(typed: Typed): Promise<number> {
     isModerated,
     perMinute,
     observe,
-    needsClientKeys: typed.needsClientKeys,
+    needsClientKeys: commandLine.needsClientKeys,
     privateHosts: new Set(upstreams),
   });
-  await using counted = typed.metrics === undefined
+  await using metricsListener = commandLine.metrics === undefined
     ? undefined
-    : await openMetrics({ metrics, store, port: typed.metrics });
+    : await openMetrics({ metrics, store, port: commandLine.metrics });
   if (!hub.isLocal) {
     warn(
-      `clients that connect to ${host} directly read without TLS; only the proxy should reach it`,
+      `connections to ${host} have no TLS; only the proxy should be able to reach it`,
     );
   }
   const url = publicUrl ?? hub.url;
-  const more = counted && { metrics: `${counted.origin}/metrics` };
+  const metricsUrl = metricsListener && { metrics: `${metricsListener.origin}/metrics` };
   print(
     json
-      ? JSON.stringify({ ...registryEntry(hub.url, signer), ...more })
-      : startText(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
+      ? JSON.stringify({ ...registryEntry(hub.url, signer), ...metricsUrl })
+      : startText(url, { data: storeLabel(data), signer, needsKey: commandLine.needsClientKeys }),
   );
   keepOnTerminal();
-  const { signal } = ending;
+  const { signal } = exit;
   if (!signal.aborted) await once(signal, "abort");
   await hub.stop(STOP_MS);
   return Number(signal.reason);
@@ -94,11 +97,11 @@ function startText(
     (needsKey ? `, "cloud": ${JSON.stringify({ url })}` : "");
 }
 
-/** Aborts with the exit code of the first signal. The second one ends the process at once. */
-function listening(ending: AbortController): Disposable {
+/** Aborts `exit` with the exit code of the first signal. A second signal ends the process at once. */
+function abortOnSignal(exit: AbortController): Disposable {
   const { addSignalListener, removeSignalListener } = hubProcess();
-  const names = Object.keys(ENDINGS) as (keyof typeof ENDINGS)[]; // the keys of a literal
-  const listeners = names.map((name) => [name, () => end(ENDINGS[name])] as const);
+  const names = Object.keys(EXIT_CODES) as (keyof typeof EXIT_CODES)[]; // the keys of `EXIT_CODES`
+  const listeners = names.map((name) => [name, () => end(EXIT_CODES[name])] as const);
   const stop = () => {
     for (const [name, listener] of listeners.splice(0)) {
       removeSignalListener(name, listener);
@@ -106,7 +109,7 @@ function listening(ending: AbortController): Disposable {
   };
   const end = (code: number) => {
     stop();
-    ending.abort(code);
+    exit.abort(code);
   };
   for (const [name, listener] of listeners) addSignalListener(name, listener);
   return { [Symbol.dispose]: stop };

@@ -1,15 +1,15 @@
 /**
- * Opens the store: on the PostgreSQL server that `DATABASE_URL` names, else in the folder of the hub.
+ * Opens the store: on the PostgreSQL server in `DATABASE_URL`, or in the folder of the hub.
  *
  * @module
  */
 
-import * as file from "../store/backup.ts";
+import * as backups from "../store/backup.ts";
 import { openEmbedded } from "../store/embedded.ts";
 import type { HubStore } from "../store/store.ts";
 import { databaseUrl } from "./_env.ts";
 import { typedPath } from "./hub_process.ts";
-import type { Typed } from "./_typed.ts";
+import type { CommandLine } from "./_command_line.ts";
 
 /** Opens the store of a hub. */
 export async function openStore(data: string): Promise<HubStore> {
@@ -20,34 +20,37 @@ export async function openStore(data: string): Promise<HubStore> {
 }
 
 /** Returns the name of the store for messages, without a password. */
-export function placeOf(data: string): string {
+export function storeLabel(data: string): string {
   return databaseUrl() === undefined ? data : "the database of DATABASE_URL";
 }
 
 /**
- * Writes a backup of a hub, which may run meanwhile. Its form is the same for both stores. Returns
- * its checkpoint.
+ * Writes a backup of a hub, which may be running. The format is the same for both stores. Returns the
+ * checkpoint of the backup.
  */
 export async function backup(data: string, path: string): Promise<string> {
   const url = databaseUrl();
-  if (url === undefined) await file.backup(data, path);
+  if (url === undefined) await backups.backup(data, path);
   else {
-    file.assertNew(path);
+    backups.assertNew(path);
     const { openPostgres } = await import("../store/postgres.ts");
     await using store = await openPostgres(url);
-    await file.placed(path, (part) => store.copyTo(part));
+    await backups.writeNewFile(path, (part) => store.copyTo(part));
   }
-  return await file.checkpointOf(path);
+  return await backups.checkpointOf(path);
 }
 
-/** Fills a new folder, or an empty database, from a backup, which must have a checkpoint if given. */
+/**
+ * Fills a new folder or an empty database from a backup. Throws `USAGE` if `checkpoint` is set and
+ * the hash of the backup differs from it.
+ */
 export async function restore(
-  { data, file: path, checkpoint }: Pick<Typed, "data" | "file" | "checkpoint">,
+  { data, operand: path, checkpoint }: Pick<CommandLine, "data" | "operand" | "checkpoint">,
 ): Promise<void> {
   const url = databaseUrl();
-  if (url === undefined) return await file.restore(data, path, checkpoint);
-  await using from = await file.opened(path, checkpoint);
+  if (url === undefined) return await backups.restore(data, path, checkpoint);
+  await using source = await backups.openBackup(path, checkpoint);
   const { openPostgres } = await import("../store/postgres.ts");
   await using store = await openPostgres(url);
-  await store.copyFrom(from.db);
+  await store.copyFrom(source.db);
 }

@@ -9,10 +9,10 @@ import { backup, restore } from "./_store.ts";
 import { importFolder } from "./_import.ts";
 import { keys, owners } from "./_keys.ts";
 import { moderate, yank } from "./_moderate.ts";
-import { keepOnTerminal, print, tell } from "./out.ts";
-import { publishFile, yankElsewhere } from "./_publish.ts";
+import { keepOnTerminal, print, printToStderr } from "./out.ts";
+import { publishFile, yankRemote } from "./_publish.ts";
 import { serve } from "./_serve.ts";
-import { type Typed, typedOf, usage } from "./_typed.ts";
+import { type CommandLine, parseCommandLine, usage } from "./_command_line.ts";
 
 /** The version of this program. */
 export const VERSION = "0.1.0";
@@ -79,47 +79,47 @@ Examples:
 /** Runs a command, and returns the exit code: 0, 1, or 2 if the command line is wrong. */
 export async function run(args: readonly string[]): Promise<number> {
   try {
-    return await command(typedOf(args));
+    return await command(parseCommandLine(args));
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
     const { code, message, hint } = error;
-    tell(`error: ${code}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`);
+    printToStderr(`error: ${code}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`);
     return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
   }
 }
 
-async function command(typed: Typed): Promise<number> {
-  const { verb, file, data, isVersion, isHelp } = typed;
+async function command(commandLine: CommandLine): Promise<number> {
+  const { verb, operand: file, data, isVersion, isHelp } = commandLine;
   if (isVersion) return finish(VERSION);
   if (isHelp || verb === "") return finish(HELP);
   switch (verb) {
     case "serve":
-      return await serve(typed);
+      return await serve(commandLine);
     case "import":
-      return await importFolder(typed);
+      return await importFolder(commandLine);
     case "backup":
       finish(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
       keepOnTerminal();
       return 0;
     case "restore":
-      await restore(typed);
+      await restore(commandLine);
       return finish(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
     case "key add":
     case "key list":
     case "key revoke":
-      return await keys(typed);
+      return await keys(commandLine);
     case "give":
     case "owners":
-      return await owners(typed);
+      return await owners(commandLine);
     case "waiting":
     case "accept":
     case "reject":
-      return await moderate(typed);
+      return await moderate(commandLine);
     case "publish":
-      return await publishFile(typed);
+      return await publishFile(commandLine);
     case "yank":
     case "unyank":
-      return await (typed.to === undefined ? yank : yankElsewhere)(typed);
+      return await (commandLine.to === undefined ? yank : yankRemote)(commandLine);
     default:
       throw usage(`Cannot run ${quoted(verb)}: there is no such command`);
   }

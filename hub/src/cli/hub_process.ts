@@ -21,8 +21,8 @@ export interface HubProcess {
   variable(name: string): string | undefined;
 }
 
-/** The process that this code runs in. */
-const OWN: HubProcess = {
+/** The process of Deno. */
+const DENO_PROCESS: HubProcess = {
   get cwd() {
     return Deno.cwd();
   },
@@ -36,17 +36,17 @@ const OWN: HubProcess = {
 
 const running = new AsyncLocalStorage<HubProcess>();
 
-/** Returns the process of the command that calls this. */
+/** Returns the process of the running command. */
 export function hubProcess(): HubProcess {
-  return running.getStore() ?? OWN;
+  return running.getStore() ?? DENO_PROCESS;
 }
 
-/** Returns the absolute path of a path that the user typed. */
+/** Resolves a path that the user typed. */
 export function typedPath(path: string): string {
   return resolve(hubProcess().cwd, path);
 }
 
-/** Runs a command with another process than this one. */
-export function runIn<T>(own: HubProcess, command: () => T): T {
-  return running.run(own, command);
+/** Runs a command with the given process instead of Deno's. */
+export function runWith<T>(commandProcess: HubProcess, command: () => T): T {
+  return running.run(commandProcess, command);
 }

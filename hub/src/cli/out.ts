@@ -7,37 +7,37 @@
 import { visible } from "@casys/pml/registry";
 import { type HubProcess, hubProcess } from "./hub_process.ts";
 
-/** Writes a line to stdout. Control characters are made visible on a terminal. */
+/** Writes a line to stdout. On a terminal, control characters are shown as escapes. */
 export function print(text: string): void {
   const { stdout } = hubProcess();
-  write(stdout, stdout.isTerminal() ? harmless(text) : text);
+  write(stdout, stdout.isTerminal() ? withVisibleControls(text) : text);
 }
 
 /**
- * Writes a line to stderr, in which control characters are made visible. Code that runs for a request
- * passes the process of its command.
+ * Writes a line to stderr, with control characters as escapes. Code that runs in a request must pass
+ * the process of its command.
  */
-export function tell(text: string, { stderr } = hubProcess()): void {
-  write(stderr, harmless(text));
+export function printToStderr(text: string, { stderr } = hubProcess()): void {
+  write(stderr, withVisibleControls(text));
 }
 
 /**
- * The maximum number of rows that the progress bar of Deno takes: two lines, of which an address
- * may wrap.
+ * The maximum number of rows of Deno's progress bar: two lines, each of which may wrap because of a
+ * long address.
  */
 const BAR_ROWS = 4;
 
 /**
- * Keeps the lines printed so far on a terminal. In its first run Deno starts the program while it
- * still fetches in the background. When its progress bar ends, it erases as many rows above the cursor
- * as it had. These empty lines are erased in place of printed ones.
+ * Protects printed lines on a terminal from Deno. In its first run, Deno starts the program while it
+ * still downloads dependencies. When its progress bar ends, Deno erases as many rows above the cursor
+ * as the bar had. This prints empty lines, which are erased instead of the printed ones.
  */
 export function keepOnTerminal(): void {
   const { stdout, stderr } = hubProcess();
-  if (stdout.isTerminal() && stderr.isTerminal()) tell("\n".repeat(BAR_ROWS - 1));
+  if (stdout.isTerminal() && stderr.isTerminal()) printToStderr("\n".repeat(BAR_ROWS - 1));
 }
 
-function harmless(text: string): string {
+function withVisibleControls(text: string): string {
   return text.split("\n").map((line) => visible(line, Infinity)).join("\n");
 }
 
@@ -46,11 +46,11 @@ function write(stream: HubProcess["stdout"], text: string): void {
   for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
 }
 
-/** Asks on a terminal. Returns whether the answer is yes; no without a terminal. */
+/** Asks the user on a terminal. Returns whether the answer is yes; false without a terminal. */
 export async function ask(question: string): Promise<boolean> {
   const { stdin, stderr } = hubProcess();
   if (!stdin.isTerminal()) return false;
-  stderr.writeSync(new TextEncoder().encode(`${harmless(question)} [y/N] `));
+  stderr.writeSync(new TextEncoder().encode(`${withVisibleControls(question)} [y/N] `));
   const line = new Uint8Array(100);
   const length = await stdin.read(line) ?? 0;
   return /^y(es)?$/i.test(new TextDecoder().decode(line.subarray(0, length)).trim());

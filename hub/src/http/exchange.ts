@@ -1,5 +1,5 @@
 /**
- * The requests of a hub, and how answers are sent.
+ * Converts requests of Node for the hub, and sends the answers.
  *
  * @module
  */
@@ -13,47 +13,50 @@ import type { RegistryRequest, RegistryResponse } from "@casys/pml/registry";
 export interface HubRequest extends RegistryRequest {
   /** The headers, by their names in lower case. */
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when the client has gone before all was sent. */
+  /** Aborts when the client disconnects before the answer is complete. */
   readonly signal: AbortSignal;
-  /** Returns whether the client went away before it had sent all. That is no failure of the hub. */
+  /** Returns whether the client disconnected before the request was complete. */
   readonly isGone: () => boolean;
-  /** Returns whether the connection is done with the answer: it was sent, or the client has gone. */
+  /** Returns whether the answer was sent or the client has disconnected. */
   readonly isOver: () => boolean;
   /** Reads the body; undefined if it has more than `max` bytes. */
   readonly body: (max: number) => Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
 
-/** How many large bodies of callers without a key are read at once, and from which size on. */
-const [MOST_LARGE, LARGE] = [32, 64_000];
+/** The maximum number of large bodies of callers without a key that are read at once. */
+const MAX_LARGE = 32;
+/** Bodies with more bytes are large. */
+const LARGE_BYTES = 64_000;
 
-/** Is thrown where a hub reads enough large bodies already. */
+/** Thrown if a hub already reads its maximum number of large bodies. */
 export class Busy extends Error {}
 
 /** Bounds the bodies of callers without a key, so that slow uploads cannot fill the memory. */
-export class OpenBodies {
-  #places = MOST_LARGE;
+export class BodyLimiter {
+  #free = MAX_LARGE;
 
-  /** Returns a request whose body is read in its turn. Reading throws `Busy` where there is none. */
-  of(request: HubRequest): HubRequest {
+  /** Returns a request whose `body()` throws `Busy` if too many large bodies are being read. */
+  limit(request: HubRequest): HubRequest {
     return { ...request, body: (max) => this.#read(request, max) };
   }
 
   async #read(request: HubRequest, max: number): ReturnType<HubRequest["body"]> {
-    if (Number(request.headers["content-length"]) <= LARGE) return await request.body(max);
-    if (this.#places === 0) throw new Busy();
-    this.#places--;
+    // A body without this header counts as large.
+    if (Number(request.headers["content-length"]) <= LARGE_BYTES) return await request.body(max);
+    if (this.#free === 0) throw new Busy();
+    this.#free--;
     try {
       return await request.body(max);
     } finally {
-      this.#places++;
+      this.#free++;
     }
   }
 }
 
-/** The whole answer, or one whose body is a stream. */
+/** An answer: `Response` if its body is a stream. */
 export type HubResponse = RegistryResponse | Response;
 
-/** Parses a request. */
+/** Converts a request of Node. `response` shows when the client disconnects. */
 export function requestOf(request: IncomingMessage, response: ServerResponse): HubRequest {
   const { method = "", url: target = "", headers } = request;
   const { accept, "if-none-match": ifNoneMatch } = headers;
@@ -72,16 +75,16 @@ export function requestOf(request: IncomingMessage, response: ServerResponse): H
     signal: gone.signal,
     isGone: () => isGone(request),
     isOver: () => isOver,
-    body: (max) => bodyOf(request, max),
+    body: (max) => readBody(request, max),
   };
 }
 
-/** Returns whether a client went away before it had sent all. */
+/** Returns whether a client disconnected before its request was complete. */
 export function isGone({ destroyed, complete }: IncomingMessage): boolean {
   return destroyed && !complete;
 }
 
-async function bodyOf(
+async function readBody(
   request: IncomingMessage,
   max: number,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
@@ -94,15 +97,15 @@ async function bodyOf(
     parts.push(part);
   }
   const all = new Uint8Array(length);
-  let at = 0;
+  let offset = 0;
   for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
+    all.set(part, offset);
+    offset += part.length;
   }
   return all;
 }
 
-/** Sends an answer. A connection is kept only if all of the request was read. */
+/** Sends an answer. Closes the connection if the request was not read completely. */
 export async function send(
   response: ServerResponse,
   answer: HubResponse,
@@ -117,6 +120,6 @@ export async function send(
   }
   response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...more });
   if (answer.body === null) return void response.end();
-  // A client that goes away ends the stream.
+  // The pipeline fails if the client disconnects, and then needs no more work.
   await pipeline(Readable.fromWeb(answer.body), response).catch(() => {});
 }

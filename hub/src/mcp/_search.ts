@@ -9,7 +9,7 @@ import type { HubStore, StoredEntry } from "../store/store.ts";
 
 /** A tool that was found. */
 export interface Hit {
-  /** The name by which PML calls it: `weather:now`. */
+  /** The name that PML uses for the tool: `weather:now`. */
   readonly name: string;
   readonly description: string;
   readonly version: string;
@@ -18,37 +18,47 @@ export interface Hit {
   readonly input_schema?: JsonObject;
 }
 
-/** A search. */
-export interface Wanted {
+/** Options of `search()`. */
+export interface ToolSearch {
   readonly query: string;
-  /** Tools of servers, or capabilities. */
+  /** Whether to find tools of servers or capabilities. */
   readonly kind: "tools" | "capabilities";
   readonly limit: number;
 }
 
-/** How many entries are searched, and how much of each is returned. */
-const MOST = { entries: 300, words: 12, tools: 200, ranked: 100, description: 300, schema: 4_000 };
+/**
+ * The maximum numbers of entries that are read, of words of a query, of tools of an entry, of ranked
+ * tools, of characters of a description, and of characters of a returned schema.
+ */
+const LIMITS = {
+  entries: 300,
+  words: 12,
+  tools: 200,
+  ranked: 100,
+  description: 300,
+  schema: 4_000,
+};
 
-/** Returns the best matches, the best first. */
+/** Returns the tools that match a query best, the best first. */
 export async function search(
   store: Pick<HubStore, "page">,
-  { query, kind, limit }: Wanted,
+  { query, kind, limit }: ToolSearch,
 ): Promise<readonly Hit[]> {
   const words = wordsOf(query);
   const entries = (await entriesWith(store, words))
     .filter(({ fqdn }) => fqdn.includes(":") === (kind === "capabilities"));
-  const likely = likeliest(entries.flatMap(toolsOf), words);
-  const hits = new Map(likely.map((hit) => [hit.id, hit]));
-  const among = [...Map.groupBy(hits.values(), ({ server }) => server)].map(([name, own]) => ({
+  const candidates = bestCandidates(entries.flatMap(toolsOf), words);
+  const hits = new Map(candidates.map((hit) => [hit.id, hit]));
+  const servers = [...Map.groupBy(hits.values(), ({ server }) => server)].map(([name, tools]) => ({
     name,
-    description: own[0]?.about,
-    tools: own.map(({ id, said, schema }) => ({
+    description: tools[0]?.serverDescription,
+    tools: tools.map(({ id, description, schema }) => ({
       name: id.slice(name.length + 1),
-      description: said,
+      description,
       inputSchema: schema ?? { type: "object" },
     })),
   }));
-  const ranked = await rankTools(query, { among, limit });
+  const ranked = await rankTools(query, { among: servers, limit });
   return ranked.flatMap((id) => {
     const hit = hits.get(id);
     return hit === undefined ? [] : [hitOf(hit)];
@@ -56,74 +66,78 @@ export async function search(
 }
 
 function wordsOf(query: string): readonly string[] {
-  const all = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 1);
-  return [...new Set(all)].slice(0, MOST.words);
+  const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 1);
+  return [...new Set(words)].slice(0, LIMITS.words);
 }
 
-/** Returns entries that have all words or, where there are none, those that have any. */
+/** Returns the entries with all words or, if there are none, the entries with any of them. */
 async function entriesWith(
   store: Pick<HubStore, "page">,
   words: readonly string[],
 ): Promise<readonly StoredEntry[]> {
   if (words.length === 0) return [];
-  const page = (those: readonly string[], limit: number) =>
-    store.page({ after: "", words: those, limit });
-  const all = await page(words, MOST.entries);
+  const page = (pageWords: readonly string[], limit: number) =>
+    store.page({ after: "", words: pageWords, limit });
+  const all = await page(words, LIMITS.entries);
   if (all.length > 0 || words.length === 1) return all;
-  const each = await Promise.all(
-    words.map((word) => page([word], Math.ceil(MOST.entries / words.length))),
+  const pages = await Promise.all(
+    words.map((word) => page([word], Math.ceil(LIMITS.entries / words.length))),
   );
-  return [...new Map(each.flat().map((entry) => [entry.fqdn, entry])).values()];
+  return [...new Map(pages.flat().map((entry) => [entry.fqdn, entry])).values()];
 }
 
-/** Keeps those that have most of the words; rare words count more. To rank all would take long. */
-function likeliest(all: readonly Ranked[], words: readonly string[]): readonly Ranked[] {
-  if (all.length <= MOST.ranked) return all;
-  const texts = all.map(({ id, said }) => `${id} ${said}`.toLowerCase());
+/** Selects the tools with most of the words (rare words count more), because ranking is slow. */
+function bestCandidates(all: readonly Candidate[], words: readonly string[]): readonly Candidate[] {
+  if (all.length <= LIMITS.ranked) return all;
+  const texts = all.map(({ id, description }) => `${id} ${description}`.toLowerCase());
   const scores = new Float64Array(all.length);
   for (const word of words) {
-    const has = texts.flatMap((text, at) => text.includes(word) ? [at] : []);
-    const worth = Math.log(1 + all.length / (has.length + 1));
-    for (const at of has) scores[at] = (scores[at] ?? 0) + worth;
+    const matches = texts.flatMap((text, at) => text.includes(word) ? [at] : []);
+    const weight = Math.log(1 + all.length / (matches.length + 1));
+    for (const at of matches) scores[at] = (scores[at] ?? 0) + weight;
   }
   const order = [...all.keys()].sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
-  return order.slice(0, MOST.ranked).flatMap((at) => all[at] ?? []);
+  return order.slice(0, LIMITS.ranked).flatMap((at) => all[at] ?? []);
 }
 
-/** A tool with the values that rank it. */
-interface Ranked {
+/** A tool with the texts for ranking. */
+interface Candidate {
   readonly entry: StoredEntry;
-  /** The name of its server or namespace, and with that its own. */
+  /** The name of its server or namespace. */
   readonly server: string;
+  /** The name of the tool with its server: `weather:now`. */
   readonly id: string;
-  /** Whether it represents a server that names no tools. */
-  readonly isWhole: boolean;
-  readonly said: string;
-  readonly about: string;
+  /** Whether it represents a server whose manifest lists no tools. */
+  readonly isServer: boolean;
+  readonly description: string;
+  readonly serverDescription: string;
   readonly schema: JsonObject | undefined;
 }
 
-function toolsOf(entry: StoredEntry): readonly Ranked[] {
+function toolsOf(entry: StoredEntry): readonly Candidate[] {
   const { fqdn, manifest } = entry;
   const tools: readonly Json[] = Array.isArray(manifest.tools) ? manifest.tools : [];
-  const about = textOf(manifest.description).slice(0, MOST.description);
+  const serverDescription = textOf(manifest.description).slice(0, LIMITS.description);
   const [server = "", action] = fqdn.split(":");
-  const isWhole = tools.length === 0;
-  return (isWhole ? [{ name: "tools" }] : tools.slice(0, MOST.tools)).map((tool) => {
-    const { name, description, inputSchema }: JsonObject = isObject(tool) ? tool : { name: tool };
-    const own = action ?? textOf(name).split(":").at(-1) ?? "";
-    const said = textOf(description).slice(0, MOST.description) || about;
-    const schema = isObject(inputSchema) ? inputSchema as JsonObject : undefined; // a part of one
-    return { entry, server, id: `${server}:${own}`, isWhole, said, about, schema };
+  const isServer = tools.length === 0;
+  return (isServer ? [{ name: "tools" }] : tools.slice(0, LIMITS.tools)).map((tool) => {
+    const { name, description: text, inputSchema }: JsonObject = isObject(tool)
+      ? tool
+      : { name: tool };
+    const toolName = action ?? textOf(name).split(":").at(-1) ?? "";
+    const description = textOf(text).slice(0, LIMITS.description) || serverDescription;
+    const schema = isObject(inputSchema) ? inputSchema as JsonObject : undefined; // a member of JSON is JSON
+    const id = `${server}:${toolName}`;
+    return { entry, server, id, isServer, description, serverDescription, schema };
   });
 }
 
-function hitOf({ entry, id, isWhole, said, schema }: Ranked): Hit {
+function hitOf({ entry, id, isServer, description, schema }: Candidate): Hit {
   const { fqdn, version, manifest } = entry;
-  const isShort = schema !== undefined && JSON.stringify(schema).length <= MOST.schema;
+  const isShort = schema !== undefined && JSON.stringify(schema).length <= LIMITS.schema;
   return {
-    name: isWhole ? fqdn : id,
-    description: said,
+    name: isServer ? fqdn : id,
+    description,
     version,
     type: textOf(manifest.type),
     routing: textOf(manifest.routing),

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers";
 import type { HubStore } from "../store/store.ts";
 import { openMcp } from "./mcp.ts";
 
-Deno.test("openMcp() lets others have their turn between the searches of a batch", async () => {
+Deno.test("openMcp() answers other requests between the searches of a batch", async () => {
   const seen: string[] = [];
   const store: Pick<HubStore, "page" | "related"> = {
     page: () => {
@@ -31,7 +31,7 @@ Deno.test("openMcp() lets others have their turn between the searches of a batch
     body: () => Promise.resolve(body),
     signal: new AbortController().signal,
   } as never) as Response;
-  assert.equal((await answer.text()).match(/Nothing fits/g)?.length, batch.length);
+  assert.equal((await answer.text()).match(/Nothing matches/g)?.length, batch.length);
   isOver = true;
   await turns;
   assert.equal(seen.filter((one) => one === "search").length, batch.length);

@@ -1,6 +1,6 @@
 /**
- * The hub's part of the entry of a cloud server: the address of the server, and its headers. Clients
- * never see it.
+ * The private part of a cloud server's entry: the address of the server and its headers. Clients
+ * never get it.
  *
  * @module
  */
@@ -17,48 +17,48 @@ import {
 export interface Upstream {
   readonly name: string;
   readonly url: string;
-  /** The headers. `${NAME}` is replaced by a key of the caller. */
+  /** The headers for the server. `${NAME}` is replaced by a key of the caller. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The names of the keys, by their names in a request. */
+  /** The names of the caller's keys, by the request headers that contain them. */
   readonly keys: ReadonlyMap<string, string>;
 }
 
 const HEADER = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Headers that frame a message, or that belong to the protocol. */
-const OURS =
+/** Headers of HTTP connections and of MCP, which an entry may not set. */
+const RESERVED_HEADERS =
   /^(host|connection|content-.*|transfer-encoding|upgrade|te|trailer|accept|mcp-.*|cookie|forwarded|x-forwarded-.*|proxy-.*|keep-alive)$/i;
 const REFERENCE = /\$\{(\w+)\}/g;
-const LONGEST = 2_000;
+const MAX_URL = 2_000;
 
-/** Returns the server of an entry, or a text with the reason if the entry has no valid one. */
+/** Returns the server of an entry, or the reason why the entry has no valid server. */
 export function upstreamOf(manifest: JsonObject): Upstream | string {
   const { fqdn, type, url, headers = {}, env_required: env = [] } = manifest;
   if (!publishedKind(type)?.isInCloud) return "it does not run in the cloud";
-  const address = typeof url === "string" && url.length <= LONGEST ? URL.parse(url) : null;
-  const isPlain = address !== null && /^https?:$/.test(address.protocol) &&
+  const address = typeof url === "string" && url.length <= MAX_URL ? URL.parse(url) : null;
+  const isServerUrl = address !== null && /^https?:$/.test(address.protocol) &&
     address.username === "" && address.password === "" && !address.href.includes("#");
-  if (!isPlain) return "its url is no address of a server";
+  if (!isServerUrl) return "its url is not the address of a server";
   const names = Array.isArray(env) ? env.map(textOf) : [];
   const keys = new Map(names.map((name) => [`x-pml-key-${name}`.toLowerCase(), name]));
-  if (keys.size < names.length) return "two names of env_required differ in case alone";
-  if (!isObject(headers)) return "its headers are no object";
+  if (keys.size < names.length) return "two names of env_required differ only in case";
+  if (!isObject(headers)) return "its headers are not an object";
   for (const [name, value] of Object.entries(headers)) {
-    if (!HEADER.test(name) || OURS.test(name)) {
+    if (!HEADER.test(name) || RESERVED_HEADERS.test(name)) {
       return `it may not set the header ${name.slice(0, 64)}`;
     }
     if (typeof value !== "string" || !/^[\x20-\x7e]{1,1000}$/.test(value)) {
-      return `the header ${name} has another value than a line of text`;
+      return `the value of the header ${name} is not one line of ASCII text`;
     }
-    const unknown = [...value.matchAll(REFERENCE)].find(([, each = ""]) => !names.includes(each));
+    const unknown = [...value.matchAll(REFERENCE)].find(([, key = ""]) => !names.includes(key));
     if (unknown !== undefined) {
-      return `the header ${name} wants ${unknown[0]}, which is not asked for`;
+      return `the header ${name} uses ${unknown[0]}, which is not in env_required`;
     }
   }
   const templates = headers as Readonly<Record<string, string>>; // each value was checked
   return { name: textOf(fqdn), url: address.href, headers: templates, keys };
 }
 
-/** Returns the headers for a request, with the keys that came with it and no others. */
+/** Returns the headers for the server, with the keys in the caller's request. */
 export function headersWith(
   { headers, keys }: Upstream,
   incoming: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -71,19 +71,19 @@ export function headersWith(
   );
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => {
-      const missing = [...value.matchAll(REFERENCE)].some(([, each = ""]) => !values.has(each));
-      // Keys come with calls only, so earlier requests are sent without them.
-      if (missing) return [];
-      return [[name, value.replace(REFERENCE, (_, each) => values.get(each) ?? "")] as const];
+      const isMissing = [...value.matchAll(REFERENCE)].some(([, key = ""]) => !values.has(key));
+      // PML sends keys only with calls, so other requests are sent without these headers.
+      if (isMissing) return [];
+      return [[name, value.replace(REFERENCE, (_, key) => values.get(key) ?? "")] as const];
     }),
   );
 }
 
 /**
- * Returns a manifest as clients get it: without the hub's part, and with the host, the names of the
- * headers and the hash that an approval covers.
+ * Returns a manifest for clients: without the address and headers of the server, but with its host,
+ * the names of the headers and their hash, which an approval covers.
  */
-export function forClients(manifest: JsonObject): JsonObject {
+export function clientManifest(manifest: JsonObject): JsonObject {
   if (!publishedKind(manifest.type)?.isInCloud) return manifest;
   const { url: _, headers: __, upstream: ___, ...rest } = manifest;
   const upstream = upstreamOf(manifest);

@@ -8,47 +8,50 @@ import { objectOf, parseExact, publishedKind } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 import { type Html, html } from "./_html.ts";
 
-/** How much of a code is shown. */
-export const SHOWN = { bytes: 500_000, lines: 20_000 };
+/** The maximum amount of code that a page shows. */
+export const MAX_SHOWN = { bytes: 500_000, lines: 20_000 };
 
-/** A part of a text that is shown. */
-export interface Part {
+/** The lines of code that a page shows. */
+export interface ShownCode {
   readonly lines: readonly string[];
-  /** Whether it is all of the text. */
+  /** Whether `lines` is the complete code. */
   readonly isWhole: boolean;
 }
 
 /** Returns the lines of code that are shown. */
-export function partOf(text: string): Part {
-  const lines = linesOf(text.slice(0, SHOWN.bytes));
+export function shownCode(text: string): ShownCode {
+  const lines = linesOf(text.slice(0, MAX_SHOWN.bytes));
   return {
-    lines: lines.slice(0, SHOWN.lines),
-    isWhole: text.length <= SHOWN.bytes && lines.length <= SHOWN.lines,
+    lines: lines.slice(0, MAX_SHOWN.lines),
+    isWhole: text.length <= MAX_SHOWN.bytes && lines.length <= MAX_SHOWN.lines,
   };
 }
 
-/** Returns the code of an entry for readers. The code of a capability is a member of JSON. */
-export function readable({ manifest, code }: Pick<StoredEntry, "manifest" | "code">): string {
+/**
+ * Returns the code of an entry as text for readers. A capability is stored as JSON; returns its code
+ * or its plan.
+ */
+export function readableCode({ manifest, code }: Pick<StoredEntry, "manifest" | "code">): string {
   const text = new TextDecoder().decode(code);
   if (!publishedKind(manifest.type)?.onlyCalls) return text;
   try {
-    const { code: own, plan } = objectOf(parseExact(text));
-    return typeof own === "string" ? own : JSON.stringify(plan, null, 2);
+    const { code: source, plan } = objectOf(parseExact(text));
+    return typeof source === "string" ? source : JSON.stringify(plan, null, 2);
   } catch {
-    return text; // it was imported, and clients refuse it
+    return text; // an invalid capability, which `pml-hub import` accepts and clients refuse
   }
 }
 
-/** Returns the lines of a text. The end of the last one begins no other. */
+/** Returns the lines of a text, without an empty line after a final line break. */
 export function linesOf(text: string): readonly string[] {
   const lines = text.split(/\r\n|\n/);
   return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
 }
 
-/** Shows code with the numbers of its lines, which are not copied with it. */
-export function numbered(lines: readonly string[]): Html {
-  const rows = lines.map((line, at) =>
-    html`<span id="L${at + 1}">${line}
+/** Shows code with line numbers. The numbers are CSS, so that a user does not copy them. */
+export function numberedLines(lines: readonly string[]): Html {
+  const rows = lines.map((line, index) =>
+    html`<span id="L${index + 1}">${line}
 </span>`
   );
   return html`<pre class="code"><code>${rows}</code></pre>`;

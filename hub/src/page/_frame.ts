@@ -16,12 +16,12 @@ export interface PageOptions {
   readonly url: string;
   /** The key that clients pin, if the hub signs its entries. */
   readonly publicKey?: string | undefined;
-  /** Whether readers need a key, which PML sends only to the hub of `cloud.url`. */
+  /** Whether readers need a client key. PML sends its key only to the hub of `cloud.url`. */
   readonly needsKey?: boolean;
 }
 
-/** A page before it is framed. */
-export interface Sheet {
+/** The content of a page, without the head and the parts that all pages have. */
+export interface PageContent {
   readonly status: 200 | 400 | 404;
   readonly title: string;
   readonly main: Html;
@@ -33,9 +33,9 @@ const COMMON = { "x-content-type-options": "nosniff", "referrer-policy": "no-ref
 const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src 'self'; ` +
   "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** Returns the answer that shows a page. */
-export function answerOf(sheet: Sheet): RegistryResponse {
-  const page = ok(new TextEncoder().encode(String(framed(sheet))), {
+/** Returns the response with a page. */
+export function toResponse(content: PageContent): RegistryResponse {
+  const page = ok(new TextEncoder().encode(String(renderFrame(content))), {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
     "vary": "accept",
@@ -43,10 +43,10 @@ export function answerOf(sheet: Sheet): RegistryResponse {
     ...COMMON,
   });
   const { etag: _, ...headers } = page.headers;
-  return sheet.status === 200 ? page : { ...page, status: sheet.status, headers };
+  return content.status === 200 ? page : { ...page, status: content.status, headers };
 }
 
-function framed({ title, main, query = "" }: Sheet): Html {
+function renderFrame({ title, main, query = "" }: PageContent): Html {
   return html`
     <!doctype html>
     <html lang="en">
@@ -75,8 +75,8 @@ function framed({ title, main, query = "" }: Sheet): Html {
     ${main}
         </main>
         <footer class="wide">
-          <p>Publishers wrote what stands here, and addresses in it are no links.
-    Characters that nobody would see are shown <mark>like&nbsp;this</mark>.</p>
+          <p>Publishers wrote the texts on this page. Addresses in them are not links.
+    Invisible characters are shown <mark>like&nbsp;this</mark>.</p>
         </footer>
       </body>
     </html>
@@ -87,7 +87,7 @@ function framed({ title, main, query = "" }: Sheet): Html {
 export function problemPage(
   status: 400 | 404,
   { title, why, hint }: { readonly title: string; readonly why: Html; readonly hint: Html },
-): Sheet {
+): PageContent {
   const main = html`
     <div class="problem">
       <h1>${title}</h1>
@@ -109,7 +109,7 @@ const ICON = html`
   </svg>
 `;
 
-/** Returns the picture of the hub. */
+/** Returns the response with the icon of the hub. */
 export function icon(): RegistryResponse {
   return ok(new TextEncoder().encode(String(ICON)), {
     "content-type": "image/svg+xml",
@@ -124,7 +124,7 @@ export function pathTo(fqdn: string, version?: string): string {
   return `/entry/${entryName(fqdn, version)}`;
 }
 
-/** Returns the address of an entry for programs. */
+/** Returns the address of an entry's data, which programs read. */
 export function downloadOf(fqdn: string, version: string): string {
   return `/mcp/${entryName(fqdn, version)}`;
 }
@@ -134,8 +134,8 @@ function entryName(fqdn: string, version?: string): string {
   return version === undefined ? name : `${name}@${encodeURIComponent(version.toWellFormed())}`;
 }
 
-/** Shows a day. */
-export function dayOf(date: Date): Html {
+/** Shows the day of a date. */
+export function dateHtml(date: Date): Html {
   const iso = date.toISOString();
   const day = date.toLocaleDateString("en-GB", {
     day: "numeric",
@@ -146,15 +146,15 @@ export function dayOf(date: Date): Html {
   return html`<time datetime="${iso}">${day}</time>`;
 }
 
-/** Shows an untrusted text with its lines, up to a length. */
-export function external(text: string, max: number): Html {
-  const short = cut(text, max);
+/** Shows an untrusted text with its line breaks, shortened to `max` characters. */
+export function untrustedText(text: string, max: number): Html {
+  const short = shorten(text, max);
   const lines = short.split(/\r\n?|\n/);
-  const breaks = lines.map((line, at) => at === 0 ? html`${line}` : html`<br>${line}`);
+  const breaks = lines.map((line, index) => index === 0 ? html`${line}` : html`<br>${line}`);
   return html`<span class="external">${breaks}</span>`;
 }
 
-/** Shortens a text, and adds a mark if something was cut. */
-export function cut(text: string, max: number): string {
+/** Shortens a text to `max` characters, and appends "…" and its length if it was longer. */
+export function shorten(text: string, max: number): string {
   return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
 }

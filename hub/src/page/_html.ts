@@ -1,5 +1,5 @@
 /**
- * Makes HTML in which every value is escaped. No other file joins texts to HTML.
+ * Creates HTML in which every value is escaped. Only this file turns texts into HTML.
  *
  * @module
  */
@@ -16,11 +16,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-/** Invisible characters, and those that change how others are shown, except the tab. */
-const ODD =
+/** Invisible characters and characters that change how other characters are shown, except the tab. */
+const INVISIBLE =
   /((?:(?!\t)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800])+)/u;
 
-/** HTML that `html` made, so that all texts in it are escaped. */
+/** HTML from the template tag `html`, so all texts in it are escaped. */
 export class Html {
   readonly #text: string;
 
@@ -28,39 +28,41 @@ export class Html {
     this.#text = text;
   }
 
-  /** Is the tag of templates; use it as `html`. An attribute is written as `name="${value}"`. */
+  /** Escapes the values of a template; exported as `html`. Write attributes as `name="${value}"`. */
   static of(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
-    const texts = values.map((value, at) =>
-      parts[at]?.endsWith('="') ? escaped(visible(String(value), Infinity)) : Html.#shown(value)
+    const texts = values.map((value, index) =>
+      parts[index]?.endsWith('="')
+        ? escapeHtml(visible(String(value), Infinity))
+        : Html.#render(value)
     );
     return new Html(String.raw({ raw: parts }, ...texts));
   }
 
-  static #shown(value: Value): string {
+  static #render(value: Value): string {
     if (value instanceof Html) return value.#text;
-    if (typeof value === "object") return value.map((one) => Html.#shown(one)).join("");
-    const pieces = String(value).split(ODD);
-    return pieces.map((piece, at) => at % 2 === 0 ? escaped(piece) : marked(piece)).join("");
+    if (typeof value === "object") return value.map((item) => Html.#render(item)).join("");
+    const pieces = String(value).split(INVISIBLE);
+    return pieces.map((piece, index) => index % 2 === 0 ? escapeHtml(piece) : mark(piece)).join("");
   }
 
-  /** Returns the HTML as text, to be sent. */
+  /** Returns the text of the HTML. */
   toString(): string {
     return this.#text;
   }
 }
 
-/** Makes HTML of a template, and escapes every value in it. */
+/** The template tag that creates HTML and escapes every value. */
 export const html = Html.of;
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
-/** Marks an invisible character, so that it differs from an escape that an author wrote. */
-function marked(text: string): string {
+/** Shows invisible characters as marked escapes, so that they differ from escapes in the text. */
+function mark(text: string): string {
   const characters = [...text].map((character) => {
     const symbol = visible(character);
     return symbol === character ? `\\u{${character.codePointAt(0)?.toString(16)}}` : symbol;
   });
-  return `<mark>${escaped(characters.join(""))}</mark>`;
+  return `<mark>${escapeHtml(characters.join(""))}</mark>`;
 }

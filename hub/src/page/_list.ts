@@ -5,9 +5,16 @@
  */
 
 import type { StoredEntry } from "../store/store.ts";
-import { dayOf, external, type PageOptions, pathTo, problemPage, type Sheet } from "./_frame.ts";
+import {
+  dateHtml,
+  type PageContent,
+  type PageOptions,
+  pathTo,
+  problemPage,
+  untrustedText,
+} from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
-import { shownOf } from "./_manifest.ts";
+import { viewOf } from "./_manifest.ts";
 import { registriesLine } from "./_use.ts";
 
 const LATEST = 20;
@@ -15,24 +22,27 @@ const HITS = 50;
 const QUERY_MAX = 500;
 
 /** Returns the page with the newest entries. */
-export async function home(options: PageOptions): Promise<Sheet> {
+export async function homePage(options: PageOptions): Promise<PageContent> {
   const { store } = options;
   const [names, latest] = await Promise.all([store.size(), store.latest(LATEST)]);
   const main = html`<div class="hero"><h1>Servers for your agents</h1>
-<p>This hub keeps ${counted(names, "entry", "entries")}. PML finds them once its
+<p>This hub has ${withNoun(names, "entry", "entries")}. PML finds them once its
 <code>.pml.json</code> names the hub:</p>
 ${registriesLine(options)}</div>
 <section aria-labelledby="newest"><h2 id="newest">Newest</h2>
 ${
     latest.length > 0
-      ? hits(latest)
-      : html`<p>The hub is empty. <code>pml-hub import FOLDER</code> adds the entries of a folder.</p>`
+      ? hitList(latest)
+      : html`<p>The hub is empty. Add the entries of a folder with <code>pml-hub import FOLDER</code>.</p>`
   }</section>`;
   return { status: 200, title: "Newest", main };
 }
 
 /** Returns a page of search results, with a link to the next one. */
-export async function searchSheet(query: URLSearchParams, { store }: PageOptions): Promise<Sheet> {
+export async function searchPage(
+  query: URLSearchParams,
+  { store }: PageOptions,
+): Promise<PageContent> {
   const queryText = query.get("q") ?? "";
   const after = query.get("after") ?? "";
   if (queryText.length > QUERY_MAX || after.length > QUERY_MAX) {
@@ -49,8 +59,8 @@ export async function searchSheet(query: URLSearchParams, { store }: PageOptions
   const isAll = words.length === 0;
   const title = isAll ? "All entries" : `Search: ${queryText}`;
   const main = html`<h1>${isAll ? "All entries" : html`Search for ${quotation(queryText)}`}</h1>
-<p class="calm">${counts(firstHits.length, { isMore: entries.length > HITS, after })}</p>
-${firstHits.length > 0 ? html`<h2 class="unseen">Hits</h2>${hits(firstHits)}` : nothing(after)}
+<p class="calm">${countText(firstHits.length, { isMore: entries.length > HITS, after })}</p>
+${firstHits.length > 0 ? html`<h2 class="unseen">Hits</h2>${hitList(firstHits)}` : noHits(after)}
 ${
     entries.length > HITS && last !== undefined
       ? html`<p><a class="button" rel="next" href="${
@@ -69,41 +79,41 @@ function searchPath(q: string, after: string): string {
   return `/search?${new URLSearchParams({ q, after })}`;
 }
 
-function counts(
+function countText(
   count: number,
   { isMore, after }: { readonly isMore: boolean; readonly after: string },
 ): Html {
-  const all = after === "" ? html`` : html`, after <span class="external">${after}</span>`;
+  const start = after === "" ? html`` : html`, after <span class="external">${after}</span>`;
   return isMore
-    ? html`The first ${count}${all}, by name`
-    : html`${counted(count, "hit", "hits")}${all}, by name`;
+    ? html`The first ${count}${start}, by name`
+    : html`${withNoun(count, "hit", "hits")}${start}, by name`;
 }
 
-function nothing(after: string): Html {
+function noHits(after: string): Html {
   return after === ""
-    ? html`<p>Nothing has all of these words in its name, its description or its tools. Fewer words
-find more. <a href="/search">All entries</a></p>`
-    : html`<p>There is nothing more. <a href="/">Newest entries</a></p>`;
+    ? html`<p>No entry contains all of these words in its name, its description or its tools. Use fewer
+words. <a href="/search">All entries</a></p>`
+    : html`<p>There are no more entries. <a href="/">Newest entries</a></p>`;
 }
 
-function hits(entries: readonly StoredEntry[]): Html {
-  return html`<ul class="hits">${entries.map(hit)}</ul>`;
+function hitList(entries: readonly StoredEntry[]): Html {
+  return html`<ul class="hits">${entries.map(hitItem)}</ul>`;
 }
 
-function hit({ fqdn, version, manifest, created }: StoredEntry): Html {
-  const { kind, description, tools } = shownOf(manifest);
+function hitItem({ fqdn, version, manifest, created }: StoredEntry): Html {
+  const { kind, description, tools } = viewOf(manifest);
   return html`
     <li><h3><a class="external" href="${pathTo(fqdn)}">${fqdn}</a></h3>
-    ${description === "" ? html`` : html`<p>${external(description, 160)}</p>`}
-    <p class="facts"><span>${version}</span><span>${kind.title}</span><span>${counted(
+    ${description === "" ? html`` : html`<p>${untrustedText(description, 160)}</p>`}
+    <p class="facts"><span>${version}</span><span>${kind.title}</span><span>${withNoun(
       tools.length,
       "tool",
       "tools",
-    )}</span><span>${dayOf(created)}</span></p></li>
+    )}</span><span>${dateHtml(created)}</span></p></li>
   `;
 }
 
-/** Returns a number with its noun. */
-export function counted(count: number, one: string, many: string): string {
+/** Returns a number with its noun in the singular or plural. */
+export function withNoun(count: number, one: string, many: string): string {
   return `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
 }

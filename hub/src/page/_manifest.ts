@@ -1,5 +1,5 @@
 /**
- * Reads a manifest for its page. Publishers wrote it, so each member is validated here, once.
+ * Reads a manifest for its page. Publishers wrote the manifest, so each member is validated here.
  *
  * @module
  */
@@ -15,21 +15,21 @@ import {
   textOf,
 } from "@casys/pml/registry";
 
-/** One permission that is asked for. */
-export interface Wish {
+/** A permission that an entry requests. */
+export interface Permission {
   readonly kind: keyof Permissions;
   readonly item: string;
 }
 
-/** A tool of an entry. Without a definition only its name is known. */
+/** A tool of an entry. `definition` is undefined if the manifest contains only its name. */
 export interface ShownTool {
   readonly name: string;
   readonly definition: JsonObject | undefined;
 }
 
 /** The parts of a manifest that a page shows. */
-export interface Shown {
-  /** The name of its kind, or `other`. */
+export interface ManifestView {
+  /** The name of the entry's kind; `other` for an unknown kind. */
   readonly type: string;
   readonly kind: ManifestText;
   readonly routing: string;
@@ -37,13 +37,13 @@ export interface Shown {
   readonly integrity: string;
   readonly env: readonly string[];
   readonly warnings: readonly string[];
-  readonly wishes: readonly Wish[];
+  readonly permissions: readonly Permission[];
   readonly tools: readonly ShownTool[];
-  /** How it is started or reached, in the order in which it is shown. */
-  readonly way: readonly (readonly [what: string, value: string])[];
+  /** How the server is started or reached, in the order of the page. */
+  readonly launch: readonly (readonly [what: string, value: string])[];
 }
 
-/** An entry that a newer client may know. */
+/** The text for a kind that this version does not know. */
 const OTHER: ManifestText = {
   title: "other",
   summary: "PML does not know entries of this kind.",
@@ -51,10 +51,13 @@ const OTHER: ManifestText = {
 const KINDS = ["read", "write", "net", "run", "env"] as const;
 
 /** Reads a manifest. */
-export function shownOf(manifest: JsonObject): Shown {
+export function viewOf(manifest: JsonObject): ManifestView {
   const { type, routing, description, integrity, warnings, tools } = manifest;
-  const listed = listOf(tools).flatMap(toolOf);
-  const asking = [manifest.permissions, ...listed.map((tool) => tool.definition?.permissions)];
+  const toolList = listOf(tools).flatMap(toolOf);
+  const permissionSets = [
+    manifest.permissions,
+    ...toolList.map((tool) => tool.definition?.permissions),
+  ];
   const install = objectOf(manifest.install);
   const kind = publishedKind(type);
   return {
@@ -65,11 +68,14 @@ export function shownOf(manifest: JsonObject): Shown {
     integrity: textOf(integrity),
     env: unique([...textsOf(manifest.env_required), ...textsOf(install.env_required)]),
     warnings: warningsOf(warnings),
-    wishes: KINDS.flatMap((kind) =>
-      unique(asking.flatMap((one) => textsOf(objectOf(one)[kind]))).map((item) => ({ kind, item }))
+    permissions: KINDS.flatMap((kind) =>
+      unique(permissionSets.flatMap((set) => textsOf(objectOf(set)[kind]))).map((item) => ({
+        kind,
+        item,
+      }))
     ),
-    tools: listed,
-    way: wayOf(manifest, install),
+    tools: toolList,
+    launch: launchOf(manifest, install),
   };
 }
 
@@ -79,10 +85,10 @@ function toolOf(listed: Json): readonly ShownTool[] {
   return name === "" ? [] : [{ name: name.replace(/^[^:]*:/, ""), definition }];
 }
 
-function wayOf(manifest: JsonObject, install: JsonObject): Shown["way"] {
+function launchOf(manifest: JsonObject, install: JsonObject): ManifestView["launch"] {
   const command = [textOf(install.command), ...textsOf(install.args).map(quotedWord)].join(" ");
   const upstream = objectOf(manifest.upstream);
-  const rows: Shown["way"] = [
+  const rows: ManifestView["launch"] = [
     ["Command", command.trim()],
     ...pairs(install.env).map(([name, value]) => ["Variable", `${name}=${value}`] as const),
     ["Address", textOf(manifest.url)],
@@ -100,18 +106,20 @@ function quotedWord(word: string): string {
 }
 
 function pairs(value: Json | undefined): readonly (readonly [string, string])[] {
-  return Object.entries(objectOf(value)).map(([name, one]) => [name, textOf(one)]);
+  return Object.entries(objectOf(value)).map(([name, member]) => [name, textOf(member)]);
 }
 
-/** Reads warnings: a list, or an object whose keys are their subjects. */
+/** Reads warnings: a list of texts, or an object from subjects to texts. */
 function warningsOf(value: Json | undefined): readonly string[] {
-  const word = (one: Json) => typeof one === "string" ? one : JSON.stringify(one);
-  const listed = (one: Json) => Array.isArray(one) ? one.map(word).join(", ") : word(one);
-  if (!isObject(value)) return listOf(value).map(listed);
-  return Object.entries(objectOf(value)).filter(([, one]) => one !== false && one !== null)
-    .map(([key, one]) => {
-      const about = key.replaceAll("_", " ");
-      return one === true ? about : `${about}: ${listed(one)}`;
+  const itemText = (item: Json) => typeof item === "string" ? item : JSON.stringify(item);
+  const warningText = (warning: Json) =>
+    Array.isArray(warning) ? warning.map(itemText).join(", ") : itemText(warning);
+  if (!isObject(value)) return listOf(value).map(warningText);
+  return Object.entries(objectOf(value))
+    .filter(([, warning]) => warning !== false && warning !== null)
+    .map(([key, warning]) => {
+      const subject = key.replaceAll("_", " ");
+      return warning === true ? subject : `${subject}: ${warningText(warning)}`;
     });
 }
 
@@ -120,7 +128,7 @@ function listOf(value: Json | undefined): readonly Json[] {
 }
 
 function textsOf(value: Json | undefined): readonly string[] {
-  return listOf(value).filter((one) => typeof one === "string");
+  return listOf(value).filter((item) => typeof item === "string");
 }
 
 function unique(texts: readonly string[]): readonly string[] {

@@ -6,10 +6,10 @@
 
 import { posix } from "node:path";
 import { type Html, html } from "./_html.ts";
-import type { Shown, Wish } from "./_manifest.ts";
+import type { ManifestView, Permission } from "./_manifest.ts";
 
-/** Returns the sentence for a permission. */
-export function sentenceOf({ kind, item }: Wish): Html {
+/** Describes a permission in a sentence. */
+export function sentenceOf({ kind, item }: Permission): Html {
   const code = html`<code>${item.slice(0, 500)}</code>`;
   switch (kind) {
     case "read":
@@ -40,16 +40,20 @@ function isOutside(path: string): boolean {
 }
 
 /** Shows the list of all permissions of an entry. */
-export function permissionList({ kind, wishes }: Shown): Html {
-  if (kind.listsPermissions !== true && wishes.length === 0) return html``;
-  if (wishes.length === 0) {
+export function permissionList({ kind, permissions }: ManifestView): Html {
+  if (kind.listsPermissions !== true && permissions.length === 0) return html``;
+  if (permissions.length === 0) {
     return html`<p class="calm">It uses no files, no network, no programs and no variables.</p>`;
   }
-  const rows = wishes.slice(0, MOST).map((wish) =>
-    html`<li class="${wish.kind === "run" ? "grave" : wish.kind}">${sentenceOf(wish)}</li>`
+  const rows = permissions.slice(0, MAX_ROWS).map((permission) =>
+    html`<li class="${permission.kind === "run" ? "grave" : permission.kind}">${
+      sentenceOf(permission)
+    }</li>`
   );
-  const rest = wishes.length > MOST ? html`<li>and ${wishes.length - MOST} more</li>` : html``;
+  const rest = permissions.length > MAX_ROWS
+    ? html`<li>and ${permissions.length - MAX_ROWS} more</li>`
+    : html``;
   return html`<ul class="wishes">${rows}${rest}</ul>`;
 }
 
-const MOST = 200;
+const MAX_ROWS = 200;

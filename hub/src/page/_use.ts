@@ -20,8 +20,8 @@ export function registriesLine({ url, publicKey, needsKey = false }: PageOptions
 }
 
 /**
- * Shows the line that calls a tool. People copy it to a shell, so a tool whose name could be more
- * than a name there gets none.
+ * Shows the line that calls the first tool with a plain name, or that lists the tools if there is
+ * none. Users copy the line to a shell, so it never contains a name with special characters.
  */
 export function callLine(fqdn: string, tools: readonly ShownTool[]): Html {
   const [server = "", action] = fqdn.split(":");

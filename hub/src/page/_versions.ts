@@ -5,10 +5,10 @@
  */
 
 import type { StoredEntry } from "../store/store.ts";
-import { dayOf, type PageOptions, pathTo } from "./_frame.ts";
+import { dateHtml, type PageOptions, pathTo } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 
-const MOST = 100;
+const MAX_VERSIONS = 100;
 
 /** Shows the versions of an entry's name, the newest first. */
 export async function versionSection(
@@ -16,22 +16,22 @@ export async function versionSection(
   { store }: PageOptions,
 ): Promise<Html> {
   const [versions, dates] = await Promise.all([store.versions(fqdn), store.dates(fqdn)]);
-  const rows = versions.slice(0, MOST).map((one, at) => {
-    const date = dates.get(one);
-    const older = versions[at + 1];
+  const rows = versions.slice(0, MAX_VERSIONS).map((rowVersion, index) => {
+    const date = dates.get(rowVersion);
+    const older = versions[index + 1];
     return html`
-      <li${one === version
+      <li${rowVersion === version
         ? html`
           aria-current="page"
         `
         : html``}>
-      <a class="external" href="${pathTo(fqdn, one)}">${one}</a>${date === undefined
+      <a class="external" href="${pathTo(fqdn, rowVersion)}">${rowVersion}</a>${date === undefined
         ? html``
-        : dayOf(date)}${older === undefined
+        : dateHtml(date)}${older === undefined
         ? html``
         : html`<a href="${
-          diffPath(fqdn, older, { to: one })
-        }" aria-label="${`What ${one} changed since ${older}`}">changes</a>`}</li>
+          diffPath(fqdn, older, { to: rowVersion })
+        }" aria-label="${`What ${rowVersion} changed since ${older}`}">changes</a>`}</li>
     `;
   });
   const rest = versions.length - rows.length;
@@ -46,7 +46,7 @@ ${
 </section>`;
 }
 
-/** The data of a comparison. */
+/** The versions of a name, and the two of them that are compared. */
 export interface Comparison {
   readonly fqdn: string;
   readonly versions: readonly string[];
@@ -56,19 +56,19 @@ export interface Comparison {
 
 /** Shows the form that compares two versions. */
 export function compareForm({ fqdn, versions, from, to }: Comparison): Html {
-  const choice = (chosen: string) =>
-    versions.slice(0, MOST).map((one) =>
+  const optionsFor = (chosen: string) =>
+    versions.slice(0, MAX_VERSIONS).map((version) =>
       html`
-        <option value="${one}" ${one === chosen
+        <option value="${version}" ${version === chosen
           ? html`
             selected
           `
-          : html``}>${one}</option>
+          : html``}>${version}</option>
       `
     );
   return html`<form class="compare" action="${pathTo(fqdn)}/diff" method="get">
-<label>From <select name="from">${choice(from)}</select></label>
-<label>to <select name="to">${choice(to)}</select></label>
+<label>From <select name="from">${optionsFor(from)}</select></label>
+<label>to <select name="to">${optionsFor(to)}</select></label>
 <button type="submit">Compare</button></form>`;
 }
 

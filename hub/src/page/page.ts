@@ -1,5 +1,5 @@
 /**
- * The page of a hub for people: HTML without scripts, in which nothing of a publisher is live.
+ * The web pages of a hub: HTML without scripts. Texts of publishers are escaped, and never links.
  *
  * @module
  */
@@ -12,16 +12,16 @@ import {
 } from "@casys/pml/registry";
 import { diffPage } from "./_diff.ts";
 import { entryPage } from "./_entry.ts";
-import { answerOf, icon, type PageOptions, problemPage, type Sheet } from "./_frame.ts";
+import { icon, type PageContent, type PageOptions, problemPage, toResponse } from "./_frame.ts";
 import { html } from "./_html.ts";
-import { home, searchSheet } from "./_list.ts";
+import { homePage, searchPage } from "./_list.ts";
 
 export type { PageOptions } from "./_frame.ts";
 
 const ENTRY = /^\/entry\/([^/]*)(\/diff)?$/;
 const ICON = "/favicon.svg";
 
-/** Answers a request of a browser. Returns undefined if it asks for no page. */
+/** Answers a request of a browser. Returns undefined if the request is not for a page. */
 export async function page(
   request: RegistryRequest,
   options: PageOptions,
@@ -30,46 +30,47 @@ export async function page(
   if (path === ICON) return conditional(icon(), request);
   const isEntry = path.startsWith("/entry/");
   if (!isEntry && path !== "/" && path !== "/search") return undefined;
-  // A path without a page's beginning may name an entry, for clients that leave `/mcp` out.
+  // Clients may leave out `/mcp`, so any other path can be the name of an entry.
   if (!wantsPage(request.accept ?? "", { isEntry })) return undefined;
-  const sheet = await sheetOf(path, { query: new URLSearchParams(query), options });
-  return conditional(answerOf(sheet), request);
+  const content = await contentOf(path, { query: new URLSearchParams(query), options });
+  return conditional(toResponse(content), request);
 }
 
-/** Returns the path of the data of a page, for programs. */
+/** Converts the path of an entry's page to the path of its data, for programs. */
 export function programPath(target: string): string {
   return target.replace(/^\/entry\/(?=[^/]+$)/, "/mcp/");
 }
 
-async function sheetOf(
+async function contentOf(
   path: string,
   { query, options }: { readonly query: URLSearchParams; readonly options: PageOptions },
-): Promise<Sheet> {
-  if (path === "/") return await home(options);
-  if (path === "/search") return await searchSheet(query, options);
+): Promise<PageContent> {
+  if (path === "/") return await homePage(options);
+  if (path === "/search") return await searchPage(query, options);
   const [, part = "", diff] = ENTRY.exec(path) ?? [];
-  const name = decoded(part);
-  if (name === undefined || fqdnOf(name) === undefined) return noName(name ?? part);
+  const name = decode(part);
+  if (name === undefined || fqdnOf(name) === undefined) return invalidName(name ?? part);
   const [fqdn = "", version] = name.split("@");
   if (diff !== undefined) {
     return (await options.store.entry(fqdn, undefined)) === undefined
-      ? missing(fqdn)
+      ? missingEntry(fqdn)
       : await diffPage(fqdn, { query, store: options.store });
   }
   const entry = await options.store.entry(fqdn, version);
-  return entry === undefined ? missing(name) : await entryPage(entry, options);
+  return entry === undefined ? missingEntry(name) : await entryPage(entry, options);
 }
 
-function noName(name: string): Sheet {
+function invalidName(name: string): PageContent {
   return problemPage(400, {
-    title: "This is no name of an entry",
+    title: "This is not the name of an entry",
     why: html`<q>${name.slice(0, 200)}</q> cannot be the name of an entry.`,
-    hint: html`A name is like <code>weather</code> or <code>fs:read_json</code>, with a version
-<code>weather@1.2.0</code>. Search for it above.`,
+    hint:
+      html`A name looks like <code>weather</code> or <code>fs:read_json</code>, or <code>weather@1.2.0</code>
+with a version. Search for it above.`,
   });
 }
 
-function missing(name: string): Sheet {
+function missingEntry(name: string): PageContent {
   return problemPage(404, {
     title: "There is no such entry",
     why: html`This hub has no <q>${name.slice(0, 200)}</q>.`,
@@ -77,14 +78,14 @@ function missing(name: string): Sheet {
   });
 }
 
-/** Returns whether HTML is wanted, and JSON not more. */
+/** Returns whether the client accepts HTML, and does not prefer JSON. */
 function wantsPage(accept: string, { isEntry }: { readonly isEntry: boolean }): boolean {
   const weight = (ranges: readonly string[]) =>
     Math.max(
       0,
       ...accept.toLowerCase().split(",").flatMap((part) => {
-        const [range = "", ...parameters] = part.split(";").map((one) => one.trim());
-        const q = parameters.find((one) => one.startsWith("q="))?.slice(2) ?? "1";
+        const [range = "", ...parameters] = part.split(";").map((text) => text.trim());
+        const q = parameters.find((text) => text.startsWith("q="))?.slice(2) ?? "1";
         return ranges.includes(range) ? [Number(q) || 0] : [];
       }),
     );
@@ -93,10 +94,10 @@ function wantsPage(accept: string, { isEntry }: { readonly isEntry: boolean }): 
   return page > 0 ? page >= json : isEntry && json === 0;
 }
 
-function decoded(text: string): string | undefined {
+function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    return undefined; // then it is no name
+    return undefined; // not a valid name
   }
 }

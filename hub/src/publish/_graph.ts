@@ -1,5 +1,5 @@
 /**
- * Walks the files that a module imports, before anything of them is bundled or run.
+ * Reads a module and the files that it imports, before any of them is bundled or run.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { dirname, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { integrityOf, PmlError, quoted, readRegular } from "@casys/pml/registry";
-import { lockOf, type RemoteLock } from "./_lock.ts";
+import { readLock, type RemoteLock } from "./_lock.ts";
 
 /** The files of a module, by their URLs, with their resolved imports. */
 export interface Graph {
@@ -20,39 +20,43 @@ export interface Graph {
 export interface GraphFile {
   readonly text: string;
   readonly bytes: Uint8Array;
-  /** How it is called in the bundle: its path from the folder of the module, or its URL. */
+  /** The name in the bundle: the path relative to the folder of the module, or the URL. */
   readonly name: string;
-  /** The URLs that its imports mean. */
+  /** The URLs of its imports, by their specifiers. */
   readonly imports: ReadonlyMap<string, string>;
 }
 
-/** The limits of a graph. */
-const MOST = { files: 1_000, bytes: 10_000_000, file: 2_000_000 };
+/** The maximum number of files, of bytes of all files, and of bytes of one file. */
+const LIMITS = { files: 1_000, bytes: 10_000_000, file: 2_000_000 };
 const REMOTE_MS = 30_000;
 
 /** Reads a module and its imports. Throws `CONFIG_INVALID` if they cannot be bundled. */
-export async function graphOf(path: string, signal: AbortSignal): Promise<Graph> {
+export async function readGraph(path: string, signal: AbortSignal): Promise<Graph> {
   const real = await Deno.realPath(path);
   const folder = dirname(real);
   const entry = pathToFileURL(real).href;
-  const walk = { entry, folder, lock: lockOf(folder), signal };
+  const walk = { entry, folder, lock: readLock(folder), signal };
   const files = new Map<string, GraphFile>();
-  const queue = [{ url: entry, by: entry }];
+  const queue = [{ url: entry, importer: entry }];
   let bytes = 0;
   for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    const { url, by } = next;
+    const { url, importer } = next;
     if (files.has(url)) continue;
-    if (files.size === MOST.files) throw unfit(by, `it imports more than ${MOST.files} files`);
-    const file = await fileAt(url, { by, ...walk });
+    if (files.size === LIMITS.files) {
+      throw publishError(importer, `it imports more than ${LIMITS.files} files`);
+    }
+    const file = await readFile(url, { importer, ...walk });
     bytes += file.bytes.length;
-    if (bytes > MOST.bytes) throw unfit(by, `its files have more than ${MOST.bytes} bytes`);
+    if (bytes > LIMITS.bytes) {
+      throw publishError(importer, `its files have more than ${LIMITS.bytes} bytes`);
+    }
     files.set(url, file);
-    for (const target of file.imports.values()) queue.push({ url: target, by: url });
+    for (const target of file.imports.values()) queue.push({ url: target, importer: url });
   }
   return { entry, files };
 }
 
-/** The state of a walk over a graph. */
+/** The values that reading every file needs. */
 interface Walk {
   readonly entry: string;
   readonly folder: string;
@@ -60,77 +64,89 @@ interface Walk {
   readonly signal: AbortSignal;
 }
 
-async function fileAt(url: string, walk: Walk & { readonly by: string }): Promise<GraphFile> {
-  const bytes = url.startsWith("https:") ? await remoteBytes(url, walk) : localBytes(url, walk);
+async function readFile(
+  url: string,
+  walk: Walk & { readonly importer: string },
+): Promise<GraphFile> {
+  const bytes = url.startsWith("https:") ? await fetchRemote(url, walk) : readLocal(url, walk);
   const text = textOf(bytes, url);
   const name = url.startsWith("https:")
     ? url
     : relative(walk.folder, fileURLToPath(url)).replaceAll(sep, "/");
-  return { text, bytes, name, imports: await importsOf(text, { url, walk }) };
+  return { text, bytes, name, imports: await parseImports(text, { url, walk }) };
 }
 
 /** Reads a file by its real path, which must lie in the folder of the module. */
-function localBytes(url: string, { by, folder, entry }: Walk & { readonly by: string }) {
+function readLocal(url: string, { importer, folder, entry }: Walk & { readonly importer: string }) {
   const path = fileURLToPath(url);
-  const real = realOf(path, by);
+  const real = realPath(path, importer);
   if (url !== entry && !real.startsWith(folder + sep)) {
-    throw unfit(by, `it imports ${quoted(path, 200)}, which is outside the folder of the module`);
+    throw publishError(
+      importer,
+      `it imports ${quoted(path, 200)}, which is outside the folder of the module`,
+    );
   }
-  const { bytes } = readRegular(real, { most: MOST.file });
+  const { bytes } = readRegular(real, { most: LIMITS.file });
   return bytes;
 }
 
-function realOf(path: string, by: string): string {
+function realPath(path: string, importer: string): string {
   try {
     return Deno.realPathSync(path);
   } catch {
-    throw unfit(by, `it imports ${quoted(path, 200)}, and there is no such file`);
+    throw publishError(importer, `it imports ${quoted(path, 200)}, and there is no such file`);
   }
 }
 
-/** Loads a file of another host, which must be the one whose hash was recorded. */
-async function remoteBytes(url: string, { by, lock, signal }: Walk & { readonly by: string }) {
-  const recorded = lock.hashes.get(url);
-  if (recorded === undefined) {
-    throw unfit(by, `it imports ${quoted(url, 200)}, whose hash deno.lock does not have`, {
-      hint:
-        "Run `deno cache` with a deno.lock in the folder of the module, and read the file first",
-    });
+/** Fetches a file of another host. Its hash must be the one in `deno.lock`. */
+async function fetchRemote(
+  url: string,
+  { importer, lock, signal }: Walk & { readonly importer: string },
+) {
+  const expectedHash = lock.hashes.get(url);
+  if (expectedHash === undefined) {
+    throw publishError(
+      importer,
+      `it imports ${quoted(url, 200)}, but deno.lock does not contain its hash`,
+      {
+        hint: "Review the file, and run `deno cache` with a deno.lock in the folder of the module",
+      },
+    );
   }
-  const bytes = await loaded(url, { by, signal });
-  const [, found = ""] = integrityOf(bytes).split("-");
-  if (found === recorded) return bytes;
-  throw unfit(by, `${quoted(url, 200)} has another hash than deno.lock says`, {
+  const bytes = await fetchBytes(url, { importer, signal });
+  const [, hash = ""] = integrityOf(bytes).split("-");
+  if (hash === expectedHash) return bytes;
+  throw publishError(importer, `${quoted(url, 200)} has another hash than in deno.lock`, {
     hint: "Review the change, then record the new hash with `deno cache --reload`",
   });
 }
 
-async function loaded(
+async function fetchBytes(
   url: string,
-  { by, signal }: { readonly by: string; readonly signal: AbortSignal },
+  { importer, signal }: { readonly importer: string; readonly signal: AbortSignal },
 ): Promise<Uint8Array> {
-  const ending = AbortSignal.any([signal, AbortSignal.timeout(REMOTE_MS)]);
+  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(REMOTE_MS)]);
   try {
-    const response = await fetch(url, { redirect: "error", signal: ending });
+    const response = await fetch(url, { redirect: "error", signal: abortSignal });
     if (!response.ok || response.body === null) throw new Error(`status ${response.status}`);
     const parts: Uint8Array<ArrayBuffer>[] = [];
     let length = 0;
     for await (const part of response.body) {
       length += part.length;
-      if (length > MOST.file) throw new Error(`more than ${MOST.file} bytes`);
+      if (length > LIMITS.file) throw new Error(`more than ${LIMITS.file} bytes`);
       parts.push(part);
     }
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   } catch (error) {
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
     const why = quoted(cause instanceof Error ? cause.message : message, 300);
-    throw unfit(by, `${quoted(url, 200)} cannot be loaded: ${why}`, {
+    throw publishError(importer, `${quoted(url, 200)} cannot be loaded: ${why}`, {
       hint: "Check the network and the address",
     });
   }
 }
 
-async function importsOf(
+async function parseImports(
   text: string,
   { url, walk }: { readonly url: string; readonly walk: Walk },
 ): Promise<ReadonlyMap<string, string>> {
@@ -140,43 +156,48 @@ async function importsOf(
     try {
       return parse(text)[0];
     } catch {
-      throw unfit(url, "it is not valid TypeScript", {
-        hint: "Fix it; `pml check FILE` says where",
+      throw publishError(url, "it is not valid TypeScript", {
+        hint: "Fix it; `pml check FILE` shows where",
       });
     }
   })();
-  const hashes = new Map<string, string>();
-  for (const one of parsed) {
-    if ("typeOnly" in one && one.typeOnly || one.type === "import-meta") continue;
-    if (one.specifier === undefined) {
-      throw unfit(url, "it imports a module whose name is computed at run time", {
-        hint: "Import a file by a text in quotes",
+  const targets = new Map<string, string>();
+  for (const parsedImport of parsed) {
+    if (
+      "typeOnly" in parsedImport && parsedImport.typeOnly || parsedImport.type === "import-meta"
+    ) continue;
+    if (parsedImport.specifier === undefined) {
+      throw publishError(url, "it imports a module whose name is computed at run time", {
+        hint: "Write the name of the imported file in quotes",
       });
     }
-    if (one.attributesStart !== undefined && one.attributesStart >= 0) {
-      throw unfit(url, `the import of ${quoted(one.specifier)} has attributes`, {
-        hint: "Only modules are bundled; put texts and JSON into a module",
+    if (parsedImport.attributesStart !== undefined && parsedImport.attributesStart >= 0) {
+      throw publishError(url, `the import of ${quoted(parsedImport.specifier)} has attributes`, {
+        hint: "Only modules can be bundled; move texts and JSON into a module",
       });
     }
-    hashes.set(one.specifier, targetOf(one.specifier, { url, lock: walk.lock }));
+    targets.set(
+      parsedImport.specifier,
+      resolveSpecifier(parsedImport.specifier, { url, lock: walk.lock }),
+    );
   }
-  return hashes;
+  return targets;
 }
 
-/** Returns the URL that a specifier means. */
-function targetOf(
+/** Returns the URL for a specifier in the file at `url`. */
+function resolveSpecifier(
   specifier: string,
   { url, lock }: { readonly url: string; readonly lock: RemoteLock },
 ): string {
   const isRelative = /^\.{0,2}\//.test(specifier);
   if (!isRelative && !specifier.startsWith("https://")) {
-    throw unfit(url, `it imports ${quoted(specifier)}`, { hint: hintFor(specifier) });
+    throw publishError(url, `it imports ${quoted(specifier)}`, { hint: hintFor(specifier) });
   }
   const target = URL.parse(specifier, url);
   const isPlain = target !== null && target.username === "" && target.password === "";
-  const isBelow = url.startsWith("file:") || target?.protocol === "https:";
-  if (isPlain && isBelow) return lock.redirects.get(target.href) ?? target.href;
-  throw unfit(url, `it imports ${quoted(specifier)}, which is no address of a file`);
+  const isAllowed = url.startsWith("file:") || target?.protocol === "https:";
+  if (isPlain && isAllowed) return lock.redirects.get(target.href) ?? target.href;
+  throw publishError(url, `it imports ${quoted(specifier)}, which is not a usable address`);
 }
 
 function hintFor(specifier: string): string {
@@ -192,11 +213,11 @@ function textOf(bytes: Uint8Array, url: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw unfit(url, "it is no text in UTF-8");
+    throw publishError(url, "it is not UTF-8 text");
   }
 }
 
-function unfit(
+function publishError(
   url: string,
   why: string,
   { hint }: { readonly hint?: string } = {},

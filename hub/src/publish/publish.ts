@@ -1,10 +1,10 @@
 /**
- * Makes an entry of a file or a capability on the publisher's machine, and sends it to a hub.
+ * Creates an entry from a file or a capability on the publisher's machine, and sends it to a hub.
  *
  * @module
  */
 
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import {
   capabilityManifest,
   fqdnOf,
@@ -16,35 +16,38 @@ import {
   savedCapability,
   type Signer,
 } from "@casys/pml/registry";
-import { bundled } from "./_bundle.ts";
-import { type Members, send, type Target } from "./_client.ts";
-import { graphOf } from "./_graph.ts";
+import { bundle } from "./_bundle.ts";
+import { type HubAnswer, send, type Target } from "./_client.ts";
+import { readGraph } from "./_graph.ts";
 
-export type { Members, Target } from "./_client.ts";
+export type { HubAnswer, Target } from "./_client.ts";
 
 /** An entry that can be published. */
-export interface Prepared {
+export interface PreparedEntry {
   readonly fqdn: string;
   readonly version: string;
   readonly manifest: JsonObject;
   readonly code?: string;
-  /** The files that were bundled, by their paths or addresses; one if nothing was. */
+  /** The paths or addresses of the files in the code; one if the module imports nothing. */
   readonly files: readonly string[];
 }
 
 const FILE = /^[^.].*\.(ts|js|json)$/;
-const MOST = 2_000_000;
+const MAX_MANIFEST = 2_000_000;
 
 /**
- * Returns the entry of a saved capability; undefined if the text names none. The entry has the version
- * after the name: `my:weather@1.2.0`.
+ * Returns the entry of a saved capability, with the version of `text` (`my:weather@1.2.0`). Returns
+ * undefined if the text is not the name of a capability, or if it is a file in the working folder.
  */
-export async function preparedCapability(text: string): Promise<Prepared | undefined> {
+export async function prepareCapability(
+  text: string,
+  folder: string,
+): Promise<PreparedEntry | undefined> {
   const { name = "", action, version } = fqdnOf(text) ?? {};
-  if (action === undefined || isThere(text)) return undefined;
+  if (action === undefined || isFile(resolve(folder, text))) return undefined;
   const fqdn = `${name}:${action}`;
   if (version === undefined) {
-    throw unfit(text, "it has no version", `Write pml-hub publish ${fqdn}@1.0.0`);
+    throw publishError(text, "it has no version", `Write pml-hub publish ${fqdn}@1.0.0`);
   }
   const saved = await savedCapability(fqdn);
   const manifest = capabilityManifest({ fqdn, version, saved });
@@ -52,15 +55,19 @@ export async function preparedCapability(text: string): Promise<Prepared | undef
 }
 
 /**
- * Makes an entry of a module or a manifest. The file's name is the name of the entry. A module is
- * bundled if it imports something; its metadata is read in the sandbox, without any grant.
+ * Creates an entry from a module or a manifest. The file's name is the name of the entry. A module
+ * with imports is bundled. The sandbox reads its metadata without any permission. A relative path
+ * starts from the working folder.
  */
-export async function prepared(path: string, signal: AbortSignal): Promise<Prepared> {
+export async function prepareFile(
+  path: string,
+  { folder: workingFolder, signal }: { readonly folder: string; readonly signal: AbortSignal },
+): Promise<PreparedEntry> {
   const name = basename(path);
   if (!FILE.test(name)) {
-    throw unfit(path, "its name ends neither in .ts nor in .js or .json", "Rename it");
+    throw publishError(path, "its name does not end in .ts, .js or .json", "Rename the file");
   }
-  const { text, files } = await contentOf(path, signal);
+  const { text, files } = await readContent(path, { folder: workingFolder, signal });
   const folder = await Deno.makeTempDir({ prefix: "pml-publish-" });
   try {
     await Deno.writeTextFile(join(folder, name), text, { createNew: true, mode: 0o600 });
@@ -69,10 +76,11 @@ export async function prepared(path: string, signal: AbortSignal): Promise<Prepa
       signal,
       warn: (message) => warnings.push(message),
     });
-    const [entry, ...more] = versions.flatMap(({ entries }) => entries);
-    if (entry === undefined || more.length > 0 || warnings.length > 0) {
-      const why = warnings[0]?.replace(/^Cannot serve ".*?": /, "") ?? "it makes no entry";
-      throw unfit(path, why, "Change it, and publish again");
+    const [entry, ...others] = versions.flatMap(({ entries }) => entries);
+    if (entry === undefined || others.length > 0 || warnings.length > 0) {
+      const why = warnings[0]?.replace(/^Cannot serve ".*?": /, "") ??
+        "it does not define an entry";
+      throw publishError(path, why, "Fix the file, and publish again");
     }
     const { fqdn, version, manifest, code } = entry;
     return {
@@ -87,34 +95,37 @@ export async function prepared(path: string, signal: AbortSignal): Promise<Prepa
   }
 }
 
-async function contentOf(
-  path: string,
-  signal: AbortSignal,
+async function readContent(
+  typedPath: string,
+  { folder, signal }: { readonly folder: string; readonly signal: AbortSignal },
 ): Promise<{ readonly text: string; readonly files: readonly string[] }> {
-  if (!isThere(path)) throw unfit(path, "there is no such file", "Write pml-hub publish FILE");
+  const path = resolve(folder, typedPath);
+  if (!isFile(path)) {
+    throw publishError(typedPath, "there is no such file", "Write pml-hub publish FILE");
+  }
   if (path.endsWith(".json")) {
-    const { bytes } = readRegular(path, { most: MOST, links: true });
+    const { bytes } = readRegular(path, { most: MAX_MANIFEST, links: true });
     return {
       text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes),
       files: [basename(path)],
     };
   }
-  const graph = await graphOf(path, signal);
+  const graph = await readGraph(path, signal);
   const files = [...graph.files.values()].map(({ name }) => name);
-  const only = graph.files.get(graph.entry);
+  const entryFile = graph.files.get(graph.entry);
   // A module without imports is published byte for byte.
-  if (files.length === 1 && only?.imports.size === 0) return { text: only.text, files };
-  return { text: await bundled(graph), files };
+  if (files.length === 1 && entryFile?.imports.size === 0) return { text: entryFile.text, files };
+  return { text: await bundle(graph), files };
 }
 
-/** How an entry is sent. */
+/** Options of `publish()`. */
 export interface PublishOptions extends Target {
   /** Signs the entry for the hub, if there is a key. */
   readonly signer?: Signer | undefined;
 }
 
-/** Sends an entry. The same entry twice is published once. */
-export async function publish(entry: Prepared, options: PublishOptions): Promise<Members> {
+/** Sends an entry. Sending the same entry again changes nothing. */
+export async function publish(entry: PreparedEntry, options: PublishOptions): Promise<HubAnswer> {
   const { fqdn, version, code } = entry;
   const { registry, signer } = options;
   const put = async (issued: Date) => {
@@ -125,7 +136,8 @@ export async function publish(entry: Prepared, options: PublishOptions): Promise
   try {
     return await put(new Date());
   } catch (error) {
-    // It may be there from an attempt before: the same key makes the same signature at its time.
+    // An earlier attempt may have published the entry with an earlier signature time. Signing with
+    // that time results in the same manifest, which the hub accepts.
     const issued = error instanceof PmlError ? new Date(String(error.detail?.issued)) : undefined;
     if (signer === undefined || issued === undefined || isNaN(Number(issued))) throw error;
     return await put(issued);
@@ -136,13 +148,13 @@ export async function publish(entry: Prepared, options: PublishOptions): Promise
 export async function yankAt(
   { name, reason }: { readonly name: string; readonly reason: string | undefined },
   target: Target,
-): Promise<Members> {
+): Promise<HubAnswer> {
   const isYanked = reason !== undefined;
   const path = `${name}/${isYanked ? "yank" : "unyank"}`;
   return await send({ method: "POST", path, body: isYanked ? { reason } : {} }, target);
 }
 
-/** Lets a tag of a name stand for a version. */
+/** Sets a tag of a name to a version. */
 export async function tagAt(
   { fqdn, version, tag }: {
     readonly fqdn: string;
@@ -150,12 +162,12 @@ export async function tagAt(
     readonly tag: string;
   },
   target: Target,
-): Promise<Members> {
+): Promise<HubAnswer> {
   const path = `${fqdn}/tags/${encodeURIComponent(tag)}`;
   return await send({ method: "PUT", path, body: { version } }, target);
 }
 
-function isThere(path: string): boolean {
+function isFile(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
   } catch {
@@ -163,6 +175,6 @@ function isThere(path: string): boolean {
   }
 }
 
-function unfit(path: string, why: string, hint: string): PmlError {
+function publishError(path: string, why: string, hint: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot publish ${quoted(path, 300)}: ${why}`, { hint });
 }

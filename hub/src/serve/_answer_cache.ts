@@ -6,45 +6,45 @@
 
 import type { RegistryRequest, RegistryResponse } from "@casys/pml/registry";
 
-/** The largest cached answer, and the size of the whole cache, in bytes. */
+/** The maximum size of one cached answer and of the whole cache, in bytes. */
 const MAX_BYTES = { answer: 64_000, all: 16_000_000 };
 
 /** A cache of answers that is emptied when the state of the store changes. */
 export class AnswerCache {
-  readonly #stamp: () => string | Promise<string>;
+  readonly #readStamp: () => string | Promise<string>;
   readonly #answers = new Map<string, RegistryResponse>();
-  #of: string | undefined;
+  #cachedStamp: string | undefined;
   #bytes = 0;
 
-  /** Takes the function that returns the state of the store. If it throws, the request fails. */
-  constructor(stamp: () => string | Promise<string>) {
-    this.#stamp = stamp;
+  /** Creates a cache. `readStamp` returns the state of the store; if it throws, the request fails. */
+  constructor(readStamp: () => string | Promise<string>) {
+    this.#readStamp = readStamp;
   }
 
   /** Returns the cached answer to a request, or calls `make()` and caches its answer. */
-  async to(
+  async getOrMake(
     request: RegistryRequest,
     make: () => Promise<RegistryResponse>,
   ): Promise<RegistryResponse> {
     // The state is read before the answer, so that a change in the meantime invalidates the answer.
-    const stamp = await this.#stamp();
-    if (stamp !== this.#of) this.#begin(stamp);
+    const stamp = await this.#readStamp();
+    if (stamp !== this.#cachedStamp) this.#reset(stamp);
     const { method, target, accept, ifNoneMatch } = request;
     const key = JSON.stringify([method, target, accept, ifNoneMatch]);
     const cached = this.#answers.get(key);
     if (cached !== undefined) return cached;
     const answer = await make();
-    if (stamp === this.#of) this.#keep(key, answer);
+    if (stamp === this.#cachedStamp) this.#add(key, answer);
     return answer;
   }
 
-  #begin(stamp: string): void {
-    this.#of = stamp;
+  #reset(stamp: string): void {
+    this.#cachedStamp = stamp;
     this.#answers.clear();
     this.#bytes = 0;
   }
 
-  #keep(key: string, answer: RegistryResponse): void {
+  #add(key: string, answer: RegistryResponse): void {
     const bytes = answer.body.length + key.length;
     if (answer.status !== 200 && answer.status !== 304 || bytes > MAX_BYTES.answer) return;
     if (this.#bytes + bytes > MAX_BYTES.all) {

@@ -1,116 +1,127 @@
 /**
- * Requires a key of a client for everything that a hub offers. The store is asked for each request,
- * so a revoked key is refused from then on; open streams end within some seconds.
+ * Requires a client key for every read of a hub. Each request checks its key in the store, so a
+ * revoked key is refused at once. Streams that are open with that key end within some seconds.
  *
  * @module
  */
 
 import { errorResponse, type RegistryResponse } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
-import type { Desk } from "../store/store.ts";
+import type { StoreAdmin } from "../store/store.ts";
 import { bearerOf, keyHashOf } from "../write/key.ts";
 
-/** Answers a request. */
-type Answering = (request: HubRequest) => Promise<HubResponse>;
+/** A function that answers a request. */
+type Handler = (request: HubRequest) => Promise<HubResponse>;
 
-/** A request that may be answered with a stream. */
+/** A request that may have an open stream as its answer. */
 interface OpenRequest {
   readonly hash: string;
   readonly request: HubRequest;
   readonly revoked: AbortController;
 }
 
-/** How often the keys of open streams are looked at. */
-const LOOK_MS = 2_000;
-const BASIC = /^basic +([A-Za-z0-9+/]+=*)$/i;
-const PAGE = /\btext\/html\b/i;
-const HOW = "Its operator makes one with `pml-hub key add ORGANISATION --client`; " +
-  "in PML it is PML_API_KEY, and cloud.url names this hub";
+/** The time between two checks of the keys of open streams, in milliseconds. */
+const CHECK_INTERVAL_MS = 2_000;
+const BASIC_HEADER = /^basic +([A-Za-z0-9+/]+=*)$/i;
+const HTML_TYPE = /\btext\/html\b/i;
+const KEY_HINT = "The hub's operator creates one with `pml-hub key add ORGANISATION --client`. " +
+  "In PML, set PML_API_KEY to the key, and cloud.url to this hub";
 
 /** Lets only clients with a key read a hub. */
 export class ClientKeys implements Disposable {
-  readonly #desk: Pick<Desk, "isClientKey">;
+  readonly #admin: Pick<StoreAdmin, "isClientKey">;
   readonly #open = new Set<OpenRequest>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Takes the desk of the store that has the keys. */
-  constructor(desk: Pick<Desk, "isClientKey">) {
-    this.#desk = desk;
+  /** Creates an instance that looks up keys with `admin`. */
+  constructor(admin: Pick<StoreAdmin, "isClientKey">) {
+    this.#admin = admin;
   }
 
-  /** Answers a request that comes with a valid key, else 401. */
+  /**
+   * Passes a request with a valid key on to `answer`, and answers every other request with status
+   * 401. With `isOpenEnded`, the answer may be a stream, which ends when the key is revoked.
+   */
   async guard(
     request: HubRequest,
-    { isOpenEnded, answer }: { readonly isOpenEnded: boolean; readonly answer: Answering },
+    { isOpenEnded, answer }: { readonly isOpenEnded: boolean; readonly answer: Handler },
   ): Promise<HubResponse> {
     const key = keyOf(request);
     const hash = keyHashOf(key, "client");
-    if (hash === undefined || !await this.#desk.isClientKey(hash)) return refusal(request, key);
+    if (hash === undefined || !await this.#admin.isClientKey(hash)) {
+      return unauthorized(request, key);
+    }
     return isOpenEnded
-      ? await this.#watched({ request, hash }, answer)
-      : hidden(await answer(request));
+      ? await this.#answerUntilRevoked({ request, hash }, answer)
+      : withPrivateCaching(await answer(request));
   }
 
-  /** Looks at no more keys. */
+  /** Stops checking the keys of open streams. */
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
   }
 
-  /** Answers a request whose signal aborts when the key is revoked. */
-  async #watched(
+  /** Answers a request, and aborts its signal when the key is revoked. */
+  async #answerUntilRevoked(
     { request, hash }: Pick<OpenRequest, "request" | "hash">,
-    answer: Answering,
+    answer: Handler,
   ): Promise<HubResponse> {
     const revoked = new AbortController();
     this.#open.add({ request, hash, revoked });
-    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS);
+    this.#timer ??= setInterval(() => void this.#checkOpenRequests(), CHECK_INTERVAL_MS);
     const signal = AbortSignal.any([request.signal, revoked.signal]);
     try {
       return await answer({ ...request, signal });
     } catch (error) {
-      if (revoked.signal.aborted) return refusal(request, keyOf(request));
+      if (revoked.signal.aborted) return unauthorized(request, keyOf(request));
       throw error;
     }
   }
 
-  async #look(): Promise<void> {
-    for (const one of this.#open) if (one.request.isOver()) this.#open.delete(one);
+  async #checkOpenRequests(): Promise<void> {
+    for (const entry of this.#open) if (entry.request.isOver()) this.#open.delete(entry);
     if (this.#open.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
       return;
     }
-    for (const [hash, all] of Map.groupBy(this.#open, (one) => one.hash)) {
-      // A store that does not answer now is asked again.
-      if (await this.#desk.isClientKey(hash).catch(() => true)) continue;
-      for (const one of all) {
-        one.revoked.abort();
-        this.#open.delete(one);
+    for (const [hash, entries] of Map.groupBy(this.#open, (entry) => entry.hash)) {
+      // If the store does not answer now, the next check asks it again.
+      if (await this.#admin.isClientKey(hash).catch(() => true)) continue;
+      for (const entry of entries) {
+        entry.revoked.abort();
+        this.#open.delete(entry);
       }
     }
   }
 }
 
-/** Returns the key of a request. For reading, a browser may send it as the password of any user. */
+/**
+ * Returns the key of a request. For GET and HEAD, a browser may send the key as the password of HTTP
+ * Basic authentication, with any user name.
+ */
 function keyOf({ method, headers: { authorization } }: HubRequest): string | undefined {
-  const [, basic] = BASIC.exec(authorization ?? "") ?? [];
+  const [, basic] = BASIC_HEADER.exec(authorization ?? "") ?? [];
   if (basic === undefined || method !== "GET" && method !== "HEAD") return bearerOf(authorization);
   try {
     return new TextDecoder().decode(Uint8Array.fromBase64(basic)).split(/:(.*)/s)[1];
   } catch {
-    return undefined; // it is no base64
+    return undefined; // the header is not valid base64
   }
 }
 
-function refusal({ method, accept = "" }: HubRequest, key: string | undefined): RegistryResponse {
+function unauthorized(
+  { method, accept = "" }: HubRequest,
+  key: string | undefined,
+): RegistryResponse {
   const why = key === undefined
-    ? "This hub requires a key of its clients"
+    ? "This hub requires a client key"
     : keyHashOf(key, "publisher") !== undefined
-    ? "This key publishes; reading this hub requires a key of its clients"
-    : "This hub does not know this key, or it was revoked";
-  const isPage = method === "GET" && PAGE.test(accept);
+    ? "This is a publisher key; reading this hub requires a client key"
+    : "The key is unknown or was revoked";
+  const isPage = method === "GET" && HTML_TYPE.test(accept);
   return errorResponse(401, "unauthorized", {
-    message: `${why}. ${HOW}`,
+    message: `${why}. ${KEY_HINT}`,
     headers: {
       "www-authenticate": isPage ? 'Basic realm="pml-hub", charset="UTF-8"' : "Bearer",
       "cache-control": "no-store",
@@ -118,14 +129,14 @@ function refusal({ method, accept = "" }: HubRequest, key: string | undefined): 
   });
 }
 
-/** Returns an answer that no shared cache keeps for others. */
-function hidden(made: HubResponse): HubResponse {
-  if (made instanceof Response) return made;
-  const { "cache-control": caching, vary } = made.headers;
+/** Returns an answer that shared caches do not store, because it depends on the key. */
+function withPrivateCaching(response: HubResponse): HubResponse {
+  if (response instanceof Response) return response;
+  const { "cache-control": caching, vary } = response.headers;
   return {
-    ...made,
+    ...response,
     headers: {
-      ...made.headers,
+      ...response.headers,
       ...caching !== undefined && { "cache-control": caching.replace(/^public\b/, "private") },
       vary: vary === undefined ? "authorization" : `${vary}, authorization`,
     },

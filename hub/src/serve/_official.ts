@@ -11,64 +11,71 @@ import { fqdnOfOfficial, serverJson } from "./_server_json.ts";
 /** The beginning of all paths of this API. */
 export const OFFICIAL_PATH = "/v0.1/";
 
-const META = "io.modelcontextprotocol.registry/official";
-const SERVER = /^\/v0\.1\/servers\/([^/]+)\/versions(?:\/([^/]+))?$/;
-const PAGE = 30;
-const PAGE_MAX = 100;
-const VERSIONS_MAX = 100;
+const META_KEY = "io.modelcontextprotocol.registry/official";
+const VERSIONS_PATH = /^\/v0\.1\/servers\/([^/]+)\/versions(?:\/([^/]+))?$/;
+const DEFAULT_LIMIT = 30;
+const MAX_LIMIT = 100;
+const MAX_VERSIONS = 100;
 
 /** Answers a request to a path of this API. */
-export async function official(
+export async function answerOfficial(
   request: RegistryRequest,
   store: OfficialStore,
 ): Promise<RegistryResponse> {
   const { pathname, searchParams } = new URL(request.target, "http://hub.invalid");
-  if (pathname === "/v0.1/servers") return conditional(await listed(searchParams, store), request);
-  const [, name = "", version] = SERVER.exec(pathname) ?? [];
-  const fqdn = fqdnOfOfficial(decoded(name));
+  if (pathname === "/v0.1/servers") {
+    return conditional(await listServers(searchParams, store), request);
+  }
+  const [, name = "", version] = VERSIONS_PATH.exec(pathname) ?? [];
+  const fqdn = fqdnOfOfficial(decode(name));
   const answer = fqdn === undefined
     ? undefined
     : version === undefined
     ? await versionsOf(fqdn, store)
-    : await versionOf({ fqdn, version: decoded(version) }, store);
+    : await versionOf({ fqdn, version: decode(version) }, store);
   return conditional(answer ?? problem(404, "Server not found"), request);
 }
 
 /** The part of the store that this API reads. */
 type OfficialStore = Pick<HubStore, "entry" | "page" | "versions">;
 
-async function listed(query: URLSearchParams, store: OfficialStore): Promise<RegistryResponse> {
-  const limitText = query.get("limit") ?? String(PAGE);
-  if (!/^[1-9]\d{0,8}$/.test(limitText)) return problem(400, "limit is no number above 0");
-  const limit = Math.min(Number(limitText), PAGE_MAX);
+async function listServers(
+  query: URLSearchParams,
+  store: OfficialStore,
+): Promise<RegistryResponse> {
+  const limitText = query.get("limit") ?? String(DEFAULT_LIMIT);
+  if (!/^[1-9]\d{0,8}$/.test(limitText)) {
+    return problem(400, "limit must be a whole number above 0");
+  }
+  const limit = Math.min(Number(limitText), MAX_LIMIT);
   const search = (query.get("search") ?? "").toLowerCase().trim();
-  // Names have a slash here, and a dot in the store.
+  // A name has a slash in this API, and a dot in the store.
   const word = search.replace(/^pml\//, "").replace("/", ".");
   const words = word === "" ? [] : [word];
   const entries = await store.page({ after: query.get("cursor") ?? "", words, limit });
   const page = entries.slice(0, limit);
   const version = query.get("version") ?? undefined;
-  const each = page.map((newest) => requestedVersion(newest, { version, store }));
-  const servers = (await Promise.all(each)).flat();
+  const lookups = page.map((newest) => requestedVersions(newest, { version, store }));
+  const servers = (await Promise.all(lookups)).flat();
   const last = page.at(-1)?.fqdn;
   const next = entries.length > limit && last !== undefined ? { nextCursor: last } : {};
   return json({ servers, metadata: { count: servers.length, ...next } });
 }
 
-/** Returns the versions of a name for a list: the newest, a given one, or all of them. */
-async function requestedVersion(
+/** Returns the versions that a list shows of a name: the newest, the requested one, or all. */
+async function requestedVersions(
   newest: StoredEntry,
   { version, store }: { readonly version: string | undefined; readonly store: OfficialStore },
 ): Promise<readonly object[]> {
   if (version === "latest") return serverJsonOf(newest, newest.version);
-  if (version === undefined) return await allOf(newest, store);
+  if (version === undefined) return await allVersions(newest, store);
   const entry = await store.entry(newest.fqdn, version);
   return entry?.version === version ? serverJsonOf(entry, newest.version) : [];
 }
 
-async function allOf(newest: StoredEntry, store: OfficialStore): Promise<readonly object[]> {
+async function allVersions(newest: StoredEntry, store: OfficialStore): Promise<readonly object[]> {
   const { fqdn } = newest;
-  const versions = (await store.versions(fqdn)).slice(0, VERSIONS_MAX);
+  const versions = (await store.versions(fqdn)).slice(0, MAX_VERSIONS);
   const entries = await Promise.all(versions.map((version) => store.entry(fqdn, version)));
   return entries.flatMap((entry) => entry === undefined ? [] : serverJsonOf(entry, newest.version));
 }
@@ -78,7 +85,7 @@ async function versionsOf(
   store: OfficialStore,
 ): Promise<RegistryResponse | undefined> {
   const newest = await store.entry(fqdn, undefined);
-  const servers = newest === undefined ? [] : await allOf(newest, store);
+  const servers = newest === undefined ? [] : await allVersions(newest, store);
   return servers.length === 0 ? undefined : json({ servers, metadata: { count: servers.length } });
 }
 
@@ -89,20 +96,23 @@ async function versionOf(
   const newest = await store.entry(fqdn, undefined);
   const isLatest = version === "latest";
   const entry = isLatest ? newest : await store.entry(fqdn, version);
-  // A tag is no version here.
+  // This API does not resolve tags, but `store.entry()` does.
   if (entry === undefined || !isLatest && entry.version !== version) return undefined;
-  const [one] = serverJsonOf(entry, newest?.version);
-  return one && json(one);
+  const [server] = serverJsonOf(entry, newest?.version);
+  return server && json(server);
 }
 
-/** Returns a version in the form of this API; undefined if the form cannot describe how it runs. */
+/**
+ * Returns a list with the version in the form of this API. The list is empty if the form cannot
+ * describe how the version runs.
+ */
 function serverJsonOf(entry: StoredEntry, newest: string | undefined): readonly object[] {
   const server = serverJson(entry);
   if (server === undefined) return [];
-  const at = entry.created.toISOString();
+  const created = entry.created.toISOString();
   const isLatest = entry.version === newest;
-  const meta = { status: "active", publishedAt: at, updatedAt: at, isLatest };
-  return [{ server, _meta: { [META]: meta } }];
+  const meta = { status: "active", publishedAt: created, updatedAt: created, isLatest };
+  return [{ server, _meta: { [META_KEY]: meta } }];
 }
 
 function json(value: object): RegistryResponse {
@@ -123,7 +133,7 @@ export function problem(status: 400 | 404, detail: string): RegistryResponse {
   return { status, headers, body };
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,6 +1,6 @@
 /**
- * Converts an entry to a `server.json` of the official MCP Registry. PML converts the other way
- * when it reads one.
+ * Converts an entry to a `server.json` of the official MCP Registry. When PML reads a `server.json`,
+ * it converts the file to an entry.
  *
  * @module
  */
@@ -8,54 +8,58 @@
 import { fqdnOf, type JsonObject, objectOf, publishedKind, textOf } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 
-/** The namespace of names that have no dot, which the other API does not know. */
-const OWN = "pml";
-const TYPES: Readonly<Record<string, string>> = { npx: "npm", bunx: "npm", uvx: "pypi" };
-const PACKAGE = /^((?:@[\w.-]+\/)?[\w.-]+)@(\d[\w.+!-]*)$/;
+/** The namespace for names without a dot: each name of the official API has a namespace. */
+const PML_NAMESPACE = "pml";
+const REGISTRY_TYPES: Readonly<Record<string, string>> = { npx: "npm", bunx: "npm", uvx: "pypi" };
+const PACKAGE_ARGUMENT = /^((?:@[\w.-]+\/)?[\w.-]+)@(\d[\w.+!-]*)$/;
 const REFERENCE = /\$\{(\w+)\}/g;
 
-/** Returns the name of an entry in the other API; undefined if it can have none. */
+/** Returns the name of an entry in the official API; undefined if that API cannot express it. */
 export function officialName(fqdn: string): string | undefined {
-  if (fqdn.includes(":") || fqdn.startsWith(`${OWN}.`)) return undefined;
-  const at = fqdn.lastIndexOf(".");
-  return at < 0 ? `${OWN}/${fqdn}` : `${fqdn.slice(0, at)}/${fqdn.slice(at + 1)}`;
+  if (fqdn.includes(":") || fqdn.startsWith(`${PML_NAMESPACE}.`)) return undefined;
+  const lastDot = fqdn.lastIndexOf(".");
+  return lastDot < 0
+    ? `${PML_NAMESPACE}/${fqdn}`
+    : `${fqdn.slice(0, lastDot)}/${fqdn.slice(lastDot + 1)}`;
 }
 
-/** Returns the name of an entry by its name in the other API; undefined for an invalid name. */
+/** Returns the entry's name for a name of the official API; undefined for an invalid name. */
 export function fqdnOfOfficial(name: string): string | undefined {
   const lower = name.toLowerCase();
-  const fqdn = lower.startsWith(`${OWN}/`) ? lower.slice(OWN.length + 1) : lower.replace("/", ".");
+  const fqdn = lower.startsWith(`${PML_NAMESPACE}/`)
+    ? lower.slice(PML_NAMESPACE.length + 1)
+    : lower.replace("/", ".");
   return fqdnOf(fqdn) !== undefined && officialName(fqdn) === lower ? fqdn : undefined;
 }
 
-/** Returns the `server.json` of an entry; undefined if the form cannot describe how it runs. */
+/** Returns the `server.json` of an entry; undefined if the format cannot express the entry. */
 export function serverJson({ fqdn, version, manifest }: StoredEntry): JsonObject | undefined {
   const name = officialName(fqdn);
   const { official } = publishedKind(manifest.type) ?? {};
-  const way = official && MAKERS[official](manifest);
-  if (name === undefined || way === undefined) return undefined;
-  return { name, description: textOf(manifest.description), version, ...way };
+  const definition = official && CONVERTERS[official](manifest);
+  if (name === undefined || definition === undefined) return undefined;
+  return { name, description: textOf(manifest.description), version, ...definition };
 }
 
-/** Functions that make the part of a `server.json` that defines a server. */
-const MAKERS = { package: packageOf, remote: remoteOf };
+/** Functions that create the `packages` or `remotes` of a `server.json` from a manifest. */
+const CONVERTERS = { package: packageOf, remote: remoteOf };
 
 function packageOf(manifest: JsonObject): JsonObject | undefined {
   const { command, args, env } = objectOf(manifest.install);
   const hint = textOf(command);
-  const registryType = Object.hasOwn(TYPES, hint) ? TYPES[hint] : undefined;
-  const all = Array.isArray(args) ? args.map(textOf) : [];
-  const [named = "", ...rest] = all.slice(["-y", "--yes"].includes(all[0] ?? "") ? 1 : 0);
-  const [, identifier, version] = PACKAGE.exec(named) ?? [];
+  const registryType = Object.hasOwn(REGISTRY_TYPES, hint) ? REGISTRY_TYPES[hint] : undefined;
+  const texts = Array.isArray(args) ? args.map(textOf) : [];
+  const [packageText = "", ...rest] = texts.slice(["-y", "--yes"].includes(texts[0] ?? "") ? 1 : 0);
+  const [, identifier, version] = PACKAGE_ARGUMENT.exec(packageText) ?? [];
   const values = Object.entries(objectOf(env));
-  // A reference in an argument, or a value made of several, has no form there.
-  const isPlain = rest.every((one) => !/[{}]/.test(one)) &&
+  // The format has no references in arguments, and none within a longer value.
+  const isPlain = rest.every((argument) => !/[{}]/.test(argument)) &&
     values.every(([name, value]) => !/[{}]/.test(textOf(value).replace(`\${${name}}`, "")));
   if (registryType === undefined || identifier === undefined || version === undefined || !isPlain) {
     return undefined;
   }
-  const needed = new Set(needs(manifest));
-  const fixed = values.filter(([name, value]) => value !== `\${${name}}` && !needed.has(name));
+  const required = new Set(requiredVariables(manifest));
+  const fixed = values.filter(([name, value]) => value !== `\${${name}}` && !required.has(name));
   return {
     packages: [{
       registryType,
@@ -65,7 +69,7 @@ function packageOf(manifest: JsonObject): JsonObject | undefined {
       transport: { type: "stdio" },
       packageArguments: rest.map((value) => ({ type: "positional", value })),
       environmentVariables: [
-        ...[...needed].map((name) => ({ name, isRequired: true, isSecret: true })),
+        ...[...required].map((name) => ({ name, isRequired: true, isSecret: true })),
         ...fixed.map(([name, value]) => ({ name, value: textOf(value) })),
       ],
     }],
@@ -78,16 +82,16 @@ function remoteOf(manifest: JsonObject): JsonObject | undefined {
     return undefined;
   }
   const entries = headers.map(([name, value]) => {
-    const names = [...textOf(value).matchAll(REFERENCE)].map(([, one = ""]) => one);
+    const names = [...textOf(value).matchAll(REFERENCE)].map(([, variable = ""]) => variable);
     const variables = Object.fromEntries(
-      names.map((one) => [one, { isRequired: true, isSecret: true }]),
+      names.map((variable) => [variable, { isRequired: true, isSecret: true }]),
     );
     return { name, value: textOf(value).replace(REFERENCE, "{$1}"), variables };
   });
   return { remotes: [{ type: "streamable-http", url: textOf(manifest.url), headers: entries }] };
 }
 
-function needs(manifest: JsonObject): readonly string[] {
-  const all = manifest.env_required;
-  return Array.isArray(all) ? all.filter((one) => typeof one === "string") : [];
+function requiredVariables(manifest: JsonObject): readonly string[] {
+  const names = manifest.env_required;
+  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
 }

@@ -16,7 +16,8 @@ Deno.test("AnswerCache makes a new answer after each change by any process", asy
   await using other = await openEmbedded(place.path);
   let made = 0;
   const cache = new AnswerCache(() => store.stamp());
-  const ask = async () => await cache.to(request, () => Promise.resolve(answerWith(`${++made}`)));
+  const ask = async () =>
+    await cache.getOrMake(request, () => Promise.resolve(answerWith(`${++made}`)));
   await ask();
   await ask();
   assert.equal(made, 1);
@@ -27,7 +28,7 @@ Deno.test("AnswerCache makes a new answer after each change by any process", asy
   await ask();
   await ask();
   assert.equal(made, 3);
-  await other.desk.yank({ fqdn: "weather", version: "1.0.0" }, "old");
+  await other.admin.yank({ fqdn: "weather", version: "1.0.0" }, "old");
   await ask();
   assert.equal(made, 4);
 });
@@ -35,22 +36,25 @@ Deno.test("AnswerCache makes a new answer after each change by any process", asy
 Deno.test("AnswerCache returns neither outdated answers nor answers to other requests", async () => {
   let stamp = 1;
   const cache = new AnswerCache(() => `${stamp}`);
-  const late = await cache.to(request, () => {
+  const late = await cache.getOrMake(request, () => {
     stamp++;
     return Promise.resolve(answerWith("old"));
   });
   assert.equal(new TextDecoder().decode(late.body), "old");
-  const fresh = await cache.to(request, () => Promise.resolve(answerWith("new")));
+  const fresh = await cache.getOrMake(request, () => Promise.resolve(answerWith("new")));
   assert.equal(new TextDecoder().decode(fresh.body), "new");
   for (const more of [{ accept: "application/json" }, { method: "HEAD" }, { ifNoneMatch: "x" }]) {
-    const own = await cache.to({ ...request, ...more }, () => Promise.resolve(answerWith("own")));
+    const own = await cache.getOrMake(
+      { ...request, ...more },
+      () => Promise.resolve(answerWith("own")),
+    );
     assert.equal(new TextDecoder().decode(own.body), "own");
   }
   // Failures and large answers are not cached.
   let count = 0;
   for (const answer of [answerWith("", 404), answerWith("x".repeat(70_000))]) {
     for (const _ of [1, 2]) {
-      await cache.to({ ...request, target: `/${answer.status}` }, () => {
+      await cache.getOrMake({ ...request, target: `/${answer.status}` }, () => {
         count++;
         return Promise.resolve(answer);
       });

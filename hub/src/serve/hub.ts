@@ -15,9 +15,9 @@ import {
 import { openMcp } from "../mcp/mcp.ts";
 import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
-import { Busy, type HubResponse, isGone, OpenBodies, requestOf, send } from "../http/exchange.ts";
+import { BodyLimiter, Busy, type HubResponse, isGone, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
-import { observer, type RequestRecord } from "./metrics.ts";
+import { beginRecord, type RequestRecord } from "./metrics.ts";
 import { ClientKeys } from "./_client_keys.ts";
 import { AnswerCache } from "./_answer_cache.ts";
 import { respond } from "./routes.ts";
@@ -35,42 +35,43 @@ export interface HubOptions {
   readonly isModerated?: boolean;
   /** Whether clients need keys to read. */
   readonly needsClientKeys?: boolean;
-  /** Hosts, with their ports, of servers behind this hub that may be in a private network. */
+  /** The hosts (with ports) in private networks to which this hub may pass requests on. */
   readonly privateHosts?: ReadonlySet<string>;
-  /** How many changes each key may make a minute. */
+  /** The maximum number of changes per minute and key; 60 by default. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
-  /** Takes each answered request, for metrics and logs. */
+  /** Called with each answered request, for metrics and logs. */
   readonly observe?: ((request: RequestRecord) => void) | undefined;
 }
 
-/** A hub that listens. */
+/** A running hub. */
 export interface Hub extends Listener {
   /** The URL that clients configure. */
   readonly url: string;
-  /** Finishes the open requests, for at most this many milliseconds, and accepts no others. */
+  /** Accepts no more requests, and waits at most `ms` milliseconds for the open ones. */
   stop(ms: number): Promise<void>;
 }
 
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
+/** A connection that is silent for this long is closed. */
 const SILENT_MS = 60_000;
-/** For the metrics only: nginx uses 499, too, for a client that closed the connection. */
-const GONE = errorResponse(499, "gone", { message: "The client has gone" });
+/** Status 499 is for the metrics only; nginx uses it too when a client closes the connection. */
+const GONE = errorResponse(499, "gone", { message: "The client closed the connection" });
 const SLOW = errorResponse(408, "slow", { message: "The body took too long" });
 const BUSY = errorResponse(503, "busy", {
-  message: "This hub reads as many large bodies as it can",
+  message: "This hub already reads its maximum number of large bodies",
   headers: { "retry-after": "1" },
 });
 const FAILED = errorResponse(500, "failed", { message: "The registry could not answer" });
 
-/** Returns the answer to a request whose body did not arrive completely; undefined for others. */
+/** Returns the answer if an error means that the body did not arrive completely. */
 function answerToUnread(error: unknown, request: IncomingMessage): HubResponse | undefined {
   if (Object(error).code === "ERR_HTTP_REQUEST_TIMEOUT") return SLOW;
   return isGone(request) ? GONE : undefined;
 }
 
-/** Starts a hub that listens until it is disposed. The store stays open. */
+/** Starts a hub. It listens until the caller disposes it, and does not close the store. */
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn, observe, privateHosts = new Set() } = options;
   const { isModerated = false, perMinute = PER_MINUTE } = options;
@@ -78,19 +79,19 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const address = Promise.withResolvers<string>();
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
   const write = openWriting({
-    ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
+    ...{ admin: store.admin, url: () => address.promise, isStopping: () => isStopping },
     ...{ isModerated, perMinute, warn },
   });
   const cache = new AnswerCache(() => store.stamp());
-  const clientKeys = options.needsClientKeys === true ? new ClientKeys(store.desk) : undefined;
+  const clientKeys = options.needsClientKeys === true ? new ClientKeys(store.admin) : undefined;
   const [mcp, proxy] = [openMcp(store), openProxy({ store, privateHosts })];
-  const bodies = new OpenBodies();
+  const bodies = new BodyLimiter();
   const respondTo = async (
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<HubResponse> => {
     const status = isLocal ? refusedSender(request, { hosts }) : undefined;
-    if (status !== undefined) return FOREIGN(status);
+    if (status !== undefined) return forbidden(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
       ...{ store, mcp, cache, proxy: proxy.pass, write, bodies, clientKeys, url },
@@ -102,7 +103,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   };
   const onError = errorHandler(warn);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const report = observer(request);
+    const report = beginRecord(request);
     const recover = (error: unknown) => answerToUnread(error, request) ?? onError(error);
     respondTo(request, response).catch(recover).then(async (reply) => {
       await send(response, reply, request);
@@ -140,5 +141,7 @@ function errorHandler(warn: HubOptions["warn"]): (error: unknown) => HubResponse
   };
 }
 
-const FOREIGN = (status: 400 | 403) =>
-  errorResponse(status, "forbidden", { message: "This registry answers to this machine only" });
+const forbidden = (status: 400 | 403) =>
+  errorResponse(status, "forbidden", {
+    message: "This registry accepts only requests from this machine",
+  });

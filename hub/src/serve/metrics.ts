@@ -32,7 +32,7 @@ export interface RequestRecord {
   readonly route: Route;
   readonly status: number;
   readonly ms: number;
-  /** The bytes of the body, if it was no stream. */
+  /** The number of bytes of the body; 0 for a stream. */
   readonly bytes: number;
 }
 
@@ -52,8 +52,11 @@ const SILENT_MS = 60_000;
 /** The time limit for counting the names in the store. */
 const STORE_MS = 2_000;
 
-/** Starts the clock for a request. Returns a function that takes the answer's status and bytes. */
-export function observer(
+/**
+ * Starts the clock for a request. Returns a function that makes the record from the answer's status
+ * and number of bytes.
+ */
+export function beginRecord(
   { method = "", url = "", headers }: IncomingMessage,
 ): (status: number, bytes: number) => RequestRecord {
   const start = performance.now();
@@ -101,8 +104,8 @@ export class Metrics {
     counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1);
     counts.bytes += bytes;
     counts.seconds += ms / 1_000;
-    const at = BUCKETS.findIndex((bound) => ms / 1_000 <= bound);
-    if (at >= 0) counts.buckets[at] = (counts.buckets[at] ?? 0) + 1;
+    const bucket = BUCKETS.findIndex((bound) => ms / 1_000 <= bound);
+    if (bucket >= 0) counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1;
   }
 
   /**
@@ -110,19 +113,19 @@ export class Metrics {
    * store; undefined if the store does not answer.
    */
   text(nameCount: number | undefined): string {
-    const all = [...this.#routes].sort(([a], [b]) => a < b ? -1 : 1);
-    const requests = all.flatMap(([route, { statuses }]) =>
+    const routes = [...this.#routes].sort(([a], [b]) => a < b ? -1 : 1);
+    const requests = routes.flatMap(([route, { statuses }]) =>
       [...statuses].sort(([a], [b]) => a - b).map(([status, count]) =>
         `pml_hub_requests_total{route="${route}",status="${status}"} ${count}`
       )
     );
-    const bytes = all.map(([route, { bytes }]) =>
+    const bytes = routes.map(([route, { bytes }]) =>
       `pml_hub_response_bytes_total{route="${route}"} ${bytes}`
     );
     return [
       ...metric("pml_hub_requests_total", "counter", requests),
       ...metric("pml_hub_response_bytes_total", "counter", bytes),
-      ...metric("pml_hub_request_seconds", "histogram", all.flatMap(histogram)),
+      ...metric("pml_hub_request_seconds", "histogram", routes.flatMap(histogram)),
       ...metric("pml_hub_store_up", "gauge", [
         `pml_hub_store_up ${nameCount === undefined ? 0 : 1}`,
       ]),
@@ -143,10 +146,10 @@ function metric(name: string, type: string, lines: readonly string[]): readonly 
 
 function histogram([route, { buckets, seconds, statuses }]: [Route, Counts]): readonly string[] {
   const name = "pml_hub_request_seconds";
-  const count = statuses.values().reduce((sum, one) => sum + one, 0);
+  const count = statuses.values().reduce((sum, statusCount) => sum + statusCount, 0);
   let sum = 0;
-  const lines = BUCKETS.map((bound, at) => {
-    sum += buckets[at] ?? 0;
+  const lines = BUCKETS.map((bound, index) => {
+    sum += buckets[index] ?? 0;
     return `${name}_bucket{route="${route}",le="${bound}"} ${sum}`;
   });
   return [
@@ -178,7 +181,7 @@ export async function openMetrics(
       const status = refusedSender(request, { hosts });
       const isForMetrics = request.method === "GET" && request.url === "/metrics";
       if (status !== undefined || !isForMetrics) {
-        const refused = errorResponse(status ?? 404, "not_found", { message: "Ask for /metrics" });
+        const refused = errorResponse(status ?? 404, "not_found", { message: "Send GET /metrics" });
         response.writeHead(refused.status, refused.headers).end(refused.body);
         return;
       }

@@ -14,16 +14,16 @@ import {
   type Signer,
 } from "@casys/pml/registry";
 import type { Mcp } from "../mcp/mcp.ts";
-import { PROXY_PATH, type Proxying } from "../mcp/proxy.ts";
-import { forClients } from "../mcp/upstream.ts";
+import { PROXY_PATH, type ServerProxy } from "../mcp/proxy.ts";
+import { clientManifest } from "../mcp/upstream.ts";
 import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
-import type { HubRequest, HubResponse, OpenBodies } from "../http/exchange.ts";
+import type { BodyLimiter, HubRequest, HubResponse } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
 import type { ClientKeys } from "./_client_keys.ts";
 import { countNames } from "./metrics.ts";
 import type { AnswerCache } from "./_answer_cache.ts";
-import { official, OFFICIAL_PATH, problem } from "./_official.ts";
+import { answerOfficial, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** The collaborators of the routes. */
 export interface RouteOptions {
@@ -33,102 +33,111 @@ export interface RouteOptions {
   /** Answers MCP. */
   readonly mcp: Mcp;
   /** Passes requests on to servers behind the hub. */
-  readonly proxy: Proxying["pass"];
+  readonly proxy: ServerProxy["pass"];
   /** Answers publishers. */
   readonly write: Writing;
-  /** Reads the bodies of all others. */
-  readonly bodies: OpenBodies;
-  /** Requires keys of clients; undefined for a hub that everybody may read. */
+  /** Limits the bodies of requests to MCP, which need no key. */
+  readonly bodies: BodyLimiter;
+  /** Checks client keys; undefined for a hub that can be read without a key. */
   readonly clientKeys: ClientKeys | undefined;
   /** Cached answers to reading requests. */
   readonly cache: AnswerCache;
-  /** Whether the hub is about to stop, and wants no more requests. */
+  /** Whether the hub is stopping, and accepts no more requests. */
   readonly isStopping: () => boolean;
-  /** The URL that clients configure, and the key that they pin. */
+  /** The URL that clients configure. */
   readonly url: string;
+  /** The signing key that clients pin; undefined if entries are not signed. */
   readonly publicKey: string | undefined;
 }
 
 const QUERY_MAX = 500;
-/** The maximum number of cloud servers that a client of PML reads. */
+/** The maximum number of cloud servers that PML reads from one hub. */
 const CLOUD_MAX = 5_000;
 
-/** Answers a request. Publishers use another kind of key; health checks need none. */
-export async function respond(request: HubRequest, of: RouteOptions): Promise<HubResponse> {
+/** Answers a request. Only reading needs a client key: not publishing, not a health check. */
+export async function respond(
+  request: HubRequest,
+  routeOptions: RouteOptions,
+): Promise<HubResponse> {
   const { method, target } = request;
-  const options = { ...of, store: readable(of.store) };
+  const options = { ...routeOptions, store: forReaders(routeOptions.store) };
   const [path = ""] = target.split("?", 1);
   const isOpenEnded = method === "POST" && path === "/mcp" || path.startsWith(PROXY_PATH);
   const isRead = method === "GET" || method === "HEAD";
   if (!isOpenEnded && !isRead) {
-    return await options.write(request) ?? await answer(request, signing(options));
+    return await options.write(request) ?? await answer(request, withSignatures(options));
   }
-  const answering = (inner: HubRequest) =>
-    isOpenEnded ? passed(inner, { path, of }) : read(inner, { path, options });
+  const handler = (inner: HubRequest) =>
+    isOpenEnded
+      ? answerMcp(inner, { path, options: routeOptions })
+      : answerReader(inner, { path, options });
   const isHealth = path === "/health" || path === "/ready";
-  return of.clientKeys === undefined || isHealth
-    ? await answering(request)
-    : await of.clientKeys.guard(request, { isOpenEnded, answer: answering });
+  return routeOptions.clientKeys === undefined || isHealth
+    ? await handler(request)
+    : await routeOptions.clientKeys.guard(request, { isOpenEnded, answer: handler });
 }
 
-/** Answers a request of MCP, to the hub itself or to a server behind it. */
-async function passed(
+/** Answers an MCP request to the hub itself or to a server behind it. */
+async function answerMcp(
   request: HubRequest,
-  { path, of: { mcp, proxy, bodies } }: { readonly path: string; readonly of: RouteOptions },
+  { path, options: { mcp, proxy, bodies } }: {
+    readonly path: string;
+    readonly options: RouteOptions;
+  },
 ): Promise<HubResponse> {
-  return await (path.startsWith(PROXY_PATH) ? proxy : mcp)(bodies.of(request));
+  return await (path.startsWith(PROXY_PATH) ? proxy : mcp)(bodies.limit(request));
 }
 
-/** Answers a reader. */
-async function read(
+/** Answers a GET or HEAD request. */
+async function answerReader(
   request: HubRequest,
-  { path, options }: { readonly path: string; readonly options: Reading },
+  { path, options }: { readonly path: string; readonly options: ReadOptions },
 ): Promise<HubResponse> {
-  const store = signing(options);
-  if (hasNul(request.target)) return badQuery(path, "a value of the query has the character NUL");
+  const store = withSignatures(options);
+  if (hasNul(request.target)) return badQuery(path, "a query value contains the character NUL");
   const pageAnswer = await page(request, {
     ...options,
     needsKey: options.clientKeys !== undefined,
   });
   if (pageAnswer !== undefined) return pageAnswer;
-  if (isLong(request.target)) {
-    return badQuery(path, `a value of the query has more than ${QUERY_MAX} characters`);
+  if (hasLongValue(request.target)) {
+    return badQuery(path, `a query value has more than ${QUERY_MAX} characters`);
   }
-  if (path.startsWith(OFFICIAL_PATH)) return await official(request, options.store);
+  if (path.startsWith(OFFICIAL_PATH)) return await answerOfficial(request, options.store);
   switch (path) {
     case "/health":
       return conditional(json({ status: "ok" }), request);
     case "/ready":
-      return conditional(await ready(options), request);
+      return conditional(await readiness(options), request);
     case "/mcp/routing":
       return conditional(json({ cloud: await options.store.cloudNames(CLOUD_MAX) }), request);
     default:
-      return await options.cache.to(
+      return await options.cache.getOrMake(
         request,
         async () => await answer({ ...request, target: programPath(request.target) }, store),
       );
   }
 }
 
-/** The part of the store that reading requests use. */
-type Readable = Omit<
+/** The part of the store that readers' requests use. */
+type ReadableStore = Omit<
   HubStore,
-  "desk" | "add" | "tag" | "rows" | "stamp" | typeof Symbol.asyncDispose
+  "admin" | "add" | "tag" | "rows" | "stamp" | typeof Symbol.asyncDispose
 >;
 
-/** Returns a store whose manifests lack the members that only the hub may read. */
-function readable(store: HubStore): Readable {
-  const cleaned = <T extends StoredEntry>(entry: T): T => ({
+/** Returns the store without the members of manifests that only the hub may read. */
+function forReaders(store: HubStore): ReadableStore {
+  const withClientManifest = <T extends StoredEntry>(entry: T): T => ({
     ...entry,
-    manifest: forClients(entry.manifest),
+    manifest: clientManifest(entry.manifest),
   });
   return {
     entry: async (fqdn, version) => {
       const entry = await store.entry(fqdn, version);
-      return entry && cleaned(entry);
+      return entry && withClientManifest(entry);
     },
-    page: async (query) => (await store.page(query)).map(cleaned),
-    latest: async (limit) => (await store.latest(limit)).map(cleaned),
+    page: async (query) => (await store.page(query)).map(withClientManifest),
+    latest: async (limit) => (await store.latest(limit)).map(withClientManifest),
     versions: (fqdn) => store.versions(fqdn),
     dates: (fqdn) => store.dates(fqdn),
     cloudNames: (limit) => store.cloudNames(limit),
@@ -138,10 +147,10 @@ function readable(store: HubStore): Readable {
 }
 
 /** The collaborators of the routes for readers. */
-type Reading = Omit<RouteOptions, "store"> & { readonly store: Readable };
+type ReadOptions = Omit<RouteOptions, "store"> & { readonly store: ReadableStore };
 
 /** Returns the store with signed manifests, if there is a key. */
-function signing({ store, sign }: Reading): Pick<HubStore, "entry" | "page"> {
+function withSignatures({ store, sign }: ReadOptions): Pick<HubStore, "entry" | "page"> {
   if (sign === undefined) return store;
   return {
     page: store.page,
@@ -152,16 +161,16 @@ function signing({ store, sign }: Reading): Pick<HubStore, "entry" | "page"> {
   };
 }
 
-function isLong(target: string): boolean {
-  return valuesIn(target).some((value) => value.length > QUERY_MAX);
+function hasLongValue(target: string): boolean {
+  return queryValues(target).some((value) => value.length > QUERY_MAX);
 }
 
-/** Returns whether a query has a character that no store can search. */
+/** Returns whether a query contains NUL, which PostgreSQL cannot search. */
 function hasNul(target: string): boolean {
-  return valuesIn(target).some((value) => value.includes("\0"));
+  return queryValues(target).some((value) => value.includes("\0"));
 }
 
-function valuesIn(target: string): readonly string[] {
+function queryValues(target: string): readonly string[] {
   return [...new URLSearchParams(target.split(/\?(.*)/s)[1] ?? "").values()];
 }
 
@@ -171,7 +180,7 @@ function badQuery(path: string, message: string): RegistryResponse {
     : errorResponse(400, "bad_request", { message });
 }
 
-async function ready({ store, isStopping }: Reading): Promise<RegistryResponse> {
+async function readiness({ store, isStopping }: ReadOptions): Promise<RegistryResponse> {
   if (isStopping()) return errorResponse(503, "stopping", { message: "This hub is stopping" });
   const names = await countNames(store);
   return names === undefined

@@ -6,7 +6,7 @@
 
 import type { KeyKind, KeyRecord } from "./store.ts";
 
-/** A row of a key. */
+/** A row of `KEYS`. */
 export interface KeyRow {
   readonly id: string;
   readonly owner: string;
@@ -15,10 +15,10 @@ export interface KeyRow {
   readonly revoked: string | null;
 }
 
-/** The query of all keys, without an order. */
+/** Selects all keys; callers add the order. */
 export const KEYS = "SELECT id, owner, kind, created, revoked FROM keys";
 
-/** Converts a row. */
+/** Converts a row of a key. */
 export function keyRecordOf({ id, owner, kind, created, revoked }: KeyRow): KeyRecord {
   return {
     id,

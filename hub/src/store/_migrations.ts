@@ -1,11 +1,11 @@
 /**
- * The steps that create the tables of the embedded store. A step that was released never changes; a
- * change of the tables requires a new step.
+ * The steps that create the tables of the embedded store. A released step never changes; each
+ * change of the tables needs a new step.
  *
  * @module
  */
 
-/** Marks a file of SQLite as the store of a hub: the letters "PMLH". */
+/** The `application_id` of the file: the ASCII codes of "PMLH". */
 export const APPLICATION_ID = 0x504d4c48;
 
 const createVersions = (table: string) => `
@@ -35,8 +35,8 @@ const selectRows = (table: string, recordType: string) => `
   FROM ${table}`;
 
 /**
- * Adds owners. The operator gets the namespaces of the present entries. The calls of `replace` are
- * those of `shapeOf` at the time of this step.
+ * Adds owners. The operator gets the namespaces of existing entries. The calls of `replace` do the
+ * same as `shapeOf()` did when this step was written.
  */
 const addOwners = (table: string) => `
   ALTER TABLE ${table} ADD COLUMN owner TEXT;
@@ -48,7 +48,7 @@ const addOwners = (table: string) => `
     'vv', 'w'), 1
   FROM (SELECT DISTINCT substr(fqdn, 1, instr(fqdn || ':', ':') - 1) AS base FROM ${table});`;
 
-/** The steps in their order. The number of the first one is 1. */
+/** The steps in order. The first step has the number 1. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE blobs (integrity TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
@@ -57,7 +57,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE tags (
     fqdn TEXT NOT NULL, tag TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (fqdn, tag)
   ) STRICT;
-  -- One row for each name, with the data of its catalog entry and the words of the search.
+  -- One row for each name: its newest version, and the words by which searches find it.
   CREATE TABLE newest (
     id INTEGER PRIMARY KEY, fqdn TEXT NOT NULL UNIQUE, version TEXT NOT NULL, words TEXT NOT NULL
   ) STRICT;
@@ -79,7 +79,8 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
     created TEXT NOT NULL, revoked TEXT
   ) STRICT;
-  -- The owner is empty for the operator. Names that look alike have the same shape.
+  -- The owner is empty for the operator. Names that look alike have the same shape. "given" is 1 if
+  -- the operator gave the namespace, and 0 if the owner's first publication did.
   CREATE TABLE namespaces (
     namespace TEXT PRIMARY KEY, owner TEXT NOT NULL, shape TEXT NOT NULL, given INTEGER NOT NULL
   ) STRICT;
@@ -101,7 +102,7 @@ export const MIGRATIONS: readonly string[] = [
   UNION ALL ${selectRows("capabilities", "capability")} WHERE yanked IS NULL;
   `,
   `
-  -- Pairs of tools: each version of a capability calls "after" right after "before".
+  -- In this version of this capability, a call of the tool "after" directly follows "before".
   CREATE TABLE follows (
     fqdn TEXT NOT NULL, version TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
     PRIMARY KEY (fqdn, version, before, after)
@@ -110,7 +111,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX follows_after ON follows (after);
   `,
   `
-  -- The number of changes that each key could still make at a time ("at", in seconds since 1970).
+  -- How many changes each key had left at the time "at", in seconds since 1970.
   CREATE TABLE turns (hash TEXT PRIMARY KEY, turns REAL NOT NULL, at REAL NOT NULL) STRICT;
   `,
   `
@@ -118,7 +119,7 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
   `
-  -- When each key was issued or revoked. A backup is refused if its keys differ from these records.
+  -- When each key was issued or revoked. A backup whose keys differ is not restored.
   CREATE TABLE key_records (
     id TEXT NOT NULL, what TEXT NOT NULL, owner TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (id, what)
@@ -138,4 +139,4 @@ export const MIGRATIONS: readonly string[] = [
  * The numbers of the steps that create the table `keys`, the table `key_records`, and the column
  * `kind` of both.
  */
-export const [FIRST_KEYS, RECORDED_KEYS, KEY_KINDS] = [2, 6, 7] as const;
+export const [KEYS_STEP, KEY_RECORDS_STEP, KEY_KINDS_STEP] = [2, 6, 7] as const;

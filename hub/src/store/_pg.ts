@@ -13,41 +13,43 @@ export type PgValue = string | number | null | Uint8Array;
 /** A row. */
 export type PgRow = Readonly<Record<string, unknown>>;
 
-/** Runs statements: the server, or a transaction on it. */
+/** Runs statements, outside or inside a transaction. */
 export interface Queries {
   /** Returns the first row. */
   get(text: string, values?: readonly PgValue[]): Promise<PgRow | undefined>;
   /** Returns all rows. */
   all(text: string, values?: readonly PgValue[]): Promise<readonly PgRow[]>;
-  /** Returns how many rows were changed. */
+  /** Returns the number of changed rows. */
   run(text: string, values?: readonly PgValue[]): Promise<number>;
 }
 
-/** The schema of PostgreSQL in which all tables are. */
+/** The PostgreSQL schema with all tables. */
 export const SCHEMA = "pml_hub";
 const CONNECTIONS = 10;
+/** The time limit for opening a connection, in seconds. */
 const CONNECT_S = 5;
+/** The time limit of a statement, of a lock and of an idle transaction, in milliseconds. */
 const STATEMENT_MS = 10_000;
-/** How long a caller waits, whatever the server does. */
+/** The maximum time that a caller waits, even if the server does not answer. */
 const ANSWER_MS = 15_000;
-/** How many callers wait at once. */
-const CALLERS = 1_000;
-/** The lock under which everything is changed: the letters "PMLH". */
-const CHANGES = 0x504d4c48;
-/** How long closing waits, in seconds: the server may have closed the connection long ago. */
+/** The maximum number of callers that wait at once. */
+const MAX_CALLERS = 1_000;
+/** The advisory lock for all changes: the ASCII codes of "PMLH". */
+const CHANGE_LOCK = 0x504d4c48;
+/** The maximum time for closing, in seconds, because the server may not answer. */
 const CLOSE_S = 1;
 
 /** The connections to a server. */
 export class Pg implements Queries {
   readonly #sql: postgres.Sql;
-  readonly #shown: string;
+  readonly #label: string;
   #callers = 0;
 
-  /** Connects when it is asked for the first time. */
+  /** Creates an instance. The first statement opens the connection. */
   constructor({ host, port, database, user, password, ssl, label }: PgPlace) {
-    this.#shown = label;
+    this.#label = label;
     this.#sql = postgres({
-      // Lists, because a text would be split at colons; the types of the client leave them out.
+      // The client splits a string at colons, but not the items of a list. Its types lack the lists.
       host: (host.startsWith("/") ? host : [host]) as string,
       port: [port] as unknown as number, // as above
       database,
@@ -74,33 +76,33 @@ export class Pg implements Queries {
 
   /** Returns all rows. */
   all(text: string, values: readonly PgValue[] = []): Promise<readonly PgRow[]> {
-    return this.#bounded(() => queriesOf(this.#sql).all(text, values));
+    return this.#withTimeout(() => queriesOf(this.#sql).all(text, values));
   }
 
-  /** Returns how many rows were changed. */
+  /** Returns the number of changed rows. */
   run(text: string, values: readonly PgValue[] = []): Promise<number> {
-    return this.#bounded(() => queriesOf(this.#sql).run(text, values));
+    return this.#withTimeout(() => queriesOf(this.#sql).run(text, values));
   }
 
-  /** Does all of the work or nothing. No other process changes anything meanwhile. */
-  together<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
-    return this.#bounded(async () => {
-      let made: { readonly value: T } | undefined;
+  /** Runs `work` in a transaction under the lock for changes. */
+  transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return this.#withTimeout(async () => {
+      let done: { readonly value: T } | undefined;
       await this.#sql.begin(async (sql) => {
         const queries = queriesOf(sql);
-        await queries.run("SELECT pg_advisory_xact_lock($1)", [CHANGES]);
-        made = { value: await work(queries) };
+        await queries.run("SELECT pg_advisory_xact_lock($1)", [CHANGE_LOCK]);
+        done = { value: await work(queries) };
       });
-      if (made === undefined) throw new Error("a transaction ended before its work");
-      return made.value;
+      if (done === undefined) throw new Error("a transaction ended before its work");
+      return done.value;
     });
   }
 
   /**
-   * Does work of any length within one transaction: it reads the database as it is at one moment, or
-   * is alone in changing it.
+   * Runs work without time limits in one transaction. "reading" reads all tables as they were at
+   * one moment; "changing" takes the lock for changes.
    */
-  async long(
+  async longTransaction(
     kind: "reading" | "changing",
     work: (queries: Queries) => Promise<void>,
   ): Promise<void> {
@@ -109,14 +111,14 @@ export class Pg implements Queries {
       const queries = queriesOf(sql);
       await queries.run("SET LOCAL statement_timeout = 0");
       await queries.run("SET LOCAL idle_in_transaction_session_timeout = 0");
-      if (kind === "changing") await queries.run("SELECT pg_advisory_xact_lock($1)", [CHANGES]);
+      if (kind === "changing") await queries.run("SELECT pg_advisory_xact_lock($1)", [CHANGE_LOCK]);
       await work(queries);
     });
   }
 
   /** Runs several statements without values. */
   async script(text: string, queries: Queries = this): Promise<void> {
-    // Without values it is the simple protocol, which takes more than one statement.
+    // Without values, the client uses the simple query protocol, which allows several statements.
     await queries.run(text);
   }
 
@@ -125,26 +127,28 @@ export class Pg implements Queries {
     await this.#sql.end({ timeout: CLOSE_S });
   }
 
-  /** Bounds how long work waits for a server that does not answer. */
-  async #bounded<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#callers >= CALLERS) throw this.#silent("too much waits for it");
+  /** Runs work, and throws `UPSTREAM_DOWN` if the server does not answer in time. */
+  async #withTimeout<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#callers >= MAX_CALLERS) {
+      throw this.#silentError("too many requests are waiting for it");
+    }
     this.#callers++;
-    const done = work().finally(() => this.#callers--);
-    const late = Promise.withResolvers<never>();
+    const result = work().finally(() => this.#callers--);
+    const timeout = Promise.withResolvers<never>();
     const timer = setTimeout(
-      () => late.reject(this.#silent(`it has not answered for ${ANSWER_MS / 1_000} s`)),
+      () => timeout.reject(this.#silentError(`it has not answered for ${ANSWER_MS / 1_000} s`)),
       ANSWER_MS,
     );
     try {
-      return await Promise.race([done, late.promise]);
+      return await Promise.race([result, timeout.promise]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #silent(why: string): PmlError {
-    return new PmlError("UPSTREAM_DOWN", `Cannot ask ${quoted(this.#shown, 300)}: ${why}`, {
-      hint: "Look at the PostgreSQL server and the network to it",
+  #silentError(why: string): PmlError {
+    return new PmlError("UPSTREAM_DOWN", `Cannot query ${quoted(this.#label, 300)}: ${why}`, {
+      hint: "Check the PostgreSQL server and the network to it",
     });
   }
 }
@@ -164,7 +168,7 @@ function queriesOf(sql: postgres.Sql | postgres.TransactionSql): Queries {
   };
 }
 
-/** PostgreSQL has no text with the character 0, and JSON has it only escaped. */
+/** Replaces NUL, which PostgreSQL cannot store. In JSON, NUL is always escaped and stays. */
 function withoutNul(value: PgValue): PgValue {
   return typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 }

@@ -1,6 +1,6 @@
 /**
- * Copies all of a store on PostgreSQL into the file of an embedded store, and back: the backup of
- * one is the backup of the other.
+ * Copies a store on PostgreSQL to the file of an embedded store, and back, so that both kinds of
+ * store have the same backups.
  *
  * @module
  */
@@ -10,29 +10,38 @@ import type { JsonObject } from "@casys/pml/registry";
 import { backupError } from "./backup.ts";
 import { openDatabase } from "./_database.ts";
 import type { Pg, PgRow, PgValue, Queries } from "./_pg.ts";
-import { shownOf } from "./_pg_versions.ts";
+import { viewValues } from "./_pg_versions.ts";
 
 /** A table, its columns, and the order in which its rows are copied. */
 interface Table {
   readonly name: string;
   readonly columns: readonly string[];
   readonly order: string;
-  /** How many rows are in memory at once. */
+  /** The number of rows that are in memory at once. */
   readonly batch?: number;
 }
 
-const VERSION = ["fqdn", "version", "type", "routing", "manifest", "code", "created", "owner"];
-const OF_VIEW = ["description", "install_command", "install_args"]
+const VERSION_COLUMNS = [
+  "fqdn",
+  "version",
+  "type",
+  "routing",
+  "manifest",
+  "code",
+  "created",
+  "owner",
+];
+const VIEW_COLUMNS = ["description", "install_command", "install_args"]
   .concat("proxy_to", "env_required", "warnings");
 const BATCH = 500;
 
-/** The tables in an order in which referenced rows come first. */
+/** The tables, ordered so that referenced rows are copied first. */
 const TABLES: readonly Table[] = [
   { name: "blobs", columns: ["integrity", "bytes"], order: "integrity", batch: 10 },
-  // In the file the order of rows is that of their adding.
+  // The embedded store reads rows in the order in which they were added.
   ...["servers", "capabilities"].map((name) => ({
     name,
-    columns: [...VERSION, "yanked"],
+    columns: [...VERSION_COLUMNS, "yanked"],
     order: "created, fqdn, version",
   })),
   { name: "tags", columns: ["fqdn", "tag", "version"], order: "fqdn, tag" },
@@ -56,16 +65,16 @@ const TABLES: readonly Table[] = [
   { name: "follows", columns: ["fqdn", "version", "before", "after"], order: "fqdn, version" },
 ];
 
-/** Writes all of a store into a file that is empty yet. */
+/** Copies a store to an empty file. */
 export async function copyFromPg(pg: Pg, file: string): Promise<void> {
   {
     using db = openDatabase(file);
     db.exec("BEGIN");
-    await pg.long("reading", async (queries) => {
+    await pg.longTransaction("reading", async (queries) => {
       for (const table of TABLES) await copyOut(queries, { table, db });
     });
     db.exec("COMMIT");
-    // All of it is in the one file then.
+    // Removes the separate WAL file, so that the backup is one file.
     db.exec("PRAGMA journal_mode = DELETE");
   }
 }
@@ -75,8 +84,8 @@ async function copyOut(
   { table, db }: { readonly table: Table; readonly db: DatabaseSync },
 ): Promise<void> {
   const { name, columns, order, batch = BATCH } = table;
-  const places = columns.map(() => "?").join(", ");
-  const insert = db.prepare(`INSERT INTO ${name} (${columns.join(", ")}) VALUES (${places})`);
+  const placeholders = columns.map(() => "?").join(", ");
+  const insert = db.prepare(`INSERT INTO ${name} (${columns.join(", ")}) VALUES (${placeholders})`);
   await queries.run(
     `DECLARE copied NO SCROLL CURSOR FOR SELECT ${
       columns.join(", ")
@@ -85,18 +94,18 @@ async function copyOut(
   for (;;) {
     const rows = await queries.all(`FETCH ${batch} FROM copied`);
     if (rows.length === 0) break;
-    for (const row of rows) insert.run(...columns.map((column) => ofFile(row[column])));
+    for (const row of rows) insert.run(...columns.map((column) => toFileValue(row[column])));
   }
   await queries.run("CLOSE copied");
 }
 
-/** Takes all of a file into a database that has nothing yet: all of it, or nothing. */
+/** Copies a file to an empty database in one transaction. */
 export async function copyToPg(pg: Pg, db: DatabaseSync): Promise<void> {
-  await pg.long("changing", async (queries) => {
+  await pg.longTransaction("changing", async (queries) => {
     for (const { name } of TABLES) {
       if (await queries.get(`SELECT 1 AS there FROM ${name} LIMIT 1`) !== undefined) {
         throw backupError("restore to", "the database of DATABASE_URL", {
-          why: "there is a hub already",
+          why: "it already contains a hub",
           hint: "Stop the hub, and name an empty database",
         });
       }
@@ -110,24 +119,26 @@ async function copyIn(
   { table, db }: { readonly table: Table; readonly db: DatabaseSync },
 ): Promise<void> {
   const { name, columns, order } = table;
-  const hasView = columns.includes("routing");
-  const all = [...columns, ...hasView ? OF_VIEW : []];
-  // The file has no truth values.
-  const places = all.map((column, at) =>
-    column === "given" ? `$${at + 1}::integer = 1` : `$${at + 1}`
+  const hasViewColumns = columns.includes("routing");
+  const insertColumns = [...columns, ...hasViewColumns ? VIEW_COLUMNS : []];
+  // SQLite has no booleans, only 0 and 1.
+  const placeholders = insertColumns.map((column, index) =>
+    column === "given" ? `$${index + 1}::integer = 1` : `$${index + 1}`
   );
-  const insert = `INSERT INTO ${name} (${all.join(", ")}) VALUES (${places.join(", ")})`;
+  const insert = `INSERT INTO ${name} (${insertColumns.join(", ")}) VALUES (${
+    placeholders.join(", ")
+  })`;
   const rows = db.prepare(`SELECT ${columns.join(", ")} FROM ${name} ORDER BY ${order}`).iterate();
   for (const row of rows as Iterable<PgRow>) {
     // The query selects these columns.
     const values = columns.map((column) => row[column] as PgValue);
-    // It was a manifest when it was added.
-    const facts = hasView ? shownOf(JSON.parse(String(row.manifest)) as JsonObject) : [];
-    await queries.run(insert, [...values, ...facts]);
+    // The manifest was validated when it was added.
+    const parts = hasViewColumns ? viewValues(JSON.parse(String(row.manifest)) as JsonObject) : [];
+    await queries.run(insert, [...values, ...parts]);
   }
 }
 
-function ofFile(value: unknown): SQLInputValue {
-  // The tables have no other types.
+function toFileValue(value: unknown): SQLInputValue {
+  // The tables have no other types that SQLite lacks.
   return typeof value === "boolean" ? Number(value) : value as SQLInputValue;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the tables of the store on PostgreSQL, and brings them up to date. A step that was released
- * never changes; a change of the tables is a further step.
+ * Creates and updates the tables of the store on PostgreSQL. A released step never changes; each
+ * change of the tables needs a new step.
  *
  * @module
  */
@@ -8,8 +8,11 @@
 import { PmlError, quoted } from "@casys/pml/registry";
 import { type Pg, type Queries, SCHEMA } from "./_pg.ts";
 
-/** Columns with the parts of a manifest that the view shows, always as text. */
-const VERSIONS = (table: string) => `
+/**
+ * Returns the SQL that creates a table of versions. The columns from `description` on are parts of the
+ * manifest for the view `pml_registry`.
+ */
+const createVersions = (table: string) => `
   CREATE TABLE ${table} (
     fqdn text COLLATE "C" NOT NULL,
     version text COLLATE "C" NOT NULL,
@@ -28,27 +31,27 @@ const VERSIONS = (table: string) => `
   CREATE INDEX ${table}_created ON ${table} (created);
   CREATE INDEX ${table}_code ON ${table} (code) WHERE code IS NOT NULL;`;
 
-const ROWS = (table: string, recordType: string) => `
+const selectRows = (table: string, recordType: string) => `
   SELECT '${recordType}' AS record_type, fqdn, type, routing, description, install_command,
     install_args, proxy_to, env_required, warnings, version,
     (SELECT '[' || coalesce(string_agg(to_json(tag)::text, ',' ORDER BY tag), '') || ']' FROM tags
       WHERE tags.fqdn = ${table}.fqdn AND tags.version = ${table}.version) AS version_tag
   FROM ${table} WHERE yanked IS NULL`;
 
-/** The tables of which answers to readers are made. */
-const ANSWERED = ["blobs", "servers", "capabilities", "tags", "newest"];
+/** The tables that answers to readers depend on. */
+const ANSWER_TABLES = ["blobs", "servers", "capabilities", "tags", "newest"];
 
-/** The steps in their order. The number of the first one is 1. */
+/** The steps in order. The first step has the number 1. */
 export const PG_MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE blobs (integrity text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL);
-  ${VERSIONS("servers")}
-  ${VERSIONS("capabilities")}
+  ${createVersions("servers")}
+  ${createVersions("capabilities")}
   CREATE TABLE tags (
     fqdn text COLLATE "C" NOT NULL, tag text COLLATE "C" NOT NULL,
     version text COLLATE "C" NOT NULL, PRIMARY KEY (fqdn, tag)
   );
-  -- One row for each name, with the data of its catalog entry and the words of the search.
+  -- One row for each name: its newest version, and the words by which searches find it.
   CREATE TABLE newest (
     fqdn text COLLATE "C" PRIMARY KEY, version text COLLATE "C" NOT NULL,
     words text COLLATE "C" NOT NULL
@@ -57,7 +60,8 @@ export const PG_MIGRATIONS: readonly string[] = [
     id text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
     hash text COLLATE "C" NOT NULL UNIQUE, created text COLLATE "C" NOT NULL, revoked text
   );
-  -- The owner is empty for the operator. Names that look alike have the same shape.
+  -- The owner is empty for the operator. Names that look alike have the same shape. "given" is true
+  -- if the operator gave the namespace, and false if the owner's first publication did.
   CREATE TABLE namespaces (
     namespace text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
     shape text COLLATE "C" NOT NULL, given boolean NOT NULL
@@ -71,7 +75,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   );
   CREATE INDEX waiting_owner ON waiting (owner);
   CREATE VIEW pml_registry AS
-  ${ROWS("servers", "mcp-server")} UNION ALL ${ROWS("capabilities", "capability")};
+  ${selectRows("servers", "mcp-server")} UNION ALL ${selectRows("capabilities", "capability")};
   -- Without the extension a search reads all texts; its answer is the same.
   DO $$ BEGIN
     CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -79,7 +83,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   EXCEPTION WHEN OTHERS THEN NULL; END $$;
   `,
   `
-  -- Pairs of tools: each version of a capability calls "after" right after "before".
+  -- In this version of this capability, a call of the tool "after" directly follows "before".
   CREATE TABLE follows (
     fqdn text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL,
     before text COLLATE "C" NOT NULL, after text COLLATE "C" NOT NULL,
@@ -89,8 +93,8 @@ export const PG_MIGRATIONS: readonly string[] = [
   CREATE INDEX follows_after ON follows (after);
   `,
   `
-  -- One row, which is another one after each transaction that changes answers, whoever makes it.
-  -- A number would come again after a restore, so it is random.
+  -- One row. Each transaction that changes answers writes a new stamp, whichever program makes it.
+  -- The stamp is random, because a counter would repeat earlier values after a restore.
   CREATE TABLE changed (stamp uuid NOT NULL);
   INSERT INTO changed VALUES (gen_random_uuid());
   CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -100,13 +104,13 @@ export const PG_MIGRATIONS: readonly string[] = [
       RETURN NULL;
     END $$;
   ${
-    ANSWERED.map((table) =>
+    ANSWER_TABLES.map((table) =>
       `CREATE TRIGGER ${table}_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table}
     FOR EACH STATEMENT EXECUTE FUNCTION note_change();`
     ).join("\n  ")
   }
-  -- The number of changes that each key could still make at a time ("at", in seconds since 1970).
+  -- How many changes each key had left at the time "at", in seconds since 1970.
   CREATE TABLE turns (
     hash text COLLATE "C" PRIMARY KEY, turns double precision NOT NULL, at double precision NOT NULL
   );
@@ -116,7 +120,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
   `
-  -- When each key was issued or revoked. A backup is refused if its keys differ from these records.
+  -- When each key was issued or revoked. A backup whose keys differ is not restored.
   CREATE TABLE key_records (
     id text COLLATE "C" NOT NULL, what text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL,
     hash text COLLATE "C" NOT NULL, at text COLLATE "C" NOT NULL,
@@ -136,37 +140,40 @@ export const PG_MIGRATIONS: readonly string[] = [
 /** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */
 export async function migratePg(
   pg: Pg,
-  { shown, steps = PG_MIGRATIONS }: { readonly shown: string; readonly steps?: readonly string[] },
+  { label, steps = PG_MIGRATIONS }: {
+    readonly label: string;
+    readonly steps?: readonly string[];
+  },
 ): Promise<void> {
-  const place = { shown, steps };
+  const place = { label, steps };
   if (await versionOf(pg, place) === steps.length) return;
-  // Two hubs may start on one database at once, so each looks again under the lock.
-  await pg.together(async (queries) => {
-    const done = await versionOf(queries, place);
-    if (done === steps.length) return;
+  // Two hubs may start on one database at once, so each checks again under the lock.
+  await pg.transaction(async (queries) => {
+    const appliedCount = await versionOf(queries, place);
+    if (appliedCount === steps.length) return;
     await pg.script("SET LOCAL statement_timeout = 0", queries);
-    if (done === 0) {
+    if (appliedCount === 0) {
       await pg.script(
         `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
          CREATE TABLE ${SCHEMA}.schema_versions (version integer PRIMARY KEY, applied text NOT NULL)`,
         queries,
       );
     }
-    for (const [at, step] of steps.slice(done).entries()) {
+    for (const [at, step] of steps.slice(appliedCount).entries()) {
       await pg.script(step, queries);
       await queries.run(`INSERT INTO ${SCHEMA}.schema_versions VALUES ($1, $2)`, [
-        ...[done + at + 1, new Date().toISOString()],
+        ...[appliedCount + at + 1, new Date().toISOString()],
       ]);
     }
   });
 }
 
-/** Returns how many steps made the tables; 0 if there are none. */
+/** Returns the number of steps that the database has; 0 if it has no tables. */
 async function versionOf(
   queries: Queries,
-  { shown, steps }: { readonly shown: string; readonly steps: readonly string[] },
+  { label, steps }: { readonly label: string; readonly steps: readonly string[] },
 ): Promise<number> {
-  // Of a name that just was made, `to_regclass` may still say that it is not there.
+  // Does not use `to_regclass`, which may miss a table that was just created.
   const server = await queries.get(
     `SELECT current_setting('server_version_num')::integer AS number,
        current_setting('server_encoding') AS encoding,
@@ -174,20 +181,20 @@ async function versionOf(
          AS made`,
     [SCHEMA],
   );
-  if (server?.encoding !== "UTF8") throw unfit(shown, `its encoding is ${server?.encoding}`);
-  if (Number(server.number) < 130_000) throw unfit(shown, "it is older than PostgreSQL 13");
+  if (server?.encoding !== "UTF8") throw unusable(label, `its encoding is ${server?.encoding}`);
+  if (Number(server.number) < 130_000) throw unusable(label, "it is older than PostgreSQL 13");
   if (server.made !== true) return 0;
   const row = await queries.get(`SELECT max(version) AS version FROM ${SCHEMA}.schema_versions`);
   const version = Number(row?.version ?? 0);
   if (version <= steps.length) return version;
-  const why = `its tables have version ${version}, and this hub knows ${steps.length}`;
-  throw unfit(shown, why, "Install the newer hub that wrote it, or restore an older backup");
+  const why = `its tables have version ${version}, and this hub supports only ${steps.length}`;
+  throw unusable(label, why, "Install the newer hub that wrote it, or restore an older backup");
 }
 
-function unfit(
-  shown: string,
+function unusable(
+  label: string,
   why: string,
   hint = "Give a database of PostgreSQL 13 or newer that was made with ENCODING 'UTF8'",
 ): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(shown, 300)}: ${why}`, { hint });
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(label, 300)}: ${why}`, { hint });
 }

@@ -15,16 +15,22 @@ import {
   shapesLike,
 } from "./namespace.ts";
 import type { Queries } from "./_pg.ts";
-import type { NamespaceRecord, Offered, Refusal } from "./store.ts";
+import type { NamespaceRecord, OfferedVersion, Refusal } from "./store.ts";
 
-// Casts twice, because the client would encode a list as JSON a second time.
-const LISTED = "(SELECT json_array_elements_text($1::text::json))";
+// Casts to text first, because the client would encode a value of type json a second time.
+const LISTED_TEXTS = "(SELECT json_array_elements_text($1::text::json))";
 
-/** Returns the owner of a name. The owner of `com` does not own other names below it. */
-export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRecord | undefined> {
+/**
+ * Returns the owner of a name, with the longest namespace that has one. The owner of `com` owns names
+ * below it only if the operator gave `com` to that owner.
+ */
+export async function ownerOfName(
+  sql: Queries,
+  fqdn: string,
+): Promise<NamespaceRecord | undefined> {
   const row = await sql.get(
     `SELECT namespace, owner FROM namespaces
-     WHERE namespace IN ${LISTED} AND (given OR namespace <> $2)
+     WHERE namespace IN ${LISTED_TEXTS} AND (given OR namespace <> $2)
      ORDER BY length(namespace) DESC LIMIT 1`,
     [JSON.stringify(namespacesOf(fqdn)), domainOf(fqdn)],
   );
@@ -32,7 +38,7 @@ export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRec
 }
 
 /** Returns the reason why an organisation may not publish under a name; undefined if it may. */
-export async function refusalFor(
+export async function namespaceRefusal(
   sql: Queries,
   fqdn: string,
   { holder, owner }: { readonly holder: NamespaceRecord | undefined; readonly owner: string },
@@ -42,7 +48,7 @@ export async function refusalFor(
   }
   if (isTooWide(fqdn)) return { why: "too_wide" };
   const other = await sql.get(
-    `SELECT namespace FROM namespaces WHERE shape IN ${LISTED} AND owner <> $2 LIMIT 1`,
+    `SELECT namespace FROM namespaces WHERE shape IN ${LISTED_TEXTS} AND owner <> $2 LIMIT 1`,
     [JSON.stringify(shapesLike(fqdn)), owner],
   );
   return other && { why: "look_alike", namespace: String(other.namespace) };
@@ -50,7 +56,7 @@ export async function refusalFor(
 
 /** Records the operator as the owner of a name, unless its namespace has an owner. */
 export async function claimForOperator(sql: Queries, fqdn: string): Promise<void> {
-  if (await holderOf(sql, fqdn) !== undefined) return;
+  if (await ownerOfName(sql, fqdn) !== undefined) return;
   await claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
 }
 
@@ -69,8 +75,11 @@ export async function claim(
   );
 }
 
-/** Removes the code of a rejected version, and the claim of its namespace, unless others use them. */
-export async function forget(sql: Queries, { fqdn, code }: Offered): Promise<void> {
+/**
+ * Removes the code of a rejected version, and the owner of its namespace, unless another version uses
+ * them.
+ */
+export async function removeUnused(sql: Queries, { fqdn, code }: OfferedVersion): Promise<void> {
   const isWithin = `(fqdn = $1 OR fqdn > $1 || '.' AND fqdn < $1 || '/'
     OR fqdn > $1 || ':' AND fqdn < $1 || ';')`;
   await sql.run(

@@ -1,6 +1,6 @@
 /**
- * Adds versions to the store on PostgreSQL, and decides which one of a name is the newest. All of it
- * happens within a transaction of the caller.
+ * Adds versions to the store on PostgreSQL, and chooses the newest version of each name. Each function
+ * runs within a transaction of its caller.
  *
  * @module
  */
@@ -16,15 +16,15 @@ import {
 } from "@casys/pml/registry";
 import type { Queries } from "./_pg.ts";
 import { pairsOf } from "./follows.ts";
-import type { Added, Offered } from "./store.ts";
+import type { AddResult, OfferedVersion } from "./store.ts";
 import { tableOf } from "./_versions.ts";
 
-/** Adds a version; the operator adds those without an owner. */
+/** Adds a version. `owner` is null for a version that the operator adds. */
 export async function addVersion(
   sql: Queries,
-  offered: Offered,
+  offered: OfferedVersion,
   owner: string | null = null,
-): Promise<Added> {
+): Promise<AddResult> {
   const { fqdn, version, manifest } = offered;
   const table = tableOf(fqdn);
   const text = JSON.stringify(manifest);
@@ -42,7 +42,7 @@ export async function addVersion(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
     [
       ...[fqdn, version, textOf(manifest.type), textOf(manifest.routing), text, code],
-      ...[new Date().toISOString(), owner, ...shownOf(manifest)],
+      ...[new Date().toISOString(), owner, ...viewValues(manifest)],
     ],
   );
   for (const pair of pairsOf(manifest)) {
@@ -53,8 +53,8 @@ export async function addVersion(
   return "added";
 }
 
-/** Returns the columns of the view for a manifest. */
-export function shownOf(manifest: JsonObject): readonly (string | null)[] {
+/** Returns the values of a manifest for the columns of the view `pml_registry`. */
+export function viewValues(manifest: JsonObject): readonly (string | null)[] {
   const { description, proxy_to, env_required, warnings } = manifest;
   const { command, args } = isObject(manifest.install) ? manifest.install : {};
   const text = (value: unknown) =>
@@ -70,10 +70,10 @@ export function shownOf(manifest: JsonObject): readonly (string | null)[] {
   ];
 }
 
-/** Keeps the code of a version, once for all that have the same, and returns its hash. */
+/** Stores the code of a version, equal code only once, and returns its hash. */
 export async function keepCode(
   sql: Queries,
-  { code }: Pick<Offered, "code">,
+  { code }: Pick<OfferedVersion, "code">,
 ): Promise<string | null> {
   if (code === undefined) return null;
   const hash = integrityOf(code);
@@ -84,7 +84,7 @@ export async function keepCode(
   return hash;
 }
 
-/** Sets which version of a name is the newest, and its text for searches. */
+/** Stores which version of a name is the newest, and the words of that version for searches. */
 export async function chooseNewest(sql: Queries, fqdn: string): Promise<void> {
   const versions = (await versionsOf(sql, fqdn)).map((version) => ({ version }));
   const newest = chosen({ entries: versions, tags: await tagsOf(sql, fqdn) }, undefined);

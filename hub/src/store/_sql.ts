@@ -9,42 +9,43 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 /** A value that a statement takes. */
 export type SqlValue = string | number | null | Uint8Array;
 
-const KEPT = 100;
+/** The maximum number of cached statements. */
+const MAX_STATEMENTS = 100;
 
-/** A database whose statements are prepared once. */
+/** A database that prepares each statement once. */
 export class Sql {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
-  /** Takes a database whose tables are up to date. */
+  /** Creates an instance for a database whose tables are up to date. */
   constructor(db: DatabaseSync) {
     this.#db = db;
   }
 
   /** Returns the first row. */
   get(sql: string, values: readonly SqlValue[]) {
-    return this.#prepared(sql).get(...values);
+    return this.#prepare(sql).get(...values);
   }
 
   /** Returns all rows. */
   all(sql: string, values: readonly SqlValue[]) {
-    return this.#prepared(sql).all(...values);
+    return this.#prepare(sql).all(...values);
   }
 
-  /** Returns how many rows were changed. */
+  /** Returns the number of changed rows. */
   run(sql: string, values: readonly SqlValue[]): number {
-    return Number(this.#prepared(sql).run(...values).changes);
+    return Number(this.#prepare(sql).run(...values).changes);
   }
 
-  /** Does all of the work or nothing. No other process changes anything meanwhile. */
-  together<T>(work: () => T): T {
+  /** Runs `work` in a transaction. Other processes cannot change the database during it. */
+  transaction<T>(work: () => T): T {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
       const result = work();
       this.#db.exec("COMMIT");
       return result;
     } catch (error) {
-      // After some errors, such as a full disk, SQLite has done so by itself.
+      // After some errors, such as a full disk, SQLite has already rolled back.
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;
     }
@@ -56,10 +57,10 @@ export class Sql {
     this.#db.close();
   }
 
-  #prepared(sql: string): StatementSync {
+  #prepare(sql: string): StatementSync {
     const statement = this.#statements.get(sql) ?? this.#db.prepare(sql);
-    // Queries with another number of words are other texts.
-    if (this.#statements.size < KEPT) this.#statements.set(sql, statement);
+    // Limited, because searches with different numbers of words have different SQL texts.
+    if (this.#statements.size < MAX_STATEMENTS) this.#statements.set(sql, statement);
     return statement;
   }
 }

@@ -1,12 +1,12 @@
 /**
- * The stamp of a store, which changes with each change of the store, and a cache of it.
+ * Caches the stamp of a store: a text that changes with each change of the store.
  *
  * @module
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A timer can fire a few milliseconds before its time. */
+/** Added to the wait, because a timer can fire a few milliseconds early. */
 const MARGIN_MS = 3;
 
 /**
@@ -16,7 +16,7 @@ const MARGIN_MS = 3;
 export class Stamp {
   readonly #read: () => string | Promise<string>;
   readonly #validMs: number;
-  #lastRead: { readonly began: number; readonly stamp: string | Promise<string> } | undefined;
+  #lastRead: { readonly startedAt: number; readonly stamp: string | Promise<string> } | undefined;
 
   /**
    * Creates an instance. `read` reads the stamp. `validMs` is how long the result is valid, in
@@ -31,10 +31,10 @@ export class Stamp {
   now(): string | Promise<string> {
     const now = performance.now();
     // Counts from the start of the read, because the read may miss a change made while it runs.
-    if (this.#lastRead !== undefined && now - this.#lastRead.began < this.#validMs) {
+    if (this.#lastRead !== undefined && now - this.#lastRead.startedAt < this.#validMs) {
       return this.#lastRead.stamp;
     }
-    const lastRead = { began: now, stamp: this.#read() };
+    const lastRead = { startedAt: now, stamp: this.#read() };
     this.#lastRead = lastRead;
     if (typeof lastRead.stamp !== "string") {
       lastRead.stamp.catch(() => {
@@ -44,8 +44,8 @@ export class Stamp {
     return lastRead.stamp;
   }
 
-  /** Makes a change, and returns its result when no hub uses the earlier stamp. */
-  async settled<T>(change: () => T | Promise<T>): Promise<T> {
+  /** Makes a change, and returns its result as soon as no hub uses the earlier stamp. */
+  async applyChange<T>(change: () => T | Promise<T>): Promise<T> {
     try {
       return await change();
     } finally {

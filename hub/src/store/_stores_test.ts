@@ -7,7 +7,7 @@
 import { startPostgres, type TestPostgres } from "../../../tests/kit/postgres.ts";
 import { openEmbedded } from "./embedded.ts";
 import { openPostgres } from "./postgres.ts";
-import type { HubStore, Offered } from "./store.ts";
+import type { HubStore, OfferedVersion } from "./store.ts";
 
 /** A store that a test opens anew as often as it wants. */
 export interface Place extends AsyncDisposable {
@@ -43,7 +43,11 @@ export async function folder() {
 }
 
 /** Returns a server that is offered. */
-export function server(fqdn: string, version: string, more: Record<string, unknown> = {}): Offered {
+export function server(
+  fqdn: string,
+  version: string,
+  more: Record<string, unknown> = {},
+): OfferedVersion {
   const manifest = {
     ...{ fqdn, type: "stdio", version, description: `Does ${fqdn}` },
     install: { command: "npx", args: ["-y", `${fqdn}@${version}`] },

@@ -1,6 +1,6 @@
 /**
- * Adds versions to the embedded store, and decides which one of a name is the newest. All of it
- * happens within a transaction of the caller.
+ * Adds versions to the embedded store, and chooses the newest version of each name. Each function
+ * runs within a transaction of its caller.
  *
  * @module
  */
@@ -8,18 +8,22 @@
 import { chosen, compareVersions, integrityOf, searchText, textOf } from "@casys/pml/registry";
 import type { Sql } from "./_sql.ts";
 import { pairsOf } from "./follows.ts";
-import type { Added, Offered } from "./store.ts";
+import type { AddResult, OfferedVersion } from "./store.ts";
 
-/** The table of a name. */
+/** The name of a table of versions. */
 export type Table = "servers" | "capabilities";
 
-/** Returns the table that has the versions of a name. */
+/** Returns the table with the versions of a name. */
 export function tableOf(fqdn: string): Table {
   return fqdn.includes(":") ? "capabilities" : "servers";
 }
 
-/** Adds a version; the operator adds those without an owner. */
-export function addVersion(sql: Sql, offered: Offered, owner: string | null = null): Added {
+/** Adds a version. `owner` is null for a version that the operator adds. */
+export function addVersion(
+  sql: Sql,
+  offered: OfferedVersion,
+  owner: string | null = null,
+): AddResult {
   const { fqdn, version, manifest } = offered;
   const table = tableOf(fqdn);
   const text = JSON.stringify(manifest);
@@ -47,15 +51,15 @@ export function addVersion(sql: Sql, offered: Offered, owner: string | null = nu
   return "added";
 }
 
-/** Keeps the code of a version, once for all that have the same, and returns its hash. */
-export function keepCode(sql: Sql, { code }: Pick<Offered, "code">): string | null {
+/** Stores the code of a version, equal code only once, and returns its hash. */
+export function keepCode(sql: Sql, { code }: Pick<OfferedVersion, "code">): string | null {
   if (code === undefined) return null;
   const hash = integrityOf(code);
   sql.run("INSERT OR IGNORE INTO blobs (integrity, bytes) VALUES (?, ?)", [hash, code]);
   return hash;
 }
 
-/** Sets which version of a name is the newest, and its text for searches. */
+/** Stores which version of a name is the newest, and the words of that version for searches. */
 export function chooseNewest(sql: Sql, fqdn: string): void {
   const versions = versionsOf(sql, fqdn).map((version) => ({ version }));
   const newest = chosen({ entries: versions, tags: tagsOf(sql, fqdn) }, undefined);

@@ -1,5 +1,5 @@
 /**
- * Copies the embedded store to a file, and back. Nothing that is there is overwritten.
+ * Writes and restores backups of the embedded store. Existing files are never overwritten.
  *
  * @module
  */
@@ -8,47 +8,47 @@ import { join } from "node:path";
 import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { PmlError, quoted } from "@casys/pml/registry";
-import { assertPlain, openDatabase, versionOf } from "./_database.ts";
+import { assertRegularFile, openDatabase, versionOf } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
-import { FIRST_KEYS, RECORDED_KEYS } from "./_migrations.ts";
-import { isSound } from "./_sound.ts";
+import { KEY_RECORDS_STEP, KEYS_STEP } from "./_migrations.ts";
+import { hasOnlyHubRows } from "./_sound.ts";
 
-/** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
+/** Writes a backup of the store in a folder, which a running hub may use. */
 export async function backup(folder: string, file: string): Promise<void> {
   if (!exists(join(folder, DATABASE))) {
     throw backupError("back up", folder, {
-      why: "there is no database of a hub",
+      why: "it contains no database of a hub",
       hint: "Give the folder of the hub with --data",
     });
   }
   assertNew(file);
   await using store = await openEmbedded(folder);
-  await placed(file, (part) => store.copyTo(part));
+  await writeNewFile(file, (part) => store.copyTo(part));
 }
 
-/** Makes the store of a folder from a backup. The folder may have none yet. */
+/** Restores a backup to a folder, which must not contain a store. */
 export async function restore(folder: string, file: string, checkpoint?: string): Promise<void> {
   const target = join(folder, DATABASE);
-  if (!exists(file)) throw missing(file);
+  if (!exists(file)) throw missingBackup(file);
   await assertCheckpoint(file, checkpoint);
   if ([target, `${target}-wal`].some(exists)) {
     throw backupError("restore to", folder, {
-      why: "there is a database already",
+      why: "it already contains a database",
       hint: "Stop the hub and move its folder away, or give a new folder with --data",
     });
   }
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-  await placed(target, async (part) => {
+  await writeNewFile(target, async (part) => {
     await Deno.copyFile(file, part);
-    assertWhole(part, file);
+    assertComplete(part, file);
   });
 }
 
-/** Returns the hash of a backup: a restore can compare it. */
+/** Returns the hash of a backup. `pml-hub restore --checkpoint` compares it. */
 export async function checkpointOf(file: string): Promise<string> {
   const hash = createHash("sha256");
-  using opened = await Deno.open(file);
-  for await (const part of opened.readable) hash.update(part);
+  using source = await Deno.open(file);
+  for await (const part of source.readable) hash.update(part);
   return `sha256-${hash.digest("base64")}`;
 }
 
@@ -60,19 +60,19 @@ async function assertCheckpoint(file: string, expected: string | undefined): Pro
   });
 }
 
-/** Checks a backup, and opens a copy of it that has the tables of this program. */
-export async function opened(
+/** Checks a backup, and opens a copy of it with tables that are up to date. */
+export async function openBackup(
   file: string,
   checkpoint?: string,
 ): Promise<AsyncDisposable & { readonly db: DatabaseSync }> {
-  if (!exists(file)) throw missing(file);
+  if (!exists(file)) throw missingBackup(file);
   await assertCheckpoint(file, checkpoint);
   const folder = await Deno.makeTempDir({ prefix: "pml-hub-restore-" });
   const remove = () => Deno.remove(folder, { recursive: true });
   try {
     const part = join(folder, DATABASE);
     await Deno.copyFile(file, part);
-    assertWhole(part, file);
+    assertComplete(part, file);
     const db = openDatabase(part);
     return {
       db,
@@ -87,17 +87,20 @@ export async function opened(
   }
 }
 
-/** Throws if there is a file already. */
+/** Throws if a file already exists. */
 export function assertNew(file: string): void {
   if (!exists(file)) return;
   throw backupError("back up to", file, {
-    why: "there is a file already",
+    why: "the file already exists",
     hint: "Give the name of a new file",
   });
 }
 
-/** Makes a file under another name, so that it is never there in part. */
-export async function placed(file: string, make: (part: string) => Promise<void>): Promise<void> {
+/** Writes a file under a temporary name first, so that other programs never see a part of it. */
+export async function writeNewFile(
+  file: string,
+  make: (part: string) => Promise<void>,
+): Promise<void> {
   const part = `${file}.${crypto.randomUUID()}.part`;
   try {
     await Deno.writeFile(part, new Uint8Array(), { createNew: true, mode: 0o600 });
@@ -107,46 +110,46 @@ export async function placed(file: string, make: (part: string) => Promise<void>
       using written = await Deno.open(part, { read: true, write: true });
       await written.sync();
     }
-    // Unlike a rename, a link fails where a file appeared meanwhile.
+    // Unlike a rename, a link fails if the file exists by now.
     await Deno.link(part, file);
   } finally {
-    await Deno.remove(part).catch(() => {}); // it was not made
+    await Deno.remove(part).catch(() => {}); // it may not exist
   }
 }
 
 /** Throws if a file is not a complete database of a hub of this version or an earlier one. */
-function assertWhole(part: string, file: string): void {
-  assertPlain(part);
+function assertComplete(part: string, file: string): void {
+  assertRegularFile(part);
   try {
     using db = new DatabaseSync(part, { allowExtension: false });
     db.exec("PRAGMA query_only = 1");
     const version = versionOf(db, { file });
-    const [{ integrity_check: verdict } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
-    if (version > 0 && verdict === "ok" && isSound(db, version)) {
+    const [{ integrity_check: integrity } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
+    if (version > 0 && integrity === "ok" && hasOnlyHubRows(db, version)) {
       db.exec("PRAGMA query_only = 0");
       return revokeUnrecordedKeys(db, version);
     }
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
-    // the message of SQLite would not help the user
+    // The message of SQLite would not help the user, who gets the error below.
   }
   throw backupError("restore", file, {
     why: "it is not a complete backup",
-    hint: "Use another backup: this one was cut or changed",
+    hint: "Use another backup: this one is incomplete or was changed",
   });
 }
 
 /**
- * Revokes the keys of a backup from before keys had records, because no record shows who issued
- * them.
+ * Revokes the keys of a backup that is older than the records of keys, because no record shows that a
+ * hub issued them.
  */
 function revokeUnrecordedKeys(db: DatabaseSync, version: number): void {
-  if (version >= RECORDED_KEYS || version < FIRST_KEYS) return;
+  if (version >= KEY_RECORDS_STEP || version < KEYS_STEP) return;
   const now = new Date().toISOString();
   db.prepare("UPDATE keys SET revoked = coalesce(revoked, ?)").run(now);
 }
 
-function missing(file: string): PmlError {
+function missingBackup(file: string): PmlError {
   return backupError("restore", file, {
     why: "there is no such file",
     hint: "Give a file that `pml-hub backup` wrote",
@@ -163,7 +166,7 @@ function exists(path: string): boolean {
   }
 }
 
-/** Returns the error of a copy that was not made. */
+/** Returns the error for a failed backup or restore. */
 export function backupError(
   what: string,
   path: string,

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { PmlError } from "@casys/pml/registry";
 import { keyIdOf } from "./key_id.ts";
-import { backup, checkpointOf, opened, restore } from "./backup.ts";
+import { backup, checkpointOf, openBackup, restore } from "./backup.ts";
 import { openDatabase } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
-import { MIGRATIONS, RECORDED_KEYS } from "./_migrations.ts";
+import { KEY_RECORDS_STEP, MIGRATIONS } from "./_migrations.ts";
 import { folder } from "./_stores_test.ts";
 import type { HubStore } from "./store.ts";
 
@@ -19,12 +19,12 @@ const HASH = "sha256-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcdefg=";
 const KEYS = ["sha256-AAAAAAAAAAAAmNoPqRsTuVwXyZ0123456789abcdefg=", HASH.replace("aB", "BB")];
 
 /** Gives two keys, and revokes the second. */
-async function keyed(store: Pick<HubStore, "desk">): Promise<void> {
+async function keyed(store: Pick<HubStore, "admin">): Promise<void> {
   for (const hash of KEYS) {
-    await store.desk.addKey({ id: keyIdOf(hash), owner: "acme", hash, kind: "client" });
+    await store.admin.addKey({ id: keyIdOf(hash), owner: "acme", hash, kind: "client" });
   }
-  await store.desk.revokeKey(keyIdOf(KEYS[1] ?? ""));
-  await store.desk.revokeKey(keyIdOf(KEYS[1] ?? ""));
+  await store.admin.revokeKey(keyIdOf(KEYS[1] ?? ""));
+  await store.admin.revokeKey(keyIdOf(KEYS[1] ?? ""));
 }
 
 const ID = keyIdOf(HASH);
@@ -67,12 +67,12 @@ Deno.test("a backup whose keys differ from the records that issued them is refus
       db.exec(sql);
     }
     await refused(restore(fresh.path, odd), /Cannot restore .*not a complete backup/);
-    await refused(opened(odd), /Cannot restore .*not a complete backup/);
+    await refused(openBackup(odd), /Cannot restore .*not a complete backup/);
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], what);
   }
   await restore(fresh.path, file);
   await using back = await openEmbedded(fresh.path);
-  const keys = await back.desk.keys();
+  const keys = await back.admin.keys();
   assert.deepEqual(keys.map(({ revoked }) => revoked !== undefined), [false, true]);
 });
 
@@ -80,16 +80,16 @@ Deno.test("a backup from before keys had records is restored with its keys revok
   await using place = await folder();
   const file = join(place.path, DATABASE);
   {
-    using db = openDatabase(file, MIGRATIONS.slice(0, RECORDED_KEYS - 1));
+    using db = openDatabase(file, MIGRATIONS.slice(0, KEY_RECORDS_STEP - 1));
     db.exec(`INSERT INTO keys VALUES ('${ID}', 'acme', '${HASH}', '2026-01-01', NULL)`);
   }
   await using fresh = await folder();
   await restore(fresh.path, file);
   await using back = await openEmbedded(fresh.path);
-  assert.deepEqual((await back.desk.keys()).map(({ revoked }) => revoked !== undefined), [true]);
+  assert.deepEqual((await back.admin.keys()).map(({ revoked }) => revoked !== undefined), [true]);
   // The hub itself goes on with its keys.
   await using live = await openEmbedded(place.path);
-  assert.deepEqual((await live.desk.keys()).map(({ revoked }) => revoked), [undefined]);
+  assert.deepEqual((await live.admin.keys()).map(({ revoked }) => revoked), [undefined]);
 });
 
 Deno.test("a backup with another hash than its checkpoint is refused (GX13)", async () => {

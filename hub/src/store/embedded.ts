@@ -1,5 +1,5 @@
 /**
- * The store that needs no set-up: one file of SQLite. Several processes may use it at once.
+ * The default store: one SQLite file, which several processes may use at once.
  *
  * @module
  */
@@ -13,19 +13,27 @@ import {
   parseExact,
 } from "@casys/pml/registry";
 import { openDatabase } from "./_database.ts";
-import { claimForOperator, EmbeddedDesk } from "./_desk.ts";
+import { claimForOperator, EmbeddedAdmin } from "./_embedded_admin.ts";
 import { Sql } from "./_sql.ts";
 import { Stamp } from "./_stamp.ts";
 import { addVersion, chooseNewest, type Table, tableOf, versionsOf } from "./_versions.ts";
 import { relatedOf, relatedQuery } from "./follows.ts";
-import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
+import type {
+  AddResult,
+  HubStore,
+  OfferedVersion,
+  RegistryRow,
+  Related,
+  StoreAdmin,
+  StoredEntry,
+} from "./store.ts";
 
-/** The name of the file in the folder of a hub. */
+/** The name of the database file in the folder of a hub. */
 export const DATABASE = "hub.db";
 
 type Tags = Readonly<Record<string, string>>;
 
-/** A row of `servers` or `capabilities`, with the code if it has some. */
+/** A row of `servers` or `capabilities`, with the code if the version has code. */
 interface Row {
   readonly fqdn: string;
   readonly version: string;
@@ -36,14 +44,17 @@ interface Row {
   readonly yanked: string | null;
 }
 
-/** How long the file is believed to be as it was. A look takes as long as a tenth of an answer. */
-const HELD_MS = 5;
+/**
+ * How long the stamp of the file is cached, in milliseconds. To read the stamp takes a tenth of the
+ * time of an answer.
+ */
+const STAMP_VALID_MS = 5;
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
-const LEFT = "FROM newest n JOIN";
-/** The minimum length of a word in the index. */
-const INDEXED = 3;
+const NEWEST_JOIN = "FROM newest n JOIN";
+/** The minimum number of characters of an indexed word: the index has trigrams. */
+const MIN_INDEXED_LENGTH = 3;
 
-/** Opens the store of a folder, which is made if it is not there. */
+/** Opens the store in a folder. Creates the folder and the store if they do not exist. */
 export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, DATABASE);
@@ -53,14 +64,14 @@ export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
   return new EmbeddedStore(db);
 }
 
-/** A store in a file. */
+/** A store in an SQLite file. */
 export class EmbeddedStore implements HubStore {
   /** Makes the changes of publishers and the operator. */
-  readonly desk: Desk;
+  readonly admin: StoreAdmin;
   readonly #sql: Sql;
   readonly #stamp: Stamp;
 
-  /** Takes a database whose tables are up to date. */
+  /** Creates a store on a database whose tables are up to date. */
   constructor(db: DatabaseSync) {
     this.#sql = new Sql(db);
     this.#stamp = new Stamp(() => {
@@ -69,13 +80,13 @@ export class EmbeddedStore implements HubStore {
         [],
       );
       return `${row?.data_version} ${row?.own}`;
-    }, HELD_MS);
-    this.desk = new EmbeddedDesk(this.#sql, this.#stamp);
+    }, STAMP_VALID_MS);
+    this.admin = new EmbeddedAdmin(this.#sql, this.#stamp);
   }
 
-  /** Returns the entry of a version or a tag; without one, the newest. */
+  /** Returns the entry of a version or a tag; without either, the newest entry. */
   readonly entry = (fqdn: string, version: string | undefined): Promise<StoredEntry | undefined> =>
-    this.#now(() => {
+    this.#promise(() => {
       const table = tableOf(fqdn);
       const select = `SELECT ${COLUMNS}, b.bytes FROM ${table} v
         LEFT JOIN blobs b ON b.integrity = v.code`;
@@ -91,10 +102,10 @@ export class EmbeddedStore implements HubStore {
       return row && entryOf(row as unknown as Row); // the query selects these columns
     });
 
-  /** Returns the newest entries that fit. */
+  /** Returns the newest entry of each name that matches the query. */
   readonly page = ({ after, words, limit }: CatalogQuery): Promise<readonly StoredEntry[]> =>
-    this.#now(() => {
-      const indexed = words.filter((word) => [...word].length >= INDEXED);
+    this.#promise(() => {
+      const indexed = words.filter((word) => [...word].length >= MIN_INDEXED_LENGTH);
       const short = words.filter((word) => !indexed.includes(word));
       const conditions = [
         "n.fqdn > ?",
@@ -103,26 +114,26 @@ export class EmbeddedStore implements HubStore {
       ].join(" AND ");
       const match = indexed.map((word) => `"${word.replaceAll('"', '""')}"`).join(" AND ");
       const values = [after, ...indexed.length === 0 ? [] : [match], ...short];
-      const part = (table: Table) =>
-        `SELECT ${COLUMNS} ${LEFT} ${table} v USING (fqdn, version) WHERE ${conditions}
+      const select = (table: Table) =>
+        `SELECT ${COLUMNS} ${NEWEST_JOIN} ${table} v USING (fqdn, version) WHERE ${conditions}
          ORDER BY n.fqdn LIMIT ?`;
       const rows = this.#sql.all(
-        `SELECT * FROM (${part("servers")})
-         UNION ALL SELECT * FROM (${part("capabilities")}) ORDER BY fqdn LIMIT ?`,
+        `SELECT * FROM (${select("servers")})
+         UNION ALL SELECT * FROM (${select("capabilities")}) ORDER BY fqdn LIMIT ?`,
         [...values, limit + 1, ...values, limit + 1, limit + 1],
       );
       return rows.map((row) => entryOf(row as unknown as Row)); // the query selects these columns
     });
 
-  /** Returns a text that changes with each change, of this process or of others. */
+  /** Returns a text that changes with each change by this or another process. */
   stamp(): string | Promise<string> {
     return this.#stamp.now();
   }
 
   /** Adds versions in one transaction. */
-  add(entries: readonly Offered[]): Promise<readonly Added[]> {
-    return this.#stamp.settled(() =>
-      this.#sql.together(() => {
+  add(entries: readonly OfferedVersion[]): Promise<readonly AddResult[]> {
+    return this.#stamp.applyChange(() =>
+      this.#sql.transaction(() => {
         const added = entries.map((entry) => addVersion(this.#sql, entry));
         for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
           chooseNewest(this.#sql, fqdn);
@@ -135,8 +146,8 @@ export class EmbeddedStore implements HubStore {
 
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Tags): Promise<void> {
-    return this.#stamp.settled(() =>
-      this.#sql.together(() => {
+    return this.#stamp.applyChange(() =>
+      this.#sql.transaction(() => {
         this.#sql.run("DELETE FROM tags WHERE fqdn = ?", [fqdn]);
         for (const [tag, version] of Object.entries(tags)) {
           this.#sql.run("INSERT INTO tags (fqdn, tag, version) VALUES (?, ?, ?)", [
@@ -152,12 +163,12 @@ export class EmbeddedStore implements HubStore {
 
   /** Returns the versions of a name, the newest first. */
   versions(fqdn: string): Promise<readonly string[]> {
-    return this.#now(() => versionsOf(this.#sql, fqdn));
+    return this.#promise(() => versionsOf(this.#sql, fqdn));
   }
 
   /** Returns when each version of a name was added. */
   dates(fqdn: string): Promise<ReadonlyMap<string, Date>> {
-    return this.#now(() => {
+    return this.#promise(() => {
       const rows = this.#sql.all(`SELECT version, created FROM ${tableOf(fqdn)} WHERE fqdn = ?`, [
         fqdn,
       ]);
@@ -168,14 +179,14 @@ export class EmbeddedStore implements HubStore {
     });
   }
 
-  /** Returns the newest entries that were added last. Rows lie in the order of their adding. */
+  /** Returns the newest entries that were added last. The row ids show the order of adding. */
   latest(limit: number): Promise<readonly StoredEntry[]> {
-    return this.#now(() => {
-      const part = (table: Table) =>
+    return this.#promise(() => {
+      const select = (table: Table) =>
         `SELECT ${COLUMNS} FROM ${table} v JOIN newest n USING (fqdn, version)
          ORDER BY v.rowid DESC LIMIT ?`;
       const rows = this.#sql.all(
-        `SELECT * FROM (${part("servers")}) UNION ALL SELECT * FROM (${part("capabilities")})
+        `SELECT * FROM (${select("servers")}) UNION ALL SELECT * FROM (${select("capabilities")})
          ORDER BY created DESC, fqdn LIMIT ?`,
         [limit, limit, limit],
       );
@@ -185,9 +196,9 @@ export class EmbeddedStore implements HubStore {
 
   /** Returns the names whose newest version runs in the cloud. */
   cloudNames(limit: number): Promise<readonly string[]> {
-    return this.#now(() =>
+    return this.#promise(() =>
       this.#sql.all(
-        `SELECT n.fqdn AS fqdn ${LEFT} servers v USING (fqdn, version)
+        `SELECT n.fqdn AS fqdn ${NEWEST_JOIN} servers v USING (fqdn, version)
          WHERE v.routing = 'cloud' ORDER BY n.fqdn LIMIT ?`,
         [limit],
       ).map(({ fqdn }) => String(fqdn))
@@ -196,7 +207,7 @@ export class EmbeddedStore implements HubStore {
 
   /** Returns the tools that capabilities call right after or before a tool. */
   related(tool: string, limit: number): Promise<readonly Related[]> {
-    return this.#now(() =>
+    return this.#promise(() =>
       (["after", "before"] as const).flatMap((place) =>
         this.#sql.all(relatedQuery(place, ["?", "?"]), [tool, limit])
           .map((row) => relatedOf(place, row))
@@ -204,9 +215,9 @@ export class EmbeddedStore implements HubStore {
     );
   }
 
-  /** Returns the rows of a name in the view. */
+  /** Returns the rows of a name in the view `pml_registry`. */
   rows(fqdn: string): Promise<readonly RegistryRow[]> {
-    return this.#now(() => {
+    return this.#promise(() => {
       const rows = this.#sql.all("SELECT * FROM pml_registry WHERE fqdn = ?", [fqdn]);
       const all = rows.map((row) => ({ ...row }) as unknown as RegistryRow); // the view's columns
       return all.sort((a, b) => compareVersions(b.version, a.version));
@@ -215,21 +226,23 @@ export class EmbeddedStore implements HubStore {
 
   /** Returns the number of names. */
   size(): Promise<number> {
-    return this.#now(() => Number(this.#sql.get("SELECT count(*) AS size FROM newest", [])?.size));
+    return this.#promise(() =>
+      Number(this.#sql.get("SELECT count(*) AS size FROM newest", [])?.size)
+    );
   }
 
-  /** Writes all of it into a new file, as it is at one moment. */
+  /** Writes a snapshot of the database to a new file. */
   copyTo(file: string): Promise<void> {
-    return this.#now(() => void this.#sql.run("VACUUM INTO ?", [file]));
+    return this.#promise(() => void this.#sql.run("VACUUM INTO ?", [file]));
   }
 
   /** Closes the file. */
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#now(() => this.#sql.close());
+    return this.#promise(() => this.#sql.close());
   }
 
-  /** The database answers at once, and a database server will not. */
-  #now<T>(work: () => T): Promise<T> {
+  /** Returns the result of synchronous work as a promise, as `HubStore` requires. */
+  #promise<T>(work: () => T): Promise<T> {
     return Promise.try(work);
   }
 }

@@ -1,23 +1,23 @@
 /**
- * Which tool follows which: read from the tools that published capabilities call, in their order.
+ * Finds the tools that published capabilities call right before or right after another tool.
  *
  * @module
  */
 
 import { type JsonObject, textOf } from "@casys/pml/registry";
 
-/** A tool that is used before or after another one. */
+/** A tool that capabilities call right before or after another tool. */
 export interface Related {
   readonly tool: string;
-  /** Whether it comes after the tool that was asked about, or before it. */
+  /** Whether it is called after or before the other tool. */
   readonly place: "after" | "before";
-  /** How many organisations have published such a capability. */
+  /** The number of organisations that published such capabilities. */
   readonly organisations: number;
-  /** How many capabilities have the two in this order. */
+  /** The number of capabilities that call the two tools in this order. */
   readonly capabilities: number;
 }
 
-/** Returns the pairs of tools that follow each other, each once. */
+/** Returns each pair of different tools that a manifest calls one after the other, once. */
 export function pairsOf({ tools_used: used }: JsonObject): readonly (readonly [string, string])[] {
   const tools = Array.isArray(used) ? used.map(textOf) : [];
   const pairs = tools.flatMap((tool, at) => {
@@ -27,7 +27,10 @@ export function pairsOf({ tools_used: used }: JsonObject): readonly (readonly [s
   return [...new Map(pairs.map((pair) => [pair.join(" "), pair])).values()];
 }
 
-/** Returns the query for the tools related to a tool, those of most organisations first. */
+/**
+ * Returns the query for the tools that are called right before or after a tool, in the order of their
+ * numbers of organisations. `tool` and `limit` are placeholders.
+ */
 export function relatedQuery(
   place: Related["place"],
   [tool, limit]: readonly [tool: string, limit: string],
@@ -40,7 +43,7 @@ export function relatedQuery(
     ORDER BY organisations DESC, capabilities DESC, tool LIMIT ${limit}`;
 }
 
-/** Reads a row of that query. */
+/** Converts a row of `relatedQuery()`. */
 export function relatedOf(
   place: Related["place"],
   { tool, organisations, capabilities }: Readonly<Record<string, unknown>>,

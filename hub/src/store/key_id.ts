@@ -1,10 +1,10 @@
 /**
- * Names keys.
+ * The ids of keys.
  *
  * @module
  */
 
-/** Returns the id by which the operator calls a key, from the hash of the key. */
+/** Returns the id of a key, which the operator uses for it: the beginning of its hash. */
 export function keyIdOf(hash: string): string {
   return hash.slice("sha256-".length).slice(0, 12);
 }

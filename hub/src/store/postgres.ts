@@ -15,21 +15,29 @@ import {
 } from "@casys/pml/registry";
 import { copyFromPg, copyToPg } from "./_pg_copy.ts";
 import { Pg, type PgRow, type Queries } from "./_pg.ts";
-import { PgDesk } from "./_pg_desk.ts";
+import { PostgresAdmin } from "./_pg_admin.ts";
 import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
 import { claimForOperator } from "./_pg_namespaces.ts";
-import { pgPlaceOf } from "./_pg_url.ts";
+import { parsePgUrl } from "./_pg_url.ts";
 import { addVersion, chooseNewest, versionsOf } from "./_pg_versions.ts";
 import { relatedOf, relatedQuery } from "./follows.ts";
-import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
+import type {
+  AddResult,
+  HubStore,
+  OfferedVersion,
+  RegistryRow,
+  Related,
+  StoreAdmin,
+  StoredEntry,
+} from "./store.ts";
 import { Stamp } from "./_stamp.ts";
 import { tableOf } from "./_versions.ts";
 
-/** How long the server is believed about its state. */
-const HELD_MS = 50;
+/** How long the stamp of the server is cached, in milliseconds. */
+const STAMP_VALID_MS = 50;
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
 
-/** A row of `servers` or `capabilities`, with the code if it has some. */
+/** A row of `servers` or `capabilities`, with the code if the version has code. */
 interface Row {
   readonly fqdn: string;
   readonly version: string;
@@ -40,12 +48,12 @@ interface Row {
   readonly yanked: string | null;
 }
 
-/** Opens the store at a URL, and makes its tables if they are not there. */
+/** Opens the store at a URL. Creates or updates its tables. */
 export async function openPostgres(url: string, steps = PG_MIGRATIONS): Promise<PostgresStore> {
-  const place = pgPlaceOf(url);
+  const place = parsePgUrl(url);
   const pg = new Pg(place);
   try {
-    await migratePg(pg, { shown: place.label, steps });
+    await migratePg(pg, { label: place.label, steps });
     return new PostgresStore(pg);
   } catch (error) {
     await pg.close();
@@ -53,32 +61,32 @@ export async function openPostgres(url: string, steps = PG_MIGRATIONS): Promise<
     const why = error instanceof Error ? error.message : String(error);
     throw new PmlError("CONFIG_INVALID", `Cannot open ${quoted(place.label, 300)}: ${why}`, {
       hint:
-        "Check DATABASE_URL, and that its user may make a schema; where the server has no TLS " +
-        "and the network to it is private, add ?sslmode=disable",
+        "Check DATABASE_URL, and that its user may create a schema. If the server has no TLS and the " +
+        "network to it is private, add ?sslmode=disable",
       cause: error,
     });
   }
 }
 
-/** A store on a server. */
+/** A store on a PostgreSQL server. */
 export class PostgresStore implements HubStore {
   /** Makes the changes of publishers and the operator. */
-  readonly desk: Desk;
+  readonly admin: StoreAdmin;
   readonly #pg: Pg;
   readonly #stamp: Stamp;
 
-  /** Takes a server whose tables are up to date. */
+  /** Creates a store on a server whose tables are up to date. */
   constructor(pg: Pg) {
     this.#pg = pg;
     this.#stamp = new Stamp(async () => {
       const row = await pg.get("SELECT stamp::text AS stamp FROM changed");
-      if (row === undefined) throw new Error("the table of changes is empty");
+      if (row === undefined) throw new Error('the table "changed" is empty');
       return String(row.stamp);
-    }, HELD_MS);
-    this.desk = new PgDesk(pg, this.#stamp);
+    }, STAMP_VALID_MS);
+    this.admin = new PostgresAdmin(pg, this.#stamp);
   }
 
-  /** Returns the entry of a version or a tag; without one, the newest. */
+  /** Returns the entry of a version or a tag; without either, the newest entry. */
   readonly entry = async (
     fqdn: string,
     version: string | undefined,
@@ -99,14 +107,14 @@ export class PostgresStore implements HubStore {
     return row && entryOf(row);
   };
 
-  /** Returns the newest entries that fit. */
+  /** Returns the newest entry of each name that matches the query. */
   readonly page = async (
     { after, words, limit }: CatalogQuery,
   ): Promise<readonly StoredEntry[]> => {
-    const has = words.map((_, at) => `AND words LIKE $${at + 3}`).join(" ");
+    const conditions = words.map((_, index) => `AND words LIKE $${index + 3}`).join(" ");
     const rows = await this.#pg.all(
       `SELECT v.* FROM (
-         SELECT fqdn, version FROM newest WHERE fqdn > $1 ${has} ORDER BY fqdn LIMIT $2
+         SELECT fqdn, version FROM newest WHERE fqdn > $1 ${conditions} ORDER BY fqdn LIMIT $2
        ) n JOIN LATERAL (
          SELECT ${COLUMNS} FROM servers v WHERE v.fqdn = n.fqdn AND v.version = n.version
          UNION ALL
@@ -117,15 +125,15 @@ export class PostgresStore implements HubStore {
     return rows.map(entryOf);
   };
 
-  /** Returns a text that changes with each change. The server is asked for it at intervals. */
+  /** Returns a text that changes with each change. Reads it from the server at intervals. */
   stamp(): string | Promise<string> {
     return this.#stamp.now();
   }
 
   /** Adds versions in one transaction. */
-  add(entries: readonly Offered[]): Promise<readonly Added[]> {
-    return this.#shown(async (sql) => {
-      const added: Added[] = [];
+  add(entries: readonly OfferedVersion[]): Promise<readonly AddResult[]> {
+    return this.#change(async (sql) => {
+      const added: AddResult[] = [];
       for (const entry of entries) added.push(await addVersion(sql, entry));
       for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
         await chooseNewest(sql, fqdn);
@@ -137,7 +145,7 @@ export class PostgresStore implements HubStore {
 
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void> {
-    return this.#shown(async (sql) => {
+    return this.#change(async (sql) => {
       await sql.run("DELETE FROM tags WHERE fqdn = $1", [fqdn]);
       for (const [tag, version] of Object.entries(tags)) {
         await sql.run("INSERT INTO tags (fqdn, tag, version) VALUES ($1, $2, $3)", [
@@ -167,11 +175,13 @@ export class PostgresStore implements HubStore {
 
   /** Returns the newest entries that were added last. */
   async latest(limit: number): Promise<readonly StoredEntry[]> {
-    const part = (table: string) =>
+    const select = (table: string) =>
       `SELECT * FROM (SELECT ${COLUMNS} FROM ${table} v JOIN newest n USING (fqdn, version)
        ORDER BY v.created DESC LIMIT $1) ${table}`;
     const rows = await this.#pg.all(
-      `${part("servers")} UNION ALL ${part("capabilities")} ORDER BY created DESC, fqdn LIMIT $1`,
+      `${select("servers")} UNION ALL ${
+        select("capabilities")
+      } ORDER BY created DESC, fqdn LIMIT $1`,
       [limit],
     );
     return rows.map(entryOf);
@@ -196,7 +206,7 @@ export class PostgresStore implements HubStore {
     return related.flat();
   }
 
-  /** Returns the rows of a name in the view. */
+  /** Returns the rows of a name in the view `pml_registry`. */
   async rows(fqdn: string): Promise<readonly RegistryRow[]> {
     const rows = await this.#pg.all("SELECT * FROM pml_registry WHERE fqdn = $1", [fqdn]);
     const all = rows.map((row) => ({ ...row }) as unknown as RegistryRow); // the view's columns
@@ -208,18 +218,18 @@ export class PostgresStore implements HubStore {
     return Number((await this.#pg.get("SELECT count(*) AS size FROM newest"))?.size);
   }
 
-  /** Writes all of it into a new file, as it is at one moment. Hubs may use it meanwhile. */
+  /** Writes a snapshot of the store to a new file. Hubs may use the store at the same time. */
   async copyTo(file: string): Promise<void> {
     await copyFromPg(this.#pg, file);
   }
 
-  /** Takes all of a file that a hub wrote. Throws `USAGE` if there is something already. */
+  /** Copies a backup to this store. Throws `USAGE` if the store is not empty. */
   async copyFrom(db: DatabaseSync): Promise<void> {
-    await this.#stamp.settled(() => copyToPg(this.#pg, db));
+    await this.#stamp.applyChange(() => copyToPg(this.#pg, db));
   }
 
-  #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
-    return this.#stamp.settled(() => this.#pg.together(work));
+  #change<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return this.#stamp.applyChange(() => this.#pg.transaction(work));
   }
 
   /** Closes the connections. */
@@ -228,13 +238,13 @@ export class PostgresStore implements HubStore {
   }
 }
 
-/** Returns the pattern of all texts that have a word. */
+/** Returns the LIKE pattern of all texts that contain a word. */
 function patternOf(word: string): string {
   return `%${word.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
 function entryOf(row: PgRow): StoredEntry {
-  // Each query of entries selects these columns.
+  // Every query for entries selects these columns.
   const { fqdn, version, manifest, bytes, created, owner, yanked } = row as unknown as Row;
   return {
     fqdn,

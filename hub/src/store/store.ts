@@ -10,25 +10,25 @@ import type { Related } from "./follows.ts";
 
 export type { Related };
 
-/** A version that is offered to a store. */
-export type Offered = Pick<EntryVersion, "fqdn" | "version" | "manifest" | "code">;
+/** A version to add to a store. */
+export type OfferedVersion = Pick<EntryVersion, "fqdn" | "version" | "manifest" | "code">;
 
-/** The result of adding a version. A version never changes, so other content is refused. */
-export type Added = "added" | "same" | "refused";
+/** The result of adding a version. "refused": the version exists with other content. */
+export type AddResult = "added" | "same" | "refused";
 
-/** A version of a store. */
+/** A version in a store. */
 export interface StoredEntry extends EntryVersion {
-  /** When it was added. */
+  /** When the version was added. */
   readonly created: Date;
-  /** The organisation that published it; none if the operator added it. */
+  /** The organisation that published the version; undefined if the operator added it. */
   readonly owner?: string;
-  /** Why it was hidden. Only a request for exactly this version returns it. */
+  /** Why the version was hidden. Only requests for exactly this version return it. */
   readonly yanked?: string;
 }
 
 /**
- * The kind of a key. A publisher changes the entries of an organisation (`PML_HUB_KEY`), a client
- * reads a hub that requires keys (`PML_API_KEY`). Neither key is accepted as the other.
+ * The kind of a key. A publisher changes the entries of an organisation (`PML_HUB_KEY`); a client
+ * reads a hub that requires keys (`PML_API_KEY`). A key of one kind is not valid as the other.
  */
 export type KeyKind = "publisher" | "client";
 
@@ -42,7 +42,7 @@ export interface NewKey {
 
 /** A key of an organisation, without the key itself. */
 export interface KeyRecord {
-  /** The operator's name for it. */
+  /** The id that the operator uses for the key. */
   readonly id: string;
   readonly owner: string;
   readonly kind: KeyKind;
@@ -58,7 +58,7 @@ export interface NamespaceRecord {
 }
 
 /** A version that waits for the operator. */
-export interface WaitingEntry extends Offered {
+export interface WaitingEntry extends OfferedVersion {
   readonly owner: string;
   readonly created: Date;
   /** The hash of the manifest, which contains the hash of the code. */
@@ -77,10 +77,10 @@ export interface Shares {
 
 /** A version to publish. */
 export interface Publication {
-  readonly offered: Offered;
+  readonly offered: OfferedVersion;
   /** The hash of the key that the request contained. */
   readonly keyHash: string;
-  /** Whether it waits for the operator. */
+  /** Whether the version waits until the operator accepts it. */
   readonly isModerated: boolean;
   readonly shares: Shares;
 }
@@ -97,15 +97,15 @@ export type Refusal =
   | { readonly why: "rate"; readonly seconds: number };
 
 /** The result of a publication. */
-export type Published =
+export type PublishResult =
   | { readonly state: "public" | "waiting"; readonly isNew: boolean }
   | Refusal;
 
 /**
- * The result of a decision. Nothing was changed if the waiting version has another hash by now, if the
- * version exists with other content, or if the name has another owner by now.
+ * The result of a decision. All except "done" change nothing: "missing" (the version is not waiting),
+ * "other" (it has another hash by now), "exists" (with other content) and "foreign" (another owner).
  */
-export type Decided = "done" | "missing" | "other" | "exists" | "foreign";
+export type DecideResult = "done" | "missing" | "other" | "exists" | "foreign";
 
 /** A change of a published name. Without `keyHash`, the operator makes it. */
 export interface Change {
@@ -114,12 +114,12 @@ export interface Change {
 }
 
 /**
- * Changes a store. Each change is one transaction, which reads the key, so that a revoked key changes
- * nothing.
+ * Makes the changes of publishers and the operator. Each change is one transaction that also reads the
+ * key, so that a revoked key changes nothing.
  */
-export interface Desk {
+export interface StoreAdmin {
   /** Publishes a version, or stores it until the operator accepts or rejects it. */
-  publish(publication: Publication): Promise<Published>;
+  publish(publication: Publication): Promise<PublishResult>;
   /** Hides a version with a reason, or shows it again. Returns undefined if it succeeds. */
   yank(
     version: Change & { readonly version: string },
@@ -155,7 +155,7 @@ export interface Desk {
   decide(
     version: { readonly fqdn: string; readonly version: string; readonly hash: string },
     isAccepted: boolean,
-  ): Promise<Decided>;
+  ): Promise<DecideResult>;
 }
 
 /** The row of a version in the view `pml_registry`. */
@@ -178,24 +178,24 @@ export interface RegistryRow {
   readonly version_tag: string;
 }
 
-/** A store. Reported changes survive an end of the process. */
+/** A store. A change whose promise is fulfilled survives a crash of the process. */
 export interface HubStore extends RegistryStore, AsyncDisposable {
   /** Makes the changes of publishers and the operator. */
-  readonly desk: Desk;
+  readonly admin: StoreAdmin;
   /**
-   * Returns a text that changes with each change of any process. A reported change is visible to each
-   * process from then on.
+   * Returns a text that changes with each change by any process. When the promise of a change is
+   * fulfilled, all processes see the change.
    */
   stamp(): string | Promise<string>;
-  /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
+  /** Returns the entry of a version or a tag; without either, the newest that is not a pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
   /**
-   * Returns the newest entries that fit, ordered by name; one more than the limit if there are
-   * more.
+   * Returns the newest entry of each name that matches, ordered by name. Returns one more than the
+   * limit if there are more.
    */
   readonly page: (query: CatalogQuery) => Promise<readonly StoredEntry[]>;
   /** Adds all versions, or none if it throws. Returns the result for each version, in order. */
-  add(entries: readonly Offered[]): Promise<readonly Added[]>;
+  add(entries: readonly OfferedVersion[]): Promise<readonly AddResult[]>;
   /** Replaces the tags of a name. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void>;
   /** Returns the versions of a name that are not hidden, the newest first. */

@@ -7,7 +7,7 @@ import { until } from "../../../tests/kit/wait.ts";
 import { openDatabase } from "./_database.ts";
 import { MIGRATIONS } from "./_migrations.ts";
 import { shapeOf } from "./namespace.ts";
-import { backup, opened, restore } from "./backup.ts";
+import { backup, openBackup, restore } from "./backup.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
 import { folder, server, STORES } from "./_stores_test.ts";
 
@@ -24,7 +24,7 @@ async function refused(work: Promise<unknown>, says: RegExp): Promise<void> {
 }
 
 for (const [kind, place] of Object.entries(STORES)) {
-  Deno.test(`${kind}: a version that was added never changes, and is there after opening again`, async () => {
+  Deno.test(`${kind}: an added version never changes, and exists after the store is opened again`, async () => {
     await using there = await place();
     const weather = { ...server("weather", "1.0.0", { type: "deno" }), code: code("1") };
     {
@@ -49,7 +49,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal(await store.size(), 2);
   });
 
-  Deno.test(`${kind}: returns the newest version that is no pre-release, or the one of a tag`, async () => {
+  Deno.test(`${kind}: returns the newest version without pre-releases, or the version of a tag`, async () => {
     await using there = await place();
     await using store = await there.open();
     const versions = ["1.9.0", "1.10.0", "2.0.0-rc.1"];
@@ -116,7 +116,7 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal((await store.dates("nobody")).size, 0);
   });
 
-  Deno.test(`${kind}: the view says how a server is started and where it runs`, async () => {
+  Deno.test(`${kind}: the view shows how a server is started and where it runs`, async () => {
     await using there = await place();
     await using store = await there.open();
     const tavily = { type: "cloud", proxy_to: "https://t.example.com/mcp", routing: "cloud" };
@@ -150,7 +150,7 @@ Deno.test("openDatabase() assigns the entries of an older hub to the operator", 
     db.exec("INSERT INTO newest (fqdn, version, words) VALUES ('weather', '1.0.0', 'weather old')");
   }
   await using store = await openEmbedded(place.path);
-  assert.deepEqual(await store.desk.namespaces(), [
+  assert.deepEqual(await store.admin.namespaces(), [
     { namespace: "com.acme.maps", owner: "" },
     { namespace: "weather", owner: "" },
   ]);
@@ -170,19 +170,22 @@ Deno.test("openEmbedded() refuses files of a newer hub, other files, and links",
     using db = new DatabaseSync(file);
     db.exec("INSERT INTO schema_versions (version, applied) VALUES (99, '')");
   }
-  await refused(openEmbedded(place.path), /its tables have version 99, and this hub knows \d+/);
+  await refused(
+    openEmbedded(place.path),
+    /its tables have version 99, and .*supports only \d+/,
+  );
   await using other = await folder();
   {
     using db = new DatabaseSync(join(other.path, DATABASE));
     db.exec("CREATE TABLE mine (a)");
   }
-  await refused(openEmbedded(other.path), /no database of/);
+  await refused(openEmbedded(other.path), /not the database of/);
   await using broken = await folder();
   await Deno.writeTextFile(join(broken.path, DATABASE), "x".repeat(5_000));
   await refused(openEmbedded(broken.path), /not a database/);
   await using linking = await folder();
   await Deno.symlink(file, join(linking.path, DATABASE));
-  await refused(openEmbedded(linking.path), /no regular file/);
+  await refused(openEmbedded(linking.path), /not a regular file/);
   if (Deno.build.os !== "windows") {
     assert.equal((await Deno.stat(file)).mode! & 0o777, 0o600);
   }
@@ -204,7 +207,7 @@ Deno.test("openDatabase() runs each migration in one transaction and keeps the d
     const rows = db.prepare("SELECT fqdn, stars FROM servers").all();
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ fqdn: "weather", stars: null }]);
   }
-  const newer = `its tables have version ${MIGRATIONS.length + 1}, and this hub knows`;
+  const newer = `its tables have version ${MIGRATIONS.length + 1}, and .*supports only`;
   await refused(openEmbedded(place.path), new RegExp(newer));
 });
 
@@ -216,7 +219,7 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
   await store.add([{ ...server("weather", "1.0.0"), code: code("1") }]);
   await backup(place.path, file);
   await store.add([server("later", "1.0.0")]);
-  await refused(backup(place.path, file), /a file already/);
+  await refused(backup(place.path, file), /already exists/);
   await restore(target.path, file);
   {
     await using back = await openEmbedded(target.path);
@@ -225,7 +228,7 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
     assert.deepEqual((await back.page({ ...find, words: ["weather"] })).length, 1);
     assert.deepEqual(await back.add([server("new", "1.0.0")]), ["added"]);
   }
-  await refused(restore(target.path, file), /a database already/);
+  await refused(restore(target.path, file), /already contains a database/);
   const left = [...Deno.readDirSync(target.path)].map(({ name }) => name);
   assert.deepEqual(left, [DATABASE]);
   const bytes = await Deno.readFile(file);
@@ -238,7 +241,7 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
     await refused(restore(fresh.path, join(place.path, name)), /Cannot (open|restore)/);
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], name);
   }
-  await refused(backup(fresh.path, join(place.path, "nothing")), /there is no database/);
+  await refused(backup(fresh.path, join(place.path, "nothing")), /contains no database/);
 });
 
 /** What somebody may do to a backup that is a whole file of SQLite. */
@@ -280,7 +283,7 @@ Deno.test("a backup with content that no hub writes is not restored", async () =
       db.exec(sql);
     }
     await refused(restore(fresh.path, odd), /Cannot restore .*not a complete backup/);
-    await refused(opened(odd), /Cannot restore .*not a complete backup/);
+    await refused(openBackup(odd), /Cannot restore .*not a complete backup/);
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], what);
   }
 });

@@ -1,22 +1,22 @@
 /**
- * Bounds how many bodies a hub reads at once, in all and for each key, so that slow uploads do not
- * delay others.
+ * Limits how many bodies a hub reads at once, in total and per key, so that slow uploads do not delay
+ * other uploads.
  *
  * @module
  */
 
-/** How many bodies are read at once, of all keys and of one. */
-const MOST = { all: 8, one: 4 };
+/** The maximum number of bodies that are read at once for all keys, and for one key. */
+const LIMITS = { all: 8, perKey: 4 };
 
-/** Assigns a lane to each body that is read. */
+/** Counts the bodies that are being read. Each of them uses one lane. */
 export class Lanes {
-  readonly #taken: string[] = [];
+  readonly #keys: string[] = [];
 
-  /** Takes a lane for a key until it is disposed; undefined if there is none. */
+  /** Takes a lane for a key until the result is disposed. Returns undefined if none is free. */
   take(key: string): Disposable | undefined {
-    const own = this.#taken.filter((one) => one === key).length;
-    if (this.#taken.length === MOST.all || own === MOST.one) return undefined;
-    this.#taken.push(key);
-    return { [Symbol.dispose]: () => void this.#taken.splice(this.#taken.indexOf(key), 1) };
+    const keyCount = this.#keys.filter((laneKey) => laneKey === key).length;
+    if (this.#keys.length === LIMITS.all || keyCount === LIMITS.perKey) return undefined;
+    this.#keys.push(key);
+    return { [Symbol.dispose]: () => void this.#keys.splice(this.#keys.indexOf(key), 1) };
   }
 }

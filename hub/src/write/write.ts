@@ -1,5 +1,5 @@
 /**
- * Takes what publishers send: new versions, yanked versions and tags.
+ * Answers the requests of publishers: new versions, yanked versions and tags.
  *
  * @module
  */
@@ -16,49 +16,49 @@ import {
 } from "@casys/pml/registry";
 import type { HubRequest } from "../http/exchange.ts";
 import { shapeOf, shapesLike } from "../store/namespace.ts";
-import type { Desk, Shares } from "../store/store.ts";
+import type { Shares, StoreAdmin } from "../store/store.ts";
 import { bearerOf, keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
-import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
-import { refused } from "./_refused.ts";
-import { unseenIn } from "./_unseen.ts";
+import { InvalidPublication, parseBody, parsePublication, type Target } from "./_offer.ts";
+import { refusalResponse } from "./_refused.ts";
+import { findInvisible } from "./_unseen.ts";
 
-/** How publishers are served. */
+/** Options of `openWriting()`. */
 export interface WriteOptions {
-  readonly desk: Desk;
+  readonly admin: StoreAdmin;
   /** The URL that clients configure. */
   readonly url: () => Promise<string>;
   /** Whether new versions wait for the operator. */
   readonly isModerated: boolean;
-  /** How many changes a key may make a minute. */
+  /** The maximum number of changes per minute and key. */
   readonly perMinute: number;
   readonly isStopping: () => boolean;
   readonly warn: (message: string) => void;
 }
 
-/** Answers a request that changes something. Returns undefined for other requests. */
+/** Answers the request of a publisher. Returns undefined for other requests. */
 export type Writing = (request: HubRequest) => Promise<RegistryResponse | undefined>;
 
-/** The subject of a change. */
-type Work =
+/** The change that a request asks for. `name` is still URL-encoded. */
+type PublisherChange =
   | { readonly what: "publish"; readonly name: string }
   | { readonly what: "yank" | "unyank"; readonly name: string }
   | { readonly what: "tag" | "untag"; readonly name: string; readonly tag: string };
 
-/** A change that came with a key that is known. */
-interface Keyed {
+/** A request with the hash of its key. */
+interface KeyedRequest {
   readonly request: HubRequest;
   readonly keyHash: string;
 }
 
 const SHARES: Shares = { versions: 1_000, names: 10_000, waiting: 100 };
-/** The maximum number of bytes of a body: code and manifest, escaped as JSON. */
-const BODY = 8_000_000;
-const SMALL_BODY = 10_000;
-const REASON = 300;
+/** The maximum number of bytes of a publication: code and manifest, escaped as JSON. */
+const MAX_BODY = 8_000_000;
+const MAX_SMALL_BODY = 10_000;
+const MAX_REASON = 300;
 const JSON_TYPE = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 const VERSION = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
-const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"]])[] = [
+const PATHS: readonly (readonly [method: string, path: RegExp, what: PublisherChange["what"]])[] = [
   ["PUT", /^\/mcp\/([^/]+)$/, "publish"],
   ["POST", /^\/mcp\/([^/]+)\/yank$/, "yank"],
   ["POST", /^\/mcp\/([^/]+)\/unyank$/, "unyank"],
@@ -70,145 +70,158 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
 export function openWriting(options: WriteOptions): Writing {
   const lanes = new Lanes();
   return async (request) => {
-    const work = workOf(request);
-    if (work === undefined) return undefined;
-    if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
+    const change = parseChange(request);
+    if (change === undefined) return undefined;
+    if (options.isStopping()) return retryLater("stopping", { message: "This hub is stopping" });
     const keyHash = keyHashOf(bearerOf(request.headers.authorization), "publisher");
-    if (keyHash === undefined) return refused({ why: "key" });
+    if (keyHash === undefined) return refusalResponse({ why: "key" });
     try {
-      const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
-      if (refusal !== undefined) return refused(refusal);
+      const refusal = await options.admin.takeTurn(keyHash, options.perMinute);
+      if (refusal !== undefined) return refusalResponse(refusal);
       using lane = lanes.take(keyHash);
       if (lane === undefined) {
-        return later("busy", { message: "This hub takes other uploads; try again" });
+        return retryLater("busy", { message: "This hub is reading other uploads; try again" });
       }
-      return await changed(work, { request, keyHash }, options);
+      return await makeChange(change, { request, keyHash }, options);
     } catch (error) {
-      if (error instanceof Unfit) return unfit(work, error);
+      if (error instanceof InvalidPublication) return invalidEntry(change, error);
       if (request.isGone()) throw error;
-      options.warn(`Cannot ${work.what}: ${error instanceof Error ? error.message : error}`);
-      const message = "The store of this hub does not take it now. Send the same again later";
-      return later("not_kept", { message, seconds: 2 });
+      options.warn(`Cannot ${change.what}: ${error instanceof Error ? error.message : error}`);
+      const message = "The store of this hub failed. Send the same request again later";
+      return retryLater("not_kept", { message, seconds: 2 });
     }
   };
 }
 
-async function changed(
-  work: Work,
-  keyed: Keyed,
+async function makeChange(
+  change: PublisherChange,
+  keyed: KeyedRequest,
   options: WriteOptions,
 ): Promise<RegistryResponse> {
-  const { desk } = options;
-  const target = targetOf(work);
-  if (work.what === "publish") return await publish(target, keyed, options);
+  const { admin } = options;
+  const target = targetOf(change);
+  if (change.what === "publish") return await publish(target, keyed, options);
   const { request, keyHash } = keyed;
   const fqdn = entryName(target);
-  if (work.what === "tag" || work.what === "untag") {
-    const { tag } = work;
-    // A tag that looks like a version could be mistaken for one.
+  if (change.what === "tag" || change.what === "untag") {
+    const { tag } = change;
+    // Users could mistake a tag that looks like a version for the version.
     if (!isVersion(tag) || VERSION.test(tag)) {
-      throw new Unfit(`the tag ${quoted(tag)} is no word such as "beta"`);
+      throw new InvalidPublication(`the tag ${quoted(tag)} is not a word such as "beta"`);
     }
-    const version = work.what === "untag" ? undefined : textIn(await membersOf(request), "version");
-    const refusal = await desk.setTag({ fqdn, tag, keyHash }, version);
-    if (refusal !== undefined) return refused(refusal, { fqdn, version, tag });
-    return json(200, { fqdn, tags: await desk.tagsOf(fqdn) });
+    const version = change.what === "untag"
+      ? undefined
+      : readText(await readMembers(request), "version");
+    const refusal = await admin.setTag({ fqdn, tag, keyHash }, version);
+    if (refusal !== undefined) return refusalResponse(refusal, { fqdn, version, tag });
+    return json(200, { fqdn, tags: await admin.tagsOf(fqdn) });
   }
-  const isYanked = work.what === "yank";
-  const reason = isYanked ? reasonIn(await membersOf(request)) : undefined;
+  const isYanked = change.what === "yank";
+  const reason = isYanked ? readReason(await readMembers(request)) : undefined;
   const { version } = target;
-  const refusal = await desk.yank({ fqdn, version, keyHash }, reason);
-  if (refusal !== undefined) return refused(refusal, { fqdn, version });
+  const refusal = await admin.yank({ fqdn, version, keyHash }, reason);
+  if (refusal !== undefined) return refusalResponse(refusal, { fqdn, version });
   return json(200, { fqdn, version, yanked: isYanked });
 }
 
 async function publish(
   target: Target,
-  { request, keyHash }: Keyed,
-  { desk, url, isModerated }: WriteOptions,
+  { request, keyHash }: KeyedRequest,
+  { admin, url, isModerated }: WriteOptions,
 ): Promise<RegistryResponse> {
   if (!JSON_TYPE.test(request.headers["content-type"] ?? "")) {
     return errorResponse(415, "unsupported", { message: "Send content-type: application/json" });
   }
-  const body = await request.body(BODY);
-  if (body === undefined) throw new Unfit(`the body has more than ${BODY} bytes`, 413);
+  const body = await request.body(MAX_BODY);
+  if (body === undefined) {
+    throw new InvalidPublication(`the body has more than ${MAX_BODY} bytes`, 413);
+  }
   const registry = await url();
-  const offered = await offeredIn(body, { target, registry });
+  const offered = await parsePublication(body, { target, registry });
   const { fqdn, version } = offered;
   const builtin = builtinLike(fqdn);
   const shares = SHARES;
   const result = builtin === undefined
-    ? await desk.publish({ offered, keyHash, isModerated, shares })
+    ? await admin.publish({ offered, keyHash, isModerated, shares })
     : { why: "look_alike", namespace: builtin } as const;
-  if ("why" in result) return refused(result, { fqdn, version });
+  if ("why" in result) return refusalResponse(result, { fqdn, version });
   const { state, isNew } = result;
   const { integrity } = offered.manifest;
   const answer = { fqdn, version, ...integrity !== undefined && { integrity }, state };
   return json(isNew ? 201 : 200, answer, { location: `${registry}/${fqdn}@${version}` });
 }
 
-/** Returns the server of PML's own that a name is taken for. */
+/** Returns the name of the built-in server that a name looks like. */
 function builtinLike(fqdn: string): string | undefined {
   const shapes = new Set(shapesLike(fqdn));
   return [...BUILTIN_NAMES].find((name) => shapes.has(shapeOf(name)));
 }
 
-function workOf({ method, target }: HubRequest): Work | undefined {
+function parseChange({ method, target }: HubRequest): PublisherChange | undefined {
   const [path = ""] = target.split("?", 1);
-  for (const [of, pattern, what] of PATHS) {
-    const [, name, tag] = of === method && pattern.exec(path) || [];
+  for (const [pathMethod, pattern, what] of PATHS) {
+    const [, name, tag] = pathMethod === method && pattern.exec(path) || [];
     if (name === undefined) continue;
-    if (what === "tag" || what === "untag") return { what, name, tag: decoded(tag ?? "") };
+    if (what === "tag" || what === "untag") return { what, name, tag: decode(tag ?? "") };
     return { what, name };
   }
   return undefined;
 }
 
-/** Returns the name and the version of a path. Throws `Unfit` if one is missing. */
-function targetOf({ what, name }: Work): Target {
-  const target = fqdnOf(decoded(name));
-  if (target === undefined) throw new Unfit("it is no name of an entry in lower case");
+/** Returns the name and the version in a path. Throws `InvalidPublication` if one is invalid. */
+function targetOf({ what, name }: PublisherChange): Target {
+  const target = fqdnOf(decode(name));
+  if (target === undefined) {
+    throw new InvalidPublication("it is not the name of an entry in lower case");
+  }
   const { version = "" } = target;
   if (what === "tag" || what === "untag") {
     if (target.version === undefined) return { ...target, version };
-    throw new Unfit("a tag is of a name without a version");
+    throw new InvalidPublication("a tag belongs to a name without a version");
   }
   if (VERSION.test(version)) return { ...target, version };
-  throw new Unfit(`its version is ${quoted(version)}, wanted one such as 1.2.0`);
+  throw new InvalidPublication(`its version is ${quoted(version)}; use a version such as 1.2.0`);
 }
 
-async function membersOf(request: HubRequest): Promise<Readonly<Record<string, unknown>>> {
-  const body = await request.body(SMALL_BODY);
-  if (body === undefined) throw new Unfit(`the body has more than ${SMALL_BODY} bytes`, 413);
+async function readMembers(request: HubRequest): Promise<Readonly<Record<string, unknown>>> {
+  const body = await request.body(MAX_SMALL_BODY);
+  if (body === undefined) {
+    throw new InvalidPublication(`the body has more than ${MAX_SMALL_BODY} bytes`, 413);
+  }
   if (body.length === 0) return {};
-  const value = jsonOf(body);
+  const value = parseBody(body);
   if (isObject(value)) return value;
-  throw new Unfit("the body is no object");
+  throw new InvalidPublication("the body is not a JSON object");
 }
 
-function textIn(members: Readonly<Record<string, unknown>>, name: string): string {
+function readText(members: Readonly<Record<string, unknown>>, name: string): string {
   const text = members[name];
   if (typeof text === "string") return text;
-  throw new Unfit(`the body has no text ${quoted(name)}`);
+  throw new InvalidPublication(`the body has no string ${quoted(name)}`);
 }
 
-function reasonIn(members: Readonly<Record<string, unknown>>): string {
+function readReason(members: Readonly<Record<string, unknown>>): string {
   const reason = members.reason ?? "";
-  const isShort = typeof reason === "string" && reason.length <= REASON &&
-    !/[\n\t]/.test(reason) && unseenIn(reason) === undefined;
+  const isShort = typeof reason === "string" && reason.length <= MAX_REASON &&
+    !/[\n\t]/.test(reason) && findInvisible(reason) === undefined;
   if (isShort) return reason;
-  throw new Unfit(`the reason is no line of at most ${REASON} characters`);
+  throw new InvalidPublication(
+    `the reason is not one line of at most ${MAX_REASON} visible characters`,
+  );
 }
 
-function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
-  const name = quoted(decoded(work.name));
+function invalidEntry(
+  change: PublisherChange,
+  { message, status }: InvalidPublication,
+): RegistryResponse {
+  const name = quoted(decode(change.name));
   return errorResponse(status, status === 413 ? "too_large" : "invalid_entry", {
-    message: `Cannot ${work.what} ${name}: ${message}`,
+    message: `Cannot ${change.what} ${name}: ${message}`,
   });
 }
 
-/** Answers a request that may be sent again after some seconds. */
-function later(
+/** Returns a response with status 503, after which the client may send the request again. */
+function retryLater(
   error: "stopping" | "busy" | "not_kept",
   { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
 ): RegistryResponse {
@@ -226,10 +239,10 @@ function json(
   return { status, headers: { "content-type": type, "content-length": length, ...headers }, body };
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // then it is no name
+    return text; // not a valid name, which the caller reports
   }
 }

@@ -50,11 +50,11 @@ function lastingOf(
   failing: { readonly always: boolean },
 ) {
   const offers: ApprovalHost["offers"] = {
-    of: ({ id }) => Promise.resolve({ never: id, ...lasting }),
+    findAnswers: ({ id }) => Promise.resolve({ never: id, ...lasting }),
   };
   const rules: ApprovalHost["rules"] = {
-    offered: ({ id }) => offered === false ? undefined : id,
-    reach: () => "",
+    offeredRule: ({ id }) => offered === false ? undefined : id,
+    reachOf: () => "",
     add: async () => {
       await Promise.resolve();
       if (failing.always) throw new Error("disk full");
@@ -133,9 +133,9 @@ Deno.test("an allowed call passes unasked", async () => {
   assert.deepEqual(at.seen[0]?.verdict, ALLOW);
 });
 
-Deno.test("a denied call never reaches the tool, whatever it brings along", async () => {
+Deno.test("a denied call never reaches the tool, with any members", async () => {
   await using at = await fixture({ verdict: DENY });
-  const ticket = at.approvals.ticket(subject(newCall()));
+  const ticket = at.approvals.answerYes(subject(newCall()));
   for (const call of [newCall(), newCall({ verdict: ALLOW }), newCall({ answer: ticket })]) {
     await assert.rejects(at.callTool(call), {
       code: "PERMISSION_DENIED",
@@ -153,7 +153,7 @@ Deno.test("approved() refuses a denied call, also as the only check", async () =
     approvals: at.approvals,
     subjectOf,
     ...HERE,
-    offers: { of: never },
+    offers: { findAnswers: never },
     sessions: NO_SESSIONS,
     rules: NO_OFFERS,
     record: never,
@@ -323,7 +323,7 @@ Deno.test("a refusal that no person can have given sends the question to the ter
 Deno.test("an approval given at a terminal lets exactly that call pass, once", async () => {
   await using at = await fixture();
   const { handle } = await at.answerTo("Yes");
-  const left = await at.approvals.leave(handle);
+  const left = await at.approvals.saveForTerminal(handle);
   assert.equal(left?.id, digestOf([subject(newCall())]));
   assert.equal((await at.callTool(newCall())).kind, "ask");
   await at.approvals.grant(left.id);

@@ -25,12 +25,12 @@ export function argumentsAreAcceptable(schemas: ArgumentSchemas): Check {
     if (call.method !== undefined) return undefined;
     const definition = call.definition();
     return definition instanceof Promise
-      ? definition.then((loaded) => checked(call, loaded, schemas))
-      : checked(call, definition, schemas);
+      ? definition.then((loaded) => checkArguments(call, loaded, schemas))
+      : checkArguments(call, definition, schemas);
   };
 }
 
-function checked(
+function checkArguments(
   call: CallContext,
   definition: ToolDefinition,
   schemas: ArgumentSchemas,

@@ -56,7 +56,7 @@ Deno.test("argumentsAreAcceptable() refuses headers that differ from the argumen
   assert.deepEqual(seen, [DEFINITION]);
 });
 
-Deno.test("argumentsAreAcceptable() lets requests pass that are no calls of tools, without their definition", () => {
+Deno.test("argumentsAreAcceptable() lets requests other than tool calls pass without a definition", () => {
   const definition = () => assert.fail("a definition was loaded");
   const call = resolvedContext(newCall({ method: "prompts/get" }), { definition });
   assert.equal(argumentsAreAcceptable(NEVER)(call), undefined);

@@ -9,8 +9,8 @@ import type { Maybe } from "../../core/maybe.ts";
 import type { CallContext } from "../context.ts";
 
 /**
- * Undefined: the call passes. `restart`: the configuration changed, so that the server is resolved
- * and all checks begin again. An outcome, such as a question to the user, ends the call.
+ * Undefined: the call passes. `restart`: the configuration changed, so the server is resolved again
+ * and all checks start over. An outcome, such as a question to the user, ends the call.
  */
 export type CheckResult = undefined | "restart" | Outcome;
 

@@ -14,13 +14,13 @@ import type { Policy } from "../../policy/policy.ts";
 import type { Check } from "./check.ts";
 
 /** The calls that count for one rate, the oldest first. */
-type CountedCalls = { readonly callId: string; readonly at: number }[];
+type CountedCalls = { readonly callId: string; readonly countedAt: number }[];
 
 /** Returns a check that throws OVERLOADED if an identity has used up one of its rates. */
 export function withinRate(policy: Pick<Policy, "now">): Check {
   const rates = new Rates();
   return (call) => {
-    const identity = policy.now.config.narrowing?.identity;
+    const identity = policy.now.config.restrictions?.identity;
     if (identity !== undefined) rates.count(identity, call);
     return undefined;
   };
@@ -38,11 +38,11 @@ export class Rates {
   ): void {
     const matching = rates.filter(({ pattern }) => matches(pattern, id));
     for (const rate of matching) {
-      const times = this.#timesOf(rate, now);
+      const times = this.#callsOf(rate, now);
       const [oldest] = times;
-      const isCounted = isIn(times, callId);
+      const isCounted = isCountedIn(times, callId);
       if (oldest === undefined || isCounted || times.length < rate.calls) continue;
-      const seconds = Math.ceil((oldest.at + rate.ms - now) / 1_000);
+      const seconds = Math.ceil((oldest.countedAt + rate.ms - now) / 1_000);
       const why = `${quoted(name)} has used up its rate ${rate.text} for ${rate.pattern.text}`;
       throw new PmlError("OVERLOADED", `Cannot run ${quoted(id)}: ${why}`, {
         hint: `Try again in ${seconds} s`,
@@ -50,27 +50,28 @@ export class Rates {
       });
     }
     for (const rate of matching) {
-      const times = this.#timesOf(rate, now);
-      // The checks of a call can restart, and call this again.
-      if (!isIn(times, callId)) times.push({ callId, at: now });
+      const times = this.#callsOf(rate, now);
+      // The checks of a call can restart, and then count the same call again.
+      if (!isCountedIn(times, callId)) times.push({ callId, countedAt: now });
     }
   }
 
-  #timesOf({ pattern, ms, calls }: Rate, now: number): CountedCalls {
+  /** Returns the calls that count for a rate now. Drops calls that are too old. */
+  #callsOf({ pattern, ms, calls }: Rate, now: number): CountedCalls {
     const key = `${pattern.text} ${calls} ${ms}`;
     const times = this.#counted.get(key) ?? [];
     this.#counted.set(key, times);
-    while (times[0] !== undefined && times[0].at <= now - ms) times.shift();
+    while (times[0] !== undefined && times[0].countedAt <= now - ms) times.shift();
     return times;
   }
 }
 
 /**
- * The number of latest calls that are searched for a call whose checks restarted. Checks restart
- * soon after they began, so that few other calls come between.
+ * How many of the latest calls are searched for a call whose checks restarted. Checks restart soon,
+ * so few other calls are counted in between.
  */
-const RECENT = 256;
+const SEARCHED_CALLS_MAX = 256;
 
-function isIn(times: CountedCalls, callId: string): boolean {
-  return times.slice(-RECENT).some((one) => one.callId === callId);
+function isCountedIn(times: CountedCalls, callId: string): boolean {
+  return times.slice(-SEARCHED_CALLS_MAX).some((call) => call.callId === callId);
 }

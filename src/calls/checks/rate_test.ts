@@ -41,7 +41,7 @@ Deno.test("Rates counts each call once, for every rate of its tool, until the pe
 
 Deno.test("withinRate() counts each call of an identity, and a call whose checks restart once", () => {
   const identity = { ...CI, rates: [rate("s:*", 2, 60_000)] };
-  const policy = { now: { config: { narrowing: { identity } } } };
+  const policy = { now: { config: { restrictions: { identity } } } };
   const check = withinRate(policy as unknown as Parameters<typeof withinRate>[0]);
   const [first, second, third] = ["1", "2", "3"].map((callId) =>
     resolvedContext(newCall({ id: toolId("s", "t"), callId }), {})

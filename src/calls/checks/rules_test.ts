@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../../core/errors.ts";
 import { ALLOW, ASK, DENY, newCall, resolvedContext } from "../_context_test.ts";
-import { configIsValid } from "./config.ts";
-import { notDenied } from "./rules.ts";
+import { configIsValid, notDenied } from "./rules.ts";
 
 Deno.test("notDenied() throws for a denied call, and lets others pass", () => {
   for (const verdict of [ALLOW, ASK, undefined]) {

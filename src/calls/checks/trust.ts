@@ -1,5 +1,5 @@
 /**
- * Asks the user about a server, a tool or code that is not approved, before anything of it runs.
+ * Asks the user about a server, a tool or code that is not approved, before its code runs.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { Maybe } from "../../core/maybe.ts";
 import type { Unapproved } from "../../policy/server_identity.ts";
 import { type ApprovalHost, askUser } from "../decisions.ts";
-import { readIn, trustSubject } from "../../policy/trust_subject.ts";
+import { trustSubject, wholeDefinitionsOf } from "../../policy/trust_subject.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
 
@@ -18,23 +18,24 @@ import type { Check, CheckResult } from "./check.ts";
  */
 export function serverIsTrusted(host: ApprovalHost): Check {
   return (call) => {
-    const unapproved = call.server.unapproved(call);
+    const unapproved = call.server.findUnapproved(call);
     if (unapproved instanceof Promise || unapproved !== undefined) {
-      return approvedLater(call, unapproved, host);
+      return askIfUnapproved(call, unapproved, host);
     }
-    return passed(call, host);
+    return endTrustCheck(call, host);
   };
 }
 
-async function approvedLater(
+async function askIfUnapproved(
   call: CallContext,
-  looking: Maybe<Unapproved | undefined>,
+  lookup: Maybe<Unapproved | undefined>,
   host: ApprovalHost,
 ): Promise<CheckResult> {
-  const unapproved = await looking;
-  if (unapproved === undefined) return await passed(call, host);
+  const unapproved = await lookup;
+  if (unapproved === undefined) return await endTrustCheck(call, host);
   const { approvals, workspace } = host;
-  const { code, isLook = false, facts, accept } = unapproved;
+  const { code, isOnlyForReading = false, facts, accept } = unapproved;
+  const channel = call.answer?.channel;
   const result = await askUser([call], host, {
     answer: call.answer,
     subjects: [trustSubject(call, { ...unapproved, workspace })],
@@ -43,30 +44,34 @@ async function approvedLater(
     return { kind: "ask", question: { ...result.question, otherwise: code } };
   }
   await accept();
-  await approvals.markRead(readIn(unapproved, approvals));
-  call.approvedWith = isLook ? undefined : host.currentConfig();
-  await host.record({ event: "approved", call, detail: { trusted: facts } });
-  // The handle is used up.
+  await approvals.markRead(wholeDefinitionsOf(unapproved, approvals));
+  call.approvedWith = isOnlyForReading ? undefined : host.currentConfig();
+  await host.record({
+    event: "approved",
+    call,
+    detail: { trusted: facts, ...channel && { channel } },
+  });
+  // The answer is valid once.
   call.answer = undefined;
   // guard: trust-again
   return "restart";
 }
 
 /** Ends the check of an approved server. */
-function passed(call: CallContext, host: ApprovalHost): Maybe<CheckResult> {
+function endTrustCheck(call: CallContext, host: ApprovalHost): Maybe<CheckResult> {
   // guard: trust-version
   if (!call.isCurrent()) return "restart";
   const isCovered = call.approvedWith !== undefined && call.approvedWith === host.currentConfig();
   return isCovered && call.verdict?.kind !== "allow" ? coverCall(call, host) : undefined;
 }
 
-/** The answer to the question about the server covers the call that it showed. */
+/** Approves a call that the question about its server showed. */
 async function coverCall(
   call: CallContext,
   host: ApprovalHost,
 ): Promise<CheckResult> {
   const subject = await host.subjectOf(call);
   // The question about the server did not show the texts of the tool.
-  if (subject.definitionLines === undefined) call.answer = host.approvals.ticket(subject);
+  if (subject.definitionLines === undefined) call.answer = host.approvals.answerYes(subject);
   return undefined;
 }

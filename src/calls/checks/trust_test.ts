@@ -26,7 +26,7 @@ Deno.test("serverIsTrusted() asks before anything of the server runs, and a yes 
 });
 
 Deno.test("serverIsTrusted() takes a yes to a look for no yes to the call", async () => {
-  await using at = await house({ isLook: true });
+  await using at = await house({ isOnlyForReading: true });
   const { handle } = await questionOf(at.callTool(callOf()));
   const outcome = await at.callTool(callOf({ answer: { handle, reply: "Yes" } }));
   assert.equal(outcome.kind, "ask", "the call itself");
@@ -54,7 +54,7 @@ Deno.test("serverIsTrusted() asks until nothing is left to ask about, and of the
         accept: () => Promise.resolve(void left.shift()),
       },
     );
-  const server = serverDouble("weather", { unapproved });
+  const server = serverDouble("weather", { findUnapproved: unapproved });
   const callTool = trusting(at.asking, {
     resolve: () => ({ server, judge: NO_RULES }),
     run: () => {},
@@ -101,12 +101,12 @@ Deno.test("serverIsTrusted() runs nothing on a no, a forged handle or other argu
   assert.deepEqual([at.state.accepted, at.ran.length], [0, 0]);
 });
 
-Deno.test("serverIsTrusted() looks a server up again after each yes, and asks about the one that came", async () => {
+Deno.test("serverIsTrusted() looks a server up again after each yes, and asks about the new server", async () => {
   await using at = await house({});
   const said: string[] = [];
   const server = (name: string, then: Server): Server =>
     serverDouble(name, {
-      unapproved: () =>
+      findUnapproved: () =>
         Promise.resolve({
           code: "APPROVAL_REQUIRED",
           facts: [`it is the ${name}`],

@@ -1,5 +1,5 @@
 /**
- * Writes approval requests of PML, and requests to open a page, in the form of MCP.
+ * Writes PML's approval requests, and requests to open a web page, as elicitations of MCP.
  *
  * @module
  */
@@ -15,12 +15,12 @@ import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import type { Client } from "../_clients.ts";
 import { appliesDefaults } from "./capabilities.ts";
-import type { RequestInput } from "./client_request.ts";
+import type { RequestInput } from "./request_client.ts";
 import { APPROVAL_KEY, type InputRequired } from "./pending_input.ts";
 
 /** Returns the result that asks a client of 2026-07-28; the handle is its `requestState`. */
 export function approvalResult(question: Question, capabilities: JsonObject): InputRequired {
-  const params = formOf(question, capabilities);
+  const params = createForm(question, capabilities);
   const approval = { method: "elicitation/create", params };
   return {
     resultType: "input_required",
@@ -39,7 +39,7 @@ export async function requestApproval(
   },
 ): Promise<ApprovalAnswer | undefined> {
   try {
-    const params = formOf(question, capabilities);
+    const params = createForm(question, capabilities);
     const result = await requestInput({ method: "elicitation/create", params, signal });
     return { handle: question.handle, reply: replyOf(result) };
   } catch (error) {
@@ -49,8 +49,8 @@ export async function requestApproval(
 }
 
 /**
- * Returns the reply that a request sends back with its `requestState`; undefined if it has no such
- * text. The state may also be that of kept work, where the reply is `cancelled` and does not count.
+ * Returns the reply that a request sends with its `requestState`; undefined without a state. If the
+ * state belongs to paused work instead, the reply is `cancelled` and is ignored.
  */
 export function approvalAnswerIn(
   { requestState: handle, inputResponses }: RequestContext,
@@ -75,16 +75,16 @@ export async function openPage(
   const elicitationId = crypto.randomUUID();
   const { isStateless, peer } = client;
   const completed = { method: "notifications/elicitation/complete", params: { elicitationId } };
-  // An abandoned page is never complete.
+  // If the user never finishes the page, no notification follows.
   if (!isStateless) done.then(() => peer.notification(completed)).catch(() => {});
   const id: JsonObject = isStateless ? {} : { elicitationId };
   const params = { mode: "url", message, url, ...id };
   return (await requestInput({ method: "elicitation/create", params, signal })).action === "accept";
 }
 
-function formOf(question: Question, capabilities: JsonObject): JsonObject {
+function createForm(question: Question, capabilities: JsonObject): JsonObject {
   const replies = answersInForm(question.answers).map(answerLabel);
-  const preset = presetOf(question, capabilities);
+  const preset = defaultMember(question, capabilities);
   const answer = { type: "string", title: "Your answer", enum: replies, ...preset };
   return {
     mode: "form",
@@ -93,9 +93,9 @@ function formOf(question: Question, capabilities: JsonObject): JsonObject {
   };
 }
 
-/** Returns the answer that a form shows as chosen. */
-function presetOf({ suggested }: Question, capabilities: JsonObject): JsonObject {
-  // Such a client would answer with it although its user picked nothing.
+/** Returns the member that preselects an answer in a form. */
+function defaultMember({ suggested }: Question, capabilities: JsonObject): JsonObject {
+  // A client that applies defaults would send this answer although its user picked nothing.
   // guard: applied-default
   if (appliesDefaults(capabilities)) return {};
   return { default: suggested };

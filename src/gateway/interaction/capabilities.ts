@@ -1,5 +1,5 @@
 /**
- * The client's description of itself: its name, and its capabilities.
+ * Reads the client's description of itself: its name, and its capabilities.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { ClientPeer, RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
 
-/** Returns the capabilities that a request names, or else those that its client declared before. */
+/** Returns the capabilities in a request; otherwise those that its client declared before. */
 export function capabilitiesOf(
   { envelope }: Pick<RequestContext, "envelope">,
   declared: unknown,

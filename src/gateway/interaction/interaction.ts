@@ -1,6 +1,6 @@
 /**
- * The conversation with clients while PML works on their requests. It decides how an approval
- * request reaches the user, and resumes a request with the answer.
+ * Asks clients while PML works on their requests. Decides how an approval request reaches the user,
+ * and resumes the work with the answer.
  *
  * @module
  */
@@ -13,7 +13,8 @@ import type {
   Question,
 } from "../../protocol/call.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { Clients, Party } from "../_clients.ts";
+import { pause } from "../../io/waiting.ts";
+import type { Clients, RequestOwner } from "../_clients.ts";
 import type { DroppedMembers } from "../_dropped_members.ts";
 import type { Offers } from "../_offers.ts";
 import type { GatewayHost, GatewaySettings } from "../options.ts";
@@ -25,35 +26,37 @@ import {
   type ClientInput,
   type ClientRequest,
   identityOf,
+  type InputSource,
+  RequestClient,
   type RequestInput,
   type RequestScope,
-} from "./client_request.ts";
+} from "./request_client.ts";
+import { OpenQuestions } from "./open_questions.ts";
 import { type PendingInput, PendingInputs } from "./pending_input.ts";
-import { type InputSource, RequestClient } from "./request_client.ts";
 import { type InputClient, serverInput } from "./server_input.ts";
 
 /** The outcome of a call that has a result. */
 type Result = Extract<Outcome, { readonly kind: "result" }>;
 
-/** Makes the calls of a request. It is called again with the answer to an approval request. */
+/** Makes the calls of a request. PML runs it again with the answer to an approval request. */
 export type MakeCalls = (scope: RequestScope) => Promise<Outcome>;
 
-/** States that clients keep, so that the answers can come to any process of PML. */
+/** Seals states that clients keep, so that any process of PML can accept the answers. */
 export interface SealedStates {
   /** The name of this process. The states of work that has begun here contain it. */
   readonly prefix: string;
-  /** Returns the state for the approval request of a request. */
+  /** Returns the state of an approval request: the handle, sealed for the client's `request`. */
   seal(handle: string, request: string): Promise<string>;
-  /** Returns the handle. Throws BAD_REQUEST if the state belongs to another request. */
+  /** Returns the handle in a state. Throws BAD_REQUEST if the state belongs to another request. */
   open(state: string, request: string): Promise<string>;
 }
 
 /** The parts of a gateway that an interaction needs. */
 interface InteractionGateway {
-  /** Set if PML has several processes. */
+  /** Undefined if PML has only one process. */
   readonly replica: SealedStates | undefined;
-  /** Reports members of servers' messages that the client does not take. */
-  readonly dropped: Pick<DroppedMembers, "note">;
+  /** Logs members of servers' messages that the client does not take. */
+  readonly dropped: Pick<DroppedMembers, "reportServerMembers">;
 }
 
 /** The gateway that requests belong to. */
@@ -63,26 +66,36 @@ export interface RequestGateway extends InteractionGateway {
 }
 
 /** The parts of the gateway's host that an interaction needs. */
-interface InteractionHost extends Pick<GatewayHost, "leave"> {
-  settings(): Pick<GatewaySettings, "asksClient" | "approvalMs">;
+interface InteractionHost extends Pick<GatewayHost, "storeQuestion"> {
+  settings(): Pick<GatewaySettings, "asksClient" | "asksPage" | "approvalMs">;
 }
 
 /**
  * How an approval request reaches the user: by a request to the client, by a result that asks the
- * client for input, or by `pml approve` in a terminal.
+ * client for input, on a page that is open, or by `pml approve` in a terminal.
  */
-type ApprovalMethod = "elicitation" | "input_required" | "terminal";
+type ApprovalMethod = "elicitation" | "input_required" | "page" | "terminal";
 
 /**
- * The maximum number of approval requests of one request: its server may have to be found and
- * trusted first.
+ * The maximum number of approval requests for one request of a client. The first approval requests
+ * can be about the server: whether to install and to trust it.
  */
 const APPROVALS_MAX = 4;
-/** An approval request that the client does not answer must still be valid in the terminal. */
-const MARGIN_MS = 500;
+/**
+ * How long before an approval request expires PML stops waiting for the client, in milliseconds. The
+ * user can then still answer it in a terminal.
+ */
+const TERMINAL_MARGIN_MS = 500;
+/**
+ * How long a call waits for an answer on the page, in milliseconds: clients with an SDK end a
+ * request after 60 seconds. The question then waits in the PML home.
+ */
+const PAGE_WAIT_MS = 50_000;
 
 /** Serves the requests of clients, and asks their users. */
 export class Interaction implements Disposable, InputSource {
+  /** The questions that wait in forms of clients. */
+  readonly questions: OpenQuestions;
   readonly #host: InteractionHost;
   readonly #gateway: InteractionGateway;
   readonly #callTool: CallTool;
@@ -95,9 +108,14 @@ export class Interaction implements Disposable, InputSource {
     this.#gateway = gateway;
     this.#callTool = callTool;
     this.#pending = new PendingInputs(() => host.settings().approvalMs, () => this.prefix);
+    this.questions = new OpenQuestions({
+      waitMs: () => host.settings().approvalMs,
+      // The calls that wait for the same answer need not wait for the client.
+      onAnswer: (answer) => this.#approvals.end(answer.handle, answer),
+    });
   }
 
-  /** The prefix of states and ids that belong to this process, if PML has several. */
+  /** The prefix of states and ids of this process; "" if PML has only one process. */
   get prefix(): string {
     return this.#gateway.replica?.prefix ?? "";
   }
@@ -110,25 +128,31 @@ export class Interaction implements Disposable, InputSource {
       : this.#resume(request, makeCalls, answer);
   }
 
-  /** Returns the functions by which calls get input from a client. */
-  inputFrom(client: Omit<InputClient, "onQuestion">): ClientInput {
-    const { requestInput, capabilities } = client;
+  /** Returns the functions with which calls get input from a client. */
+  inputFrom(
+    client: Omit<InputClient, "onQuestion"> & { readonly info?: JsonObject | undefined },
+  ): ClientInput {
+    const { requestInput, capabilities, info } = client;
     const onQuestion: ClientInput["onQuestion"] = async (question, signal) => {
-      const isReachable = () => this.#reaches(question, capabilities);
-      const answer = isReachable() && await requestApproval(question, {
-        requestInput,
-        capabilities,
-        signal,
-      });
-      // The settings may have changed, so that clients are not asked now.
-      if (answer && isReachable()) return answer;
-      throw await this.#host.leave(question);
+      const isReachable = () => this.#reachesClient(question, capabilities);
+      if (this.#reachesPage(question)) {
+        const options = { info, signal, ask: waitForPage, waitMs: PAGE_WAIT_MS };
+        const answer = await this.questions.askBoth(question, options);
+        if (answer && this.#host.settings().asksPage) return answer;
+      } else if (isReachable()) {
+        const ask = (signal: AbortSignal) =>
+          requestApproval(question, { requestInput, capabilities, signal });
+        const answer = await this.questions.askBoth(question, { info, signal, ask });
+        // If the user has changed the settings meanwhile, answers of clients may no longer count.
+        if (answer && isReachable()) return answer;
+      }
+      throw await this.#host.storeQuestion(question);
     };
-    return { onQuestion, onAsk: this.inputAlone({ ...client, onQuestion }) };
+    return { onQuestion, onAsk: this.serverInputFrom({ ...client, onQuestion }) };
   }
 
-  /** Returns the function by which servers get input from a client. */
-  inputAlone(client: InputClient): ClientInput["onAsk"] {
+  /** Returns the function with which servers get input from a client. */
+  serverInputFrom(client: InputClient): ClientInput["onAsk"] {
     return serverInput(client, this.#callTool, this.#host);
   }
 
@@ -141,24 +165,27 @@ export class Interaction implements Disposable, InputSource {
     return (page, signal) => openPage(page, { client, requestInput, signal });
   }
 
-  /** Returns members of a server's message if the client takes them, and reports them otherwise. */
+  /**
+   * Returns the unknown members (next to `method` and `params`) of a server's message if the client
+   * takes them. Otherwise reports them, and returns undefined.
+   */
   membersFor(
     context: Pick<RequestContext, "takesMembers"> | undefined,
     { method, members }: { readonly method: string; readonly members?: JsonObject | undefined },
   ): JsonObject | undefined {
     if (members === undefined || context?.takesMembers === true) return members;
-    this.#gateway.dropped.note(method, members);
+    this.#gateway.dropped.reportServerMembers(method, members);
     return undefined;
   }
 
   /** Returns how long a client may take to answer a request, in milliseconds. */
   answerMs(): number {
-    return this.#host.settings().approvalMs - MARGIN_MS;
+    return this.#host.settings().approvalMs - TERMINAL_MARGIN_MS;
   }
 
-  /** Cancels the work that waits for input of a party that has disconnected. */
-  leave(party: Party): void {
-    this.#pending.leave(party);
+  /** Cancels the work that waits for input of a owner that has disconnected. */
+  leave(owner: RequestOwner): void {
+    this.#pending.leave(owner);
   }
 
   /** Cancels the work that waits for input. */
@@ -167,7 +194,7 @@ export class Interaction implements Disposable, InputSource {
     this.#approvals[Symbol.dispose]();
   }
 
-  /** Resumes the work that a request with a state belongs to, or begins it with the answer. */
+  /** Resumes the paused work of a request that has a state. Begins new work if no work is paused. */
   async #resume(
     request: ClientRequest,
     makeCalls: MakeCalls,
@@ -183,10 +210,10 @@ export class Interaction implements Disposable, InputSource {
     answer?: ApprovalAnswer,
   ): Promise<JsonObject> {
     const work = (pending?: PendingInput) => {
-      const caller = new RequestClient(request, this, pending);
+      const client = new RequestClient(request, this, pending);
       return answer === undefined
-        ? this.#perform(caller, makeCalls)
-        : this.#performApproved(caller, makeCalls, answer);
+        ? this.#perform(client, makeCalls)
+        : this.#performApproved(client, makeCalls, answer);
     };
     return request.client.isStateless ? this.#pending.begin(request, work) : work();
   }
@@ -205,29 +232,30 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /**
-   * Returns the result of a request. The client gets the other members of the answer if it takes
-   * them.
+   * Returns the result of a request. The client also gets the members next to `result` of the
+   * server's answer, if the client takes unknown members.
    */
   #resultOf({ result, members }: Result, client: RequestClient): JsonObject {
     if (members !== undefined) client.answerWith(members);
     return result as unknown as JsonObject; // plain JSON
   }
 
-  /** Makes the calls of a request that brings the answer to an approval request. */
+  /** Makes the calls of a request that contains the answer to an approval request. */
   async #performApproved(
     client: RequestClient,
     makeCalls: MakeCalls,
     answer: ApprovalAnswer,
   ): Promise<JsonObject> {
     const { clientRequest } = client;
-    const own = this.#approvals.take(answer, clientRequest.client.party);
+    const effective = this.questions.take(this.#approvals.take(answer, clientRequest.client.owner));
     const replica = this.#replicaFor(clientRequest);
-    const opened = replica === undefined
-      ? own
+    const openedAnswer = replica === undefined
+      ? effective
       : { ...answer, handle: await replica.open(answer.handle, identityOf(clientRequest)) };
+    // The user may have changed the settings: then the client's answer does not count.
     // guard: late-channel
     if (!this.#host.settings().asksClient) return await this.#perform(client, makeCalls);
-    return await this.#perform(client, makeCalls, opened);
+    return await this.#perform(client, makeCalls, openedAnswer);
   }
 
   /** Asks the user to approve, and makes the calls again with the answer. */
@@ -237,45 +265,52 @@ export class Interaction implements Disposable, InputSource {
     makeCalls: MakeCalls,
   ): Promise<JsonObject> {
     const { clientRequest, cancellation: { signal } } = client;
-    const { party } = clientRequest.client;
+    const { owner } = clientRequest.client;
     let question = first;
     for (let count = 0; count < APPROVALS_MAX; count++) {
       const { handle } = question;
       const method = this.#methodFor(question, clientRequest);
-      // Clients bring the answer to any process, which knows nothing of other calls.
+      // With several processes, any process can get the answer, so calls cannot share it.
       const isShared = method !== "terminal" && this.#replicaFor(clientRequest) === undefined;
       const reply = isShared
-        ? await this.#approvals.replyTo(question, { party, signal })
+        ? await this.#approvals.replyTo(question, { owner, signal })
         : undefined;
       if (reply === undefined && method === "input_required") {
         return await this.#inputRequired(question, clientRequest);
       }
       const answer = reply === undefined
         ? await this.#askOrLeave(question, client)
-        : { handle, reply };
+        : { handle, ...reply };
       const outcome = await makeCalls(scopeOf(client, answer));
       if (outcome.kind === "result") return this.#resultOf(outcome, client);
       question = outcome.question;
     }
-    throw await this.#host.leave(question);
+    throw await this.#host.storeQuestion(question);
   }
 
   /** Decides how an approval request reaches the user of a client. */
   #methodFor(question: Question, { client, capabilities }: ClientRequest): ApprovalMethod {
-    if (!this.#reaches(question, capabilities)) return "terminal";
+    if (this.#reachesPage(question)) return "page";
+    if (!this.#reachesClient(question, capabilities)) return "terminal";
     return client.isStateless ? "input_required" : "elicitation";
   }
 
   /** Returns whether an approval request goes to the client, and not to the terminal. */
-  #reaches({ terminalOnly }: Question, capabilities: JsonObject): boolean {
+  #reachesClient({ terminalOnly }: Question, capabilities: JsonObject): boolean {
     return this.#host.settings().asksClient && !terminalOnly && canShowForm(capabilities);
   }
 
-  /** Returns the result that asks a client for an approval. No work is kept for it. */
+  /** Returns whether an approval request goes to a page that is open, and nowhere else. */
+  #reachesPage({ terminalOnly }: Question): boolean {
+    return this.#host.settings().asksPage && !terminalOnly && this.questions.isFollowed;
+  }
+
+  /** Returns the result that asks a client for an approval. PML keeps no work for the answer. */
   async #inputRequired(question: Question, request: ClientRequest): Promise<JsonObject> {
     const replica = this.#replicaFor(request);
     if (replica === undefined) {
-      this.#approvals.sentTo(request.client.party, question.handle);
+      this.#approvals.recordReceiver(request.client.owner, question.handle);
+      this.questions.addSent(question, request.client.info);
       return approvalResult(question, request.capabilities);
     }
     const handle = await replica.seal(question.handle, identityOf(request));
@@ -283,8 +318,8 @@ export class Interaction implements Disposable, InputSource {
   }
 
   /**
-   * Asks the client while the request waits; other requests that wait for the answer get it, too.
-   * Throws if the question is left for the terminal.
+   * Asks the client while the request waits. Other requests that wait for the same answer get it,
+   * too. Throws if the question is left for the terminal.
    */
   async #askOrLeave(
     question: Question,
@@ -294,17 +329,23 @@ export class Interaction implements Disposable, InputSource {
     try {
       return answer = await onQuestion(question, signal);
     } finally {
-      this.#approvals.end(question.handle, answer?.reply);
+      this.#approvals.end(question.handle, answer);
     }
   }
 
-  /** Returns the processes of PML, if the client sends an answer to any of them. */
+  /** Returns the sealed states, if PML has several processes and any of them can get the answer. */
   #replicaFor({ client }: ClientRequest): SealedStates | undefined {
     return client.isStateless ? this.#gateway.replica : undefined;
   }
 }
 
-/** Returns the members that all calls of a request share. */
+/** Waits for an answer on the page. Rejects with the reason of the signal. */
+async function waitForPage(signal: AbortSignal): Promise<undefined> {
+  await pause(PAGE_WAIT_MS, signal);
+  signal.throwIfAborted();
+}
+
+/** Returns the values that all calls of a request share. */
 function scopeOf(client: RequestClient, answer: ApprovalAnswer | undefined): RequestScope {
   return { client, cancellation: client.cancellation, answer };
 }

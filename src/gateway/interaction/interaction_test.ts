@@ -4,7 +4,7 @@ import { type Question, textResult } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { ClientRequest } from "./client_request.ts";
+import type { ClientRequest } from "./request_client.ts";
 import { Interaction, type MakeCalls } from "./interaction.ts";
 
 const QUESTION: Question = {
@@ -20,29 +20,30 @@ const YES: JsonObject = { action: "accept", content: { answer: "Yes" } };
 interface Parts {
   readonly isStateless?: boolean;
   readonly capabilities?: JsonObject;
-  readonly party?: object;
+  readonly owner?: object;
   readonly requestState?: string;
   readonly inputResponses?: JsonObject;
 }
 
 /** Returns a request, and the methods that its client is asked. The client says yes. */
-function requestOf({ isStateless = true, capabilities = FORMS, party = {}, ...state }: Parts) {
+function requestOf({ isStateless = true, capabilities = FORMS, owner = {}, ...state }: Parts) {
   const sent: string[] = [];
   const ask = (method: string) => {
     sent.push(method);
     return Promise.resolve(YES);
   };
   const context = { method: "tools/call", cancellation: new Cancellation(), ask, ...state };
-  const request = { client: { isStateless, party }, context, params: {}, capabilities };
+  const request = { client: { isStateless, owner }, context, params: {}, capabilities };
   return { sent, request: request as unknown as ClientRequest }; // nothing else is read
 }
 
 function interaction(asksClient = true): Interaction {
   const host = {
-    settings: () => ({ asksClient, approvalMs: 60_000 }),
-    leave: () => Promise.resolve(new PmlError("APPROVAL_REQUIRED", "left for the terminal")),
+    settings: () => ({ asksClient, asksPage: false, approvalMs: 60_000 }),
+    storeQuestion: () =>
+      Promise.resolve(new PmlError("APPROVAL_REQUIRED", "left for the terminal")),
   };
-  const gateway = { replica: undefined, dropped: { note: () => {} } };
+  const gateway = { replica: undefined, dropped: { reportServerMembers: () => {} } };
   return new Interaction(host, gateway, () => assert.fail("no server asks"));
 }
 
@@ -78,27 +79,27 @@ Deno.test("an approval request goes to a client that can show it, else to the te
   }
 });
 
-Deno.test("an approval request counts as answered only by the party that received it", async () => {
+Deno.test("an approval request counts as answered only by the owner that received it", async () => {
   using open = interaction();
-  const [party, inputResponses] = [{}, { approval: YES }];
-  await open.serve(requestOf({ party }).request, callNeeding(QUESTION));
+  const [owner, inputResponses] = [{}, { approval: YES }];
+  await open.serve(requestOf({ owner }).request, callNeeding(QUESTION));
   const repeated = { requestState: "h", inputResponses };
   const stranger = await open.serve(requestOf(repeated).request, callNeeding(QUESTION));
   assert.doesNotMatch(JSON.stringify(stranger.content), /to h/);
-  const own = await open.serve(requestOf({ ...repeated, party }).request, callNeeding(QUESTION));
+  const own = await open.serve(requestOf({ ...repeated, owner }).request, callNeeding(QUESTION));
   assert.deepEqual(own.content, [APPROVED]);
 });
 
-Deno.test("equal approval requests of one party are sent once, and share the reply", async () => {
+Deno.test("equal approval requests of one owner are sent once, and share the reply", async () => {
   using open = interaction();
-  const party = {};
+  const owner = {};
   const [one, other] = ["one", "other"].map((handle) => ({ ...QUESTION, handle, shared: "same" }));
   assert.ok(one !== undefined && other !== undefined);
-  const sent = await open.serve(requestOf({ party }).request, callNeeding(one));
-  const second = open.serve(requestOf({ party }).request, callNeeding(other));
+  const sent = await open.serve(requestOf({ owner }).request, callNeeding(one));
+  const second = open.serve(requestOf({ owner }).request, callNeeding(other));
   const elsewhere = await open.serve(requestOf({}).request, callNeeding(other));
   assert.deepEqual([sent.requestState, elsewhere.requestState], ["one", "other"]);
-  const answered = { party, requestState: "one", inputResponses: { approval: YES } };
+  const answered = { owner, requestState: "one", inputResponses: { approval: YES } };
   await open.serve(requestOf(answered).request, callNeeding(one));
   assert.deepEqual((await second).content, textResult("Yes to other").content);
 });

@@ -1,19 +1,24 @@
 /**
  * Requests of clients of revision 2026-07-28 that wait for input. The client gets a result of the
  * type `input_required`, and sends the request again with the responses. The work on the request is
- * kept in between, so it is never done twice.
+ * paused in between, so it never runs twice.
  *
  * @module
  */
 
 import { Cancellation, type CancelListener } from "../../core/cancellation.ts";
-import { ending, PmlError } from "../../core/errors.ts";
+import { endingError, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, memberOf } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
-import { goneElsewhere, NOT_TWICE, otherRequest } from "../../protocol/failures.ts";
-import type { Party } from "../_clients.ts";
-import { type ClientRequest, identityOf, type RequestInput } from "./client_request.ts";
+import { differentRequestError, NOT_TWICE, processEndedError } from "../../protocol/failures.ts";
+import type { RequestOwner } from "../_clients.ts";
+import {
+  type ClientRequest,
+  identityOf,
+  type PausableRequest,
+  type RequestInput,
+} from "./request_client.ts";
 
 /** A result that asks the client for input. */
 export interface InputRequired {
@@ -32,44 +37,44 @@ interface OpenInput {
   isSent: boolean;
 }
 
-/** Settles the request that waits for the result of the work. */
+/** Ends the request that waits for the result of the work. */
 interface Waiter {
   readonly resolve: (result: JsonObject) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** The names that a server may give its input requests. */
-const KEY = /^[\w.:-]{1,64}$/;
+const INPUT_KEY = /^[\w.:-]{1,64}$/;
 /** The name of PML's approval requests, which servers cannot use. */
 export const APPROVAL_KEY = "approval";
 /** The prefix of the states of work that has begun. */
 const STATE_PREFIX = "run-";
-/** How many requests may wait for input. The calls of each keep their places in the capacity. */
+/** The maximum number of requests that wait for input. Their calls still count as running. */
 const WAITING_MAX = 32;
 
 /** The work on a request, the input that it waits for, and the request that gets its result. */
-export class PendingInput implements CancelListener {
+export class PendingInput implements PausableRequest, CancelListener {
   /** Cancels the work, also while its client collects input. */
   readonly cancellation: Cancellation = new Cancellation();
-  /** The request as it came first. Only its party may resume the work, with the same request. */
+  /** The first form of the request. Only its owner may resume the work, with an equal request. */
   readonly request: ClientRequest;
   /** Ends the work if the client does not send the request again in time. */
   timer: ReturnType<typeof setTimeout> | undefined;
-  readonly #owner: PendingInputs;
+  readonly #store: PendingInputs;
   #current: RequestContext | undefined;
   #waiter: Waiter | undefined;
   /** The open input requests by their keys. Most requests have none. */
   #inputs: Map<string, OpenInput> | undefined;
-  #end: { readonly result: JsonObject } | { readonly error: unknown } | undefined;
+  #outcome: { readonly result: JsonObject } | { readonly error: unknown } | undefined;
   #isAboutToPause = false;
 
-  /** Takes the request, and the owner that keeps the work while the client collects input. */
-  constructor(request: ClientRequest, owner: PendingInputs) {
+  /** Takes the request, and the store of paused work. */
+  constructor(request: ClientRequest, store: PendingInputs) {
     this.request = request;
-    this.#owner = owner;
+    this.#store = store;
   }
 
-  /** The request as it came last; undefined while its client collects input. */
+  /** The latest form of the request; undefined while its client collects input. */
   get current(): RequestContext | undefined {
     return this.#current;
   }
@@ -79,7 +84,8 @@ export class PendingInput implements CancelListener {
     { key: preferred = "", method, params, members, signal }: Parameters<RequestInput>[0],
   ): Promise<JsonObject> {
     const inputs = this.#inputs ??= new Map();
-    const isFree = KEY.test(preferred) && preferred !== APPROVAL_KEY && !inputs.has(preferred);
+    const isFree = INPUT_KEY.test(preferred) && preferred !== APPROVAL_KEY &&
+      !inputs.has(preferred);
     const key = isFree ? preferred : `asked-${crypto.randomUUID()}`;
     const response = Promise.withResolvers<JsonObject>();
     using _ = onAbort(signal, () => response.reject(signal.reason));
@@ -93,13 +99,13 @@ export class PendingInput implements CancelListener {
     }
   }
 
-  /** Waits for the result of the work, or for input requests to the client. */
+  /** Resolves to the result of the work, or to a result with input requests to the client. */
   wait(context: RequestContext): Promise<JsonObject> {
     this.#current = context;
     context.cancellation.add(this);
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
-      if (this.#end !== undefined) this.#settle();
+      if (this.#outcome !== undefined) this.#settle();
       else if ((this.#inputs?.size ?? 0) > 0) this.#pauseSoon();
     });
   }
@@ -111,21 +117,21 @@ export class PendingInput implements CancelListener {
       // Requests made while the client collected input have no response yet.
       if (!isSent) continue;
       const input = memberOf(inputResponses, key);
-      // The transport removes responses that are no objects.
-      if (input === undefined) response.reject(unanswered());
+      // The transport has removed responses that are not objects.
+      if (input === undefined) response.reject(noResponseError());
       else response.resolve(input as JsonObject);
       this.#inputs?.delete(key);
     }
     return this.wait(context);
   }
 
-  /** Takes the result of the work, also if no request waits for it now. */
+  /** Stores the result of the work, and passes it to the waiting request, if there is one. */
   follow(work: Promise<JsonObject>): void {
     work.then((result) => {
-      this.#end = { result };
+      this.#outcome = { result };
       this.#settle();
     }, (error) => {
-      this.#end = { error };
+      this.#outcome = { error };
       this.#settle();
     });
   }
@@ -146,19 +152,20 @@ export class PendingInput implements CancelListener {
   }
 
   /**
-   * Pauses with the next microtask: before it, more input may be requested, or this one withdrawn.
+   * Pauses in the next microtask, because until then the work may request more input, or withdraw
+   * this request.
    */
   #pauseSoon(): void {
     if (this.#isAboutToPause) return;
     this.#isAboutToPause = true;
     queueMicrotask(() => {
       this.#isAboutToPause = false;
-      const isWanted = this.#waiter !== undefined && this.#end === undefined &&
+      const hasUnsentInput = this.#waiter !== undefined && this.#outcome === undefined &&
         [...this.#inputs?.values() ?? []].some(({ isSent }) => !isSent);
-      if (!isWanted) return;
+      if (!hasUnsentInput) return;
       const waiter = this.#release();
       try {
-        waiter?.resolve(this.#owner.keep(this));
+        waiter?.resolve(this.#store.keep(this));
       } catch (error) {
         waiter?.reject(error);
       }
@@ -167,13 +174,13 @@ export class PendingInput implements CancelListener {
 
   #settle(): void {
     const waiter = this.#release();
-    const end = this.#end;
-    if (waiter === undefined || end === undefined) return;
-    if ("error" in end) waiter.reject(end.error);
-    else waiter.resolve(end.result);
+    const outcome = this.#outcome;
+    if (waiter === undefined || outcome === undefined) return;
+    if ("error" in outcome) waiter.reject(outcome.error);
+    else waiter.resolve(outcome.result);
   }
 
-  /** Separates the work from the request that waits for it. */
+  /** Separates the work from the request that waits for it, and returns how to end the request. */
   #release(): Waiter | undefined {
     const waiter = this.#waiter;
     this.#current?.cancellation.remove(this);
@@ -182,9 +189,9 @@ export class PendingInput implements CancelListener {
   }
 }
 
-/** Keeps the work of requests while their clients collect input. */
+/** Stores the paused work of requests while their clients collect input. */
 export class PendingInputs implements Disposable {
-  readonly #works = new Map<string, PendingInput>();
+  readonly #pausedWork = new Map<string, PendingInput>();
   readonly #waitMs: () => number;
   readonly #processName: () => string;
 
@@ -209,41 +216,44 @@ export class PendingInputs implements Disposable {
   }
 
   /**
-   * Resumes the work that a repeated request belongs to. Returns undefined if its state is not that
-   * of work that has begun. Throws if the work has ended, or belongs to another party or request.
+   * Resumes the paused work of a repeated request. Returns undefined if the request has no state of
+   * paused work. Throws if the work has ended, or belongs to another owner or request.
    */
   resume(request: ClientRequest): Promise<JsonObject> | undefined {
     const { requestState: state } = request.context;
     // Other states belong to approval requests.
     if (typeof state !== "string" || !state.startsWith(STATE_PREFIX)) return undefined;
-    const pending = this.#works.get(state);
+    const pending = this.#pausedWork.get(state);
     // guard: passed-on-gone
-    if (pending === undefined && !state.startsWith(this.#prefix)) throw goneElsewhere();
-    if (pending === undefined) throw ended();
+    if (pending === undefined && !state.startsWith(this.#prefix)) throw processEndedError();
+    if (pending === undefined) throw noWorkError();
     // guard: pending-party
-    if (pending.request.client.party !== request.client.party) throw ended();
-    this.#works.delete(state);
+    if (pending.request.client.owner !== request.client.owner) throw noWorkError();
+    this.#pausedWork.delete(state);
     clearTimeout(pending.timer);
     if (identityOf(pending.request) !== identityOf(request)) {
-      const error = otherRequest();
+      const error = differentRequestError();
       pending.cancellation.cancel(error);
       throw error;
     }
     return pending.resume(request.context);
   }
 
-  /** Keeps work until its client sends the input, and returns the result that asks for it. */
+  /**
+   * Stores paused work until its client sends the input. Returns the result that asks for the
+   * input.
+   */
   keep(pending: PendingInput): InputRequired {
-    if (this.#works.size >= WAITING_MAX) {
+    if (this.#pausedWork.size >= WAITING_MAX) {
       const message = `Cannot ask: ${WAITING_MAX} requests wait for answers already`;
       const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
       pending.cancellation.cancel(error);
       throw error;
     }
     const requestState = `${this.#prefix}${crypto.randomUUID()}`;
-    this.#works.set(requestState, pending);
+    this.#pausedWork.set(requestState, pending);
     pending.timer = setTimeout(() => {
-      this.#works.delete(requestState);
+      this.#pausedWork.delete(requestState);
       pending.cancellation.cancel(
         new PmlError("TIMED_OUT", "Cannot go on: the question was not answered in time"),
       );
@@ -252,11 +262,11 @@ export class PendingInputs implements Disposable {
     return { resultType: "input_required", inputRequests: pending.send(), requestState };
   }
 
-  /** Cancels the kept work of a party that has disconnected and cannot resume it. */
-  leave(party: Party): void {
-    for (const [state, { request, timer, cancellation }] of this.#works) {
-      if (request.client.party !== party) continue;
-      this.#works.delete(state);
+  /** Cancels the kept work of a owner that has disconnected and cannot resume it. */
+  leave(owner: RequestOwner): void {
+    for (const [state, { request, timer, cancellation }] of this.#pausedWork) {
+      if (request.client.owner !== owner) continue;
+      this.#pausedWork.delete(state);
       clearTimeout(timer);
       cancellation.cancel(new Error("Connection closed"));
     }
@@ -264,11 +274,11 @@ export class PendingInputs implements Disposable {
 
   /** Cancels all kept work. */
   [Symbol.dispose](): void {
-    for (const { timer, cancellation } of this.#works.values()) {
+    for (const { timer, cancellation } of this.#pausedWork.values()) {
       clearTimeout(timer);
-      cancellation.cancel(ending("go on"));
+      cancellation.cancel(endingError("go on"));
     }
-    this.#works.clear();
+    this.#pausedWork.clear();
   }
 
   get #prefix(): string {
@@ -276,8 +286,8 @@ export class PendingInputs implements Disposable {
   }
 }
 
-/** Returns the error for input that no work waits for. The work had begun. */
-function ended(): PmlError {
+/** Returns the error for input without paused work. The work may have run, so it is not repeated. */
+function noWorkError(): PmlError {
   return new PmlError(
     "BAD_REQUEST",
     "Cannot go on: what waited for this answer is over",
@@ -285,6 +295,6 @@ function ended(): PmlError {
   );
 }
 
-function unanswered(): PmlError {
+function noResponseError(): PmlError {
   return new PmlError("CANCELLED", "Cannot go on: the client came without an answer");
 }

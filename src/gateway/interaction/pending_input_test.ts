@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { ClientRequest } from "./client_request.ts";
+import type { ClientRequest } from "./request_client.ts";
 import { yieldTurn } from "../../io/waiting.ts";
 import { type InputRequired, type PendingInput, PendingInputs } from "./pending_input.ts";
 
-const CLIENT = { party: {} };
+const CLIENT = { owner: {} };
 
 /** The parts of a request that a test chooses. */
 interface Parts {
@@ -14,7 +14,7 @@ interface Parts {
   readonly cancellation?: Cancellation;
   readonly requestState?: string;
   readonly inputResponses?: JsonObject;
-  readonly client?: { readonly party: object };
+  readonly client?: { readonly owner: object };
 }
 
 function requestOf({ client = CLIENT, ...context }: Parts = {}): ClientRequest {
@@ -56,12 +56,12 @@ Deno.test("work goes on when its client sends the request again with the respons
   assert.equal(count, 1);
 });
 
-Deno.test("a state resumes work once, and only for the same request of the same party", async () => {
+Deno.test("a state resumes work once, and only for the same request of the same owner", async () => {
   using inputs = new PendingInputs(() => 1_000);
   const never = () => assert.fail("the work began again");
   const begin = async () => inputRequiredIn(await serve(inputs, requestOf(), work));
   const first = await begin();
-  const stranger = requestOf({ client: { party: {} }, requestState: first.requestState });
+  const stranger = requestOf({ client: { owner: {} }, requestState: first.requestState });
   await assert.rejects(serve(inputs, stranger, never), /is over/);
   const other = requestOf({ method: "prompts/get", requestState: first.requestState });
   await assert.rejects(serve(inputs, other, never), /another request than before/);
@@ -191,9 +191,9 @@ Deno.test("at most 32 requests wait for input", async () => {
   );
 });
 
-Deno.test("work is cancelled when the party that it waits for has disconnected", async () => {
+Deno.test("work is cancelled when the owner that it waits for has disconnected", async () => {
   using inputs = new PendingInputs(() => 60_000);
-  const other = { party: {} };
+  const other = { owner: {} };
   const ends: string[] = [];
   const workOf = (name: string) => (pending: PendingInput) =>
     work(pending).catch((error) => {
@@ -204,7 +204,7 @@ Deno.test("work is cancelled when the party that it waits for has disconnected",
   const { requestState, key } = inputRequiredIn(
     await serve(inputs, requestOf({ client: other }), workOf("other")),
   );
-  inputs.leave(CLIENT.party);
+  inputs.leave(CLIENT.owner);
   await yieldTurn();
   assert.deepEqual(ends, ["one"]);
   const again = { client: other, idText: "2", requestState, inputResponses: { [key]: {} } };

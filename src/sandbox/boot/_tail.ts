@@ -4,9 +4,10 @@
  * @module
  */
 
+/** The maximum length of `last()`, in characters. */
 const LAST = 4_096;
 
-/** The output of a program, with a limited size. */
+/** The first and the last part of an output, with a limited size. */
 export class Tail {
   /** The number of bytes in the middle that were dropped. */
   omitted = 0;
@@ -16,15 +17,15 @@ export class Tail {
   #tail: Uint8Array[] = [];
   #tailSize = 0;
 
-  /** Creates a tail that keeps `max` bytes. */
+  /** Creates an instance that keeps about `max` bytes. */
   constructor(max: number) {
     this.#half = Math.ceil(max / 2);
   }
 
   /** Adds a piece of output. */
   add(chunk: Uint8Array): void {
-    const room = this.#half - this.#headSize;
-    const first = chunk.slice(0, Math.max(room, 0));
+    const free = this.#half - this.#headSize;
+    const first = chunk.slice(0, Math.max(free, 0));
     const rest = chunk.slice(first.length);
     if (first.length > 0) this.#head.push(first);
     this.#headSize += first.length;
@@ -42,17 +43,18 @@ export class Tail {
   /** Returns the kept text, with a line in place of dropped bytes. */
   text(): string {
     const gap = `\n[${this.omitted} bytes left out]\n`;
-    return [decoded(this.#head), ...(this.omitted > 0 ? [gap] : []), decoded(this.#tail)].join("");
+    return [decodePieces(this.#head), ...(this.omitted > 0 ? [gap] : []), decodePieces(this.#tail)]
+      .join("");
   }
 
-  /** Returns the last part of the output. */
+  /** Returns the end of the output: at most 4,096 characters. */
   last(): string {
     const pieces = this.#tailSize > 0 ? this.#tail : this.#head;
-    return decoded(pieces.slice(-2)).slice(-LAST);
+    return decodePieces(pieces.slice(-2)).slice(-LAST);
   }
 }
 
-function decoded(pieces: readonly Uint8Array[]): string {
+function decodePieces(pieces: readonly Uint8Array[]): string {
   const decoder = new TextDecoder();
   return pieces.map((piece) => decoder.decode(piece, { stream: true })).join("") +
     decoder.decode();

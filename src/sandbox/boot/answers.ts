@@ -1,6 +1,6 @@
 /**
- * Answers the requests of the Worker. File requests are answered synchronously, in one step each;
- * other requests are answered when they are done.
+ * Answers the requests of the Worker. File requests are answered synchronously; other requests are
+ * answered when they are done.
  *
  * @module
  */
@@ -10,7 +10,9 @@ import type { FromWorker, HostReply } from "./message.ts";
 import type { HostFunction } from "./host_function.ts";
 import { failureReply } from "./refusal.ts";
 
+/** The initial size of the memory for synchronous answers, in bytes. */
 const ANSWER_START = 1 << 16;
+/** The memory for an answer in addition to the limit of a result, in bytes. */
 const SPARE = 1 << 20;
 /** The maximum number of asynchronous requests that one Worker may have open. */
 const OPEN_MAX = 1_024;

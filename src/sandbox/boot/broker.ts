@@ -1,19 +1,20 @@
 /**
- * The only access of a module to files. Each request is one synchronous step under the lock. Its
- * arguments are copies, which the Worker cannot change during the step.
+ * Answers the file requests of a module, which has no other access to files. Each request is one
+ * synchronous step under the lock. Its arguments are copies, which the Worker cannot change during
+ * the step.
  *
  * @module
  */
 
 import {
+  assertNoJournal,
   type CheckedPath,
   lookAt,
   type PathAttempt,
   PathGuard,
-  requireNoJournal,
 } from "./path_guard.ts";
-import { repeatedSync } from "../../io/waiting.ts";
-import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
+import { retryWhileBusySync } from "../../io/waiting.ts";
+import { copyBytes, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, HostReply } from "./message.ts";
 import { type AccessKind, isSameFile } from "./protect.ts";
@@ -21,6 +22,7 @@ import { joinPath } from "./names.ts";
 import { failureReply, refusalOf, systemError, WriteBudget } from "./refusal.ts";
 
 const PIECE = 1 << 20;
+/** The approximate size of one entry of a folder in a message, without its name. */
 const ENTRY_BYTES = 80;
 
 /** Answers the file requests of one Worker. */
@@ -32,31 +34,32 @@ export class Broker {
   readonly #lock: WorkspaceLock;
   readonly #scope: FileScope;
   readonly #looks: Readonly<Record<string, Op>> = {
-    stat: (path) => this.#guard.follow(tryTo("look at", path, "look")).info,
-    lstat: (path) => infoOf(this.#guard.entry(tryTo("look at", path, "look")).info),
-    realPath: (path) => this.#guard.follow(tryTo("resolve", path, "look")).path,
-    readLink: (path) => Deno.readLinkSync(this.#guard.entry(tryTo("look at", path, "look")).path),
-    readDir: (path) => this.#readDir(tryTo("list", path, "read")),
-    readFile: (path) => this.#readFile(tryTo("read", path, "read")),
+    stat: (path) => this.#guard.follow(attemptTo("look at", path, "look")).info,
+    lstat: (path) => infoOf(this.#guard.entry(attemptTo("look at", path, "look")).info),
+    realPath: (path) => this.#guard.follow(attemptTo("resolve", path, "look")).path,
+    readLink: (path) =>
+      Deno.readLinkSync(this.#guard.entry(attemptTo("look at", path, "look")).path),
+    readDir: (path) => this.#readDir(attemptTo("list", path, "read")),
+    readFile: (path) => this.#readFile(attemptTo("read", path, "read")),
   };
   readonly #changes: Readonly<Record<string, Op>> = {
-    writeFile: (path, bytes, options) => this.#writeFile(path, copied(bytes), flagsOf(options)),
-    mkdir: (path, options) => this.#mkdir(tryTo("make", path, "write"), flagsOf(options)),
-    remove: (path, options) => this.#remove(tryTo("remove", path, "write"), flagsOf(options)),
-    rename: (from, to) => this.#rename(tryTo("rename", from, "write"), to),
-    copyFile: (from, to) => this.#copyFile(tryTo("copy", from, "read"), to),
+    writeFile: (path, bytes, options) => this.#writeFile(path, copyBytes(bytes), flagsOf(options)),
+    mkdir: (path, options) => this.#mkdir(attemptTo("make", path, "write"), flagsOf(options)),
+    remove: (path, options) => this.#remove(attemptTo("remove", path, "write"), flagsOf(options)),
+    rename: (from, to) => this.#rename(attemptTo("rename", from, "write"), to),
+    copyFile: (from, to) => this.#copyFile(attemptTo("copy", from, "read"), to),
     truncate: (path, length) => {
       using file = this.#openFile("truncate", path, flagsOf({ write: true })).file;
       resize(file, { length, requestedPath: path, budget: this.budget });
     },
     chmod: (path, mode) => {
-      const attempt = tryTo("change the mode of", path, "write");
+      const attempt = attemptTo("change the mode of", path, "write");
       const place = this.#guard.owned(attempt);
       this.#guard.requireFree(place, { attempt });
       Deno.chmodSync(place.path, typeof mode === "number" ? mode & 0o777 : mode);
     },
     utime: (path, access, change) => {
-      const place = this.#guard.owned(tryTo("change the times of", path, "write"));
+      const place = this.#guard.owned(attemptTo("change the times of", path, "write"));
       Deno.utimeSync(place.path, access, change);
     },
     makeTempFile: (options) => {
@@ -67,7 +70,7 @@ export class Broker {
     },
     makeTempDir: (options) => {
       const path = this.#freshPath(options);
-      this.#mkdir(tryTo("make", path, "write"), flagsOf({ mode: 0o700 }));
+      this.#mkdir(attemptTo("make", path, "write"), flagsOf({ mode: 0o700 }));
       return path;
     },
   };
@@ -153,7 +156,7 @@ export class Broker {
     });
     using _ = file;
     this.budget.take(bytes.length, { op: "write", requestedPath });
-    // Like Deno: sets the mode also if the file existed or the umask removed bits.
+    // Like Deno, this sets the mode even if the file existed or the umask removed bits.
     if (mode !== undefined) Deno.chmodSync(place.path, mode);
     if (!append) file.truncateSync(0);
     writeAll(file, bytes);
@@ -179,7 +182,7 @@ export class Broker {
   #openFile(op: string, path: unknown, flags: Flags): OpenFile & { readonly place: CheckedPath } {
     const { truncate, create, createNew, mode, read, append } = flags;
     const write = flags.write || append;
-    const attempt = tryTo(op, path, write ? "write" : "read");
+    const attempt = attemptTo(op, path, write ? "write" : "read");
     if (write && read) this.#guard.target({ ...attempt, access: "read" });
     const place = write ? this.#guard.target(attempt) : this.#guard.follow(attempt);
     if (place.info && createNew) throw systemError("AlreadyExists");
@@ -214,19 +217,19 @@ export class Broker {
   #remove(attempt: PathAttempt, { recursive }: Flags): void {
     const place = this.#guard.entry(attempt);
     this.#guard.requireFree(place, { attempt });
-    repeatedSync(() => Deno.removeSync(place.path, { recursive }));
+    retryWhileBusySync(() => Deno.removeSync(place.path, { recursive }));
   }
 
   #rename(leave: PathAttempt, to: unknown): void {
-    const arrive = tryTo("rename", to, "write");
+    const arrive = attemptTo("rename", to, "write");
     this.#guard.entry({ ...leave, access: "read" });
     const source = this.#guard.entry(leave);
     const target = this.#guard.entry(arrive);
     const info = infoOf(source.info);
-    for (const { path } of [source, target]) requireNoJournal({ path, info }, leave);
+    for (const { path } of [source, target]) assertNoJournal({ path, info }, leave);
     this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
     this.#guard.requireFree(target, { attempt: arrive });
-    repeatedSync(() => Deno.renameSync(source.path, target.path));
+    retryWhileBusySync(() => Deno.renameSync(source.path, target.path));
   }
 
   #copyFile(attempt: PathAttempt, to: unknown): void {
@@ -238,7 +241,7 @@ export class Broker {
     using target = opened.file;
     if (isSameFile(place.info, target.statSync())) throw systemError("Invalid");
     this.budget.take(place.info.size, { op: "copy", requestedPath: opened.requestedPath });
-    // Also if the file existed or the umask removed bits of the mode.
+    // The mode is set even if the file existed or the umask removed bits.
     Deno.chmodSync(opened.place.path, mode);
     target.truncateSync(0);
     const piece = new Uint8Array(PIECE);
@@ -263,7 +266,7 @@ function flagsOf(value: unknown): Flags {
   return { ...flags as Record<typeof FLAGS[number], boolean>, mode }; // each name of FLAGS is set
 }
 
-function tryTo(op: string, path: unknown, access: AccessKind): PathAttempt {
+function attemptTo(op: string, path: unknown, access: AccessKind): PathAttempt {
   if (typeof path === "string") return { op, requestedPath: path, access };
   throw new TypeError("a path must be a string or a URL");
 }

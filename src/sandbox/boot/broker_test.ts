@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { BrokerYard, bytes, codeOf, everyOp } from "../../../tests/fixtures/modules/broker_yard.ts";
 import { PathGuard } from "./path_guard.ts";
-import { copied } from "./handles.ts";
+import { copyBytes } from "./handles.ts";
 
 Deno.test("Broker refuses every path out of the workspace, and changes nothing outside", () => {
   using yard = new BrokerYard();
@@ -180,7 +180,7 @@ Deno.test("Broker refuses to open pipes and devices, and to read files above the
 Deno.test("Broker copies bytes that the Worker could still change", () => {
   using yard = new BrokerYard();
   const shared = new Uint8Array(new SharedArrayBuffer(4));
-  assert.ok(!(copied(shared).buffer instanceof SharedArrayBuffer));
+  assert.ok(!(copyBytes(shared).buffer instanceof SharedArrayBuffer));
   assert.equal(codeOf(yard.do("writeFile", "b.bin", shared, { create: true })), "ok");
   assert.equal(Deno.statSync(`${yard.ws}/b.bin`).size, 4);
 });

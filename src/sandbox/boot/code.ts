@@ -5,7 +5,7 @@
  * @module
  */
 
-import { CodeError, type CodePosition, compiled } from "./code_compile.ts";
+import { CodeError, type CodePosition, compileCode } from "./code_compile.ts";
 import { CodeConsole, consoleText } from "./code_console.ts";
 import { plainText } from "./code_plain.ts";
 
@@ -17,7 +17,7 @@ export interface CodeStart {
   readonly consoleBytes: number;
 }
 
-/** The outcome of the code. */
+/** The outcome of the code. `open` is the number of tool calls that had no answer at its end. */
 export type CodeEnd =
   | { readonly kind: "value"; readonly value: unknown; readonly open: number }
   | {
@@ -73,13 +73,13 @@ export async function run(
   );
   const calls = new CodeCalls(request);
   define({ ...globals(calls, host.progress), console: lines.console, args });
-  const failed = watch(lines);
+  const errors = watch(lines);
   let place: Parameters<typeof failure>[1] = () => undefined;
   try {
-    const { run: begin, placeOf } = await compiled(code);
+    const { run: begin, placeOf } = await compileCode(code);
     place = placeOf;
-    const value = await Promise.race([begin(), failed.promise]);
-    failed.end();
+    const value = await Promise.race([begin(), errors.promise]);
+    errors.end();
     lines.end();
     const plain = plainText(value);
     const open = calls.open;
@@ -88,7 +88,7 @@ export async function run(
     }
     return { kind: "value", value: plain.value, open };
   } catch (error) {
-    failed.end();
+    errors.end();
     lines.end();
     return { ...failure(error, place), open: calls.open };
   }
@@ -136,21 +136,21 @@ function globals(calls: CodeCalls, tell: ReportProgress): Record<string, unknown
 
 /** Returns `mcp`: `mcp.server.tool(args)`, or `mcp["server:tool"](args)`. */
 function serversOf(calls: CodeCalls): object {
-  return named((server) => {
+  return proxyByName((server) => {
     const whole = (args: unknown) => {
       if (server.includes(":")) return calls.call(server, args);
       throw new TypeError(
         `Cannot call mcp.${server}: it is a server. Call mcp.${server}.tool(args)`,
       );
     };
-    return named((tool) => (args: unknown) => calls.call(`${server}:${tool}`, args), whole);
+    return proxyByName((tool) => (args: unknown) => calls.call(`${server}:${tool}`, args), whole);
   }, () => {
     throw new TypeError("Cannot call mcp: call a tool of a server: mcp.server.tool(args)");
   });
 }
 
-/** Returns an object with a value for each name except those that promises and JSON look up. */
-function named(valueOf: (name: string) => unknown, target: object): object {
+/** Returns an object with a value for each name, except names that promises and JSON look up. */
+function proxyByName(valueOf: (name: string) => unknown, target: object): object {
   return new Proxy(target, {
     get: (_, name) =>
       typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : valueOf(name),
@@ -166,24 +166,27 @@ function define(values: Record<string, unknown>): void {
   }
 }
 
-/** Catches errors of promises and callbacks that the code does not await. */
+/**
+ * Catches errors that the code itself does not catch. The promise rejects with an error of a
+ * callback. `end()` writes the errors of promises that nothing awaited to the console.
+ */
 function watch(lines: CodeConsole): { readonly promise: Promise<never>; end(): void } {
   const { promise, reject } = Promise.withResolvers<never>();
-  const alone = new Map<Promise<unknown>, unknown>();
+  const unhandled = new Map<Promise<unknown>, unknown>();
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    alone.set(event.promise, event.reason);
+    unhandled.set(event.promise, event.reason);
   });
-  // The code may still await the promise later.
+  // A promise that the code awaits later is no longer an error.
   globalThis.addEventListener("rejectionhandled", (event) => {
-    alone.delete((event as PromiseRejectionEvent).promise);
+    unhandled.delete((event as PromiseRejectionEvent).promise);
   });
   globalThis.addEventListener("error", (event) => {
     event.preventDefault();
     reject(event.error);
   });
   const end = () => {
-    for (const reason of alone.values()) {
+    for (const reason of unhandled.values()) {
       lines.write("error", ["A promise failed that nothing waited for:", reason]);
     }
   };

@@ -39,32 +39,36 @@ const IN_STACK = new RegExp(`\\b${NAME}\\b[^\\n]*?:(\\d+):(\\d+)\\)?$`, "m");
 /** The lines that a compiled function has above the code: its head, and "use strict". */
 const LINES_ABOVE = 3;
 const RETURN = "return (";
-/** The variables of namespaces at the end of the output; they must come before the expression. */
+/** Variables of namespaces at the end of the output. They are moved before the last expression. */
 const HOISTED = /(?:\nvar [^=;\n]+;)+\n*$/;
 /** The lines above the code in the module that is compiled to find the place of a problem. */
 const MODULE_ABOVE = 2;
 
 /** Compiles code to a function with these parameters. Throws `CodeError` for invalid code. */
-export async function compiled(code: string, ...parameters: readonly string[]): Promise<Compiled> {
-  const { text, isMoved } = await untyped(code);
+export async function compileCode(
+  code: string,
+  ...parameters: readonly string[]
+): Promise<Compiled> {
+  const { text, isMoved } = await withoutTypes(code);
   const last = lastExpression(text, compiles);
   const body = last === undefined
     ? text
     : `${text.slice(0, last.start)}${RETURN}${text.slice(last.start, last.end)}\n);`;
   const run = functionOf(body, parameters);
-  const from = last && placeAt(text, last.start);
+  const lastPlace = last && placeAt(text, last.start);
   const placeOf = (error: unknown) => {
     const [, line, column] = IN_STACK.exec(stackOf(error)) ?? [];
     if (line === undefined || isMoved) return undefined;
     const place = { line: Number(line) - LINES_ABOVE, column: Number(column) };
-    const isShifted = place.line === from?.line && place.column >= from.column + RETURN.length;
+    const isShifted = place.line === lastPlace?.line &&
+      place.column >= lastPlace.column + RETURN.length;
     return isShifted ? { ...place, column: place.column - RETURN.length } : place;
   };
   return { run, placeOf };
 }
 
-/** Returns the code without types. The rest keeps its line and column if possible. */
-async function untyped(code: string): Promise<{ text: string; isMoved?: boolean }> {
+/** Returns the code without types. If possible, the other parts keep their lines and columns. */
+async function withoutTypes(code: string): Promise<{ text: string; isMoved?: boolean }> {
   // `f<T>(x)` would be a comparison in JavaScript.
   const isGeneric = code.includes("<") && /[^=\s]\s*>\s*\(/.test(code);
   if (!isGeneric && compiles(code)) return { text: code };
@@ -79,11 +83,11 @@ async function untyped(code: string): Promise<{ text: string; isMoved?: boolean 
       return { text: hoisted + text.slice(0, text.length - hoisted.length), isMoved: true };
     }
   }
-  throw await whyWrong(code);
+  throw await findSyntaxError(code);
 }
 
 async function removeTypes(code: string, mode?: "transform"): Promise<string> {
-  // Loaded only for code with types, because this import takes longer than the rest.
+  // Loaded only for code with types, because this import takes longer than compiling.
   const { stripTypeScriptTypes } = await import("node:module") as unknown as {
     stripTypeScriptTypes(code: string, options?: { readonly mode: string }): string;
   };
@@ -104,8 +108,8 @@ function functionOf(body: string, parameters: readonly string[] = []): Compiled[
   return new AsyncFunction(...parameters, `"use strict";\n${body}\n//# sourceURL=${NAME}`);
 }
 
-/** Returns the problem and its place, by compiling the code as a module that cannot run. */
-async function whyWrong(code: string): Promise<CodeError> {
+/** Finds the problem and its place: compiles the code as a module that cannot run. */
+async function findSyntaxError(code: string): Promise<CodeError> {
   const text = `import "pml:never";\nexport default async () => {\n${code}\n};`;
   const url = URL.createObjectURL(new Blob([text], { type: "application/typescript" }));
   const error = await import(url).then(() => undefined, (reason: unknown) => reason);
@@ -113,15 +117,17 @@ async function whyWrong(code: string): Promise<CodeError> {
   const [, what = "", line, column] =
     /^(?:SyntaxError: )?(.*?)(?:\n[^]*?)?(?: at|\n {4}at) blob:[^\n]*?:(\d+):(\d+)$/m
       .exec(message) ?? [];
-  if (line === undefined) return new CodeError(whyNot(code));
+  if (line === undefined) return new CodeError(syntaxMessage(code));
   const lines = code.split("\n");
-  const at = Number(line) - MODULE_ABOVE;
-  if (at <= lines.length) return new CodeError(what, { line: at, column: Number(column) });
+  const codeLine = Number(line) - MODULE_ABOVE;
+  if (codeLine <= lines.length) {
+    return new CodeError(what, { line: codeLine, column: Number(column) });
+  }
   const end = { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
   return new CodeError(`${what}: the code ends too early`, end);
 }
 
-function whyNot(code: string): string {
+function syntaxMessage(code: string): string {
   try {
     functionOf(code);
   } catch (error) {
@@ -130,8 +136,8 @@ function whyNot(code: string): string {
   return "It is not valid";
 }
 
-function placeAt(text: string, at: number): CodePosition {
-  const lines = text.slice(0, at).split("\n");
+function placeAt(text: string, index: number): CodePosition {
+  const lines = text.slice(0, index).split("\n");
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }
 

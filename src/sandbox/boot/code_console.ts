@@ -14,46 +14,52 @@ export class CodeConsole {
   /** The object that the code uses as `console`. */
   readonly console: Readonly<Record<string, unknown>>;
   readonly #send: (lines: readonly string[]) => void;
-  #room: number;
-  #lines = LINES_MAX;
+  /** The numbers of characters and of lines that may still be written. */
+  #remainingSize: number;
+  #remainingLines = LINES_MAX;
   #waiting: string[] = [];
-  #size = 0;
-  #remaining = 0;
+  /** The length of the waiting lines. */
+  #waitingSize = 0;
+  #droppedLines = 0;
 
-  /** Creates an instance. The limit is in characters; `send` sends lines. */
-  constructor(room: number, send: (lines: readonly string[]) => void) {
-    this.#room = room;
+  /** Creates an instance. `maxSize` is in characters; `send` sends lines. */
+  constructor(maxSize: number, send: (lines: readonly string[]) => void) {
+    this.#remainingSize = maxSize;
     this.#send = send;
-    const own = NAMES.map((name) => [name, (...values: unknown[]) => this.write(name, values)]);
+    const writers = NAMES.map((name) => [name, (...values: unknown[]) => this.write(name, values)]);
     // Other functions of `console` do nothing, so that code can call them.
     const others = Object.keys(console).map((name) => [name, () => {}]);
-    this.console = Object.fromEntries([...others, ...own]);
+    this.console = Object.fromEntries([...others, ...writers]);
   }
 
   /** Sends the waiting lines and the number of dropped lines. */
   end(): void {
-    if (this.#remaining > 0) this.#waiting.push(`(${this.#remaining} more lines were left out)`);
+    if (this.#droppedLines > 0) {
+      this.#waiting.push(`(${this.#droppedLines} more lines were left out)`);
+    }
     this.#flush();
   }
 
   /** Writes one line of a level. */
   write(name: string, values: readonly unknown[]): void {
     const level = name === "warn" || name === "error" ? `${name}: ` : "";
-    if (this.#room <= 0 || this.#lines <= 0) return void this.#remaining++;
+    if (this.#remainingSize <= 0 || this.#remainingLines <= 0) return void this.#droppedLines++;
     const text = level + values.map(consoleText).join(" ");
-    const cut = text.length > this.#room ? `${text.slice(0, this.#room)}… (cut)` : text;
-    this.#room -= text.length + 1;
-    this.#lines--;
-    this.#size += cut.length;
+    const cut = text.length > this.#remainingSize
+      ? `${text.slice(0, this.#remainingSize)}… (cut)`
+      : text;
+    this.#remainingSize -= text.length + 1;
+    this.#remainingLines--;
+    this.#waitingSize += cut.length;
     if (this.#waiting.push(cut) === 1) queueMicrotask(() => this.#flush());
-    if (this.#size > BATCH) this.#flush();
+    if (this.#waitingSize > BATCH) this.#flush();
   }
 
   #flush(): void {
     if (this.#waiting.length === 0) return;
     const lines = this.#waiting;
     this.#waiting = [];
-    this.#size = 0;
+    this.#waitingSize = 0;
     this.#send(lines);
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { parsedWithBigInts } from "./exact_values.ts";
+import { parseWithBigInts } from "./exact_values.ts";
 
 const stringify = JSON.stringify;
 
@@ -23,7 +23,7 @@ export function plainText(value: unknown): PlainJson {
   try {
     const text = stringify(value, check);
     if (why !== undefined) return { why };
-    return { value: text === undefined ? null : parsedWithBigInts(text) };
+    return { value: text === undefined ? null : parseWithBigInts(text) };
   } catch (error) {
     const message = error instanceof Error ? error.message.split("\n", 1)[0] : "it cannot be read";
     return { why: /circular/i.test(String(message)) ? "it refers to itself" : String(message) };

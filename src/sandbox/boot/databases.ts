@@ -1,5 +1,5 @@
 /**
- * The SQLite databases of a module. SQLite is native code: it opens files next to a database
+ * The SQLite databases of a module. SQLite is native code, which opens files next to a database
  * without a check by Deno. So each step first checks these files, under the lock of the workspace.
  *
  * @module
@@ -20,9 +20,12 @@ import { parentOf } from "./names.ts";
 import { refusalOf, SandboxRefusal, sentErrorOf, type WriteBudget } from "./refusal.ts";
 import { LOCKED, NO_DATABASE, Sql, SqlProblem, sqlProblem } from "./sql.ts";
 
+/** The maximum number of open databases. */
 const OPEN_MAX = 16;
+/** The number of rows of a page, by default and at most. */
 const ROWS = 1_000;
 const ROWS_MAX = 10_000;
+/** How long, and how often, a step is tried while another process has locked the database. */
 const BUSY_MS = 2_000;
 const BUSY_STEP_MS = 10;
 /**
@@ -30,7 +33,9 @@ const BUSY_STEP_MS = 10;
  * next to it.
  */
 const SNAPSHOT_MAX = 64 << 20;
+/** The first 16 bytes of a database. */
 const MAGIC = "SQLite format 3\0";
+/** The value of byte 18 of a database in WAL mode. */
 const WAL = 2;
 /** The last bytes of a journal that names another file, which SQLite would delete. */
 const SUPER_JOURNAL = "d9d505f920a163d7";
@@ -42,8 +47,8 @@ interface OpenDatabase {
   readonly sql: Sql;
   readonly attempt: PathAttempt;
   readonly place: CheckedPath;
-  /** Whether the database was read as a whole and is in memory. */
-  readonly snapshot: boolean;
+  /** Whether the database was read into memory as a whole. */
+  readonly isInMemory: boolean;
 }
 
 /** The limits of databases. */
@@ -61,13 +66,13 @@ export class Databases {
   readonly #budget: WriteBudget;
   readonly #opened = new Map<unknown, OpenDatabase>();
   /**
-   * Databases that cannot be closed safely: SQLite would remove files that may have been replaced
-   * by others.
+   * Databases that cannot be closed safely, because SQLite would remove files next to them, which
+   * may be other files now.
    */
   readonly #stuck: OpenDatabase[] = [];
   #last = 0;
 
-  /** The requests. The first argument of all but the first is the number of a database. */
+  /** The requests. Except for `sqlite.open`, the first argument is the number of a database. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     "sqlite.open": async ([path, write]) => {
       const { DatabaseSync } = await import("node:sqlite");
@@ -80,15 +85,15 @@ export class Databases {
       return withRefusals(attempt, () => this.#open(attempt, DatabaseSync));
     },
     "sqlite.query": ([number, sql, parameters, limit, offset]) =>
-      this.#run("query", [number, sql], (one) =>
-        one.query(sql, parameters, {
-          limit: count(limit, ROWS, ROWS_MAX),
-          offset: count(offset, 0),
+      this.#run("query", [number, sql], (database) =>
+        database.query(sql, parameters, {
+          limit: countOr(limit, ROWS, ROWS_MAX),
+          offset: countOr(offset, 0),
           // Bytes and characters that need escapes grow when they are sent.
           bytes: this.#resultBytes >> 2,
         })),
     "sqlite.execute": ([number, sql, parameters]) =>
-      this.#run("change", [number, sql], (one) => one.execute(sql, parameters)),
+      this.#run("change", [number, sql], (database) => database.execute(sql, parameters)),
     "sqlite.close": ([number]) => {
       const opened = this.#opened.get(number);
       this.#opened.delete(number);
@@ -118,25 +123,28 @@ export class Databases {
     const { path } = place;
     const isWal = this.#isWal(place, attempt);
     this.#lookBeside(path, attempt);
-    const snapshot = isWal && !write && !hasLog(path);
+    const isInMemory = isWal && !write && !hasLog(path);
     using opening = new DisposableStack();
     // SQLite must not wait for another process here, because this process has the lock.
     const options = { readOnly: !write, timeout: 0 };
-    const db = snapshot ? inMemory(path, Database) : new Database(path, options);
+    const db = isInMemory ? loadIntoMemory(path, Database) : new Database(path, options);
     const sql = opening.use(new Sql(db, write));
-    const opened = { sql, attempt, place: { path, info: place.info ?? lookAt(path) }, snapshot };
+    const opened = { sql, attempt, place: { path, info: place.info ?? lookAt(path) }, isInMemory };
     this.#requireSame(opened);
     opening.move();
     return opened;
   }
 
-  /** Reads the start of the file and returns whether it is a database in WAL mode. */
+  /**
+   * Reads the start of the file and returns whether it is a database in WAL mode. Does not read a
+   * file that is open as a database, and returns false for it.
+   */
   #isWal(place: CheckedPath, attempt: PathAttempt): boolean {
     const { info } = place;
-    for (const { place: { info: openInfo }, snapshot } of this.#opened.values()) {
-      if (!info || snapshot || !isSameFile(openInfo, info)) continue;
-      // If a process closes a file, the system drops all locks of that process on it, also those of
-      // SQLite.
+    for (const { place: { info: openInfo }, isInMemory } of this.#opened.values()) {
+      if (!info || isInMemory || !isSameFile(openInfo, info)) continue;
+      // The file is not opened here: closing it would drop all locks of this process on it, also
+      // the locks of SQLite.
       this.#guard.requireFile(place.path, info, attempt);
       return false;
     }
@@ -169,6 +177,7 @@ export class Databases {
     }
   }
 
+  /** Throws if another file has replaced the database. */
   #requireSame({ place, attempt }: OpenDatabase): void {
     const now = lookAt(place.path);
     if (now?.isFile && isSameFile(place.info, now)) return;
@@ -177,22 +186,22 @@ export class Databases {
 
   #close(opened: OpenDatabase): void {
     const folder = parentOf(opened.place.path);
-    if (opened.snapshot || isStraight(folder)) opened.sql[Symbol.dispose]();
+    if (opened.isInMemory || hasNoLinks(folder)) opened.sql[Symbol.dispose]();
     else this.#stuck.push(opened);
   }
 
   #run<T>(op: string, [number, text]: readonly unknown[], step: (sql: Sql) => T): T {
     const opened = this.#opened.get(number);
     if (opened === undefined) throw new Deno.errors.BadResource("The database is closed");
-    const { sql, snapshot } = opened;
+    const { sql, isInMemory } = opened;
     const attempt = { ...opened.attempt, op };
     const run = () => this.#runFile({ ...opened, attempt }, text, step);
-    return withRefusals(attempt, () => snapshot ? step(sql) : run(), sql);
+    return withRefusals(attempt, () => isInMemory ? step(sql) : run(), sql);
   }
 
   /**
-   * Runs a statement on a file. It takes the lock while SQLite may open, create or remove files,
-   * but not while the statement runs, which can take a long time.
+   * Runs a statement on a file. Takes the lock while SQLite may open, create or remove files, but
+   * not while the statement runs, which can take a long time.
    */
   #runFile<T>(opened: OpenDatabase, text: unknown, step: (sql: Sql) => T): T {
     const { sql, attempt } = opened;
@@ -238,7 +247,8 @@ export class Databases {
   }
 
   /**
-   * Counts the bytes that `run` writes. `bounded` limits a step to the rest of the child's budget.
+   * Counts the bytes that `run` writes. `bounded` limits a step to the remaining budget of the
+   * child.
    */
   #counted<T>(
     { sql, attempt, place: { path } }: OpenDatabase,
@@ -246,30 +256,30 @@ export class Databases {
   ): T {
     const sizeOf = (end: string) => lookAt(`${path}${end}`)?.size ?? 0;
     const log = sizeOf("-wal");
-    let [grown, times] = [0, 1];
+    let [growth, factor] = [0, 1];
     try {
       return run((step) => {
         this.#budget.take(1, attempt);
         // New data is written into the log first, if there is one, and then into the database as
         // well.
-        if (lookAt(`${path}-wal`)) times = 2;
-        sql.limitGrowth(this.#budget.remaining / times);
+        if (lookAt(`${path}-wal`)) factor = 2;
+        sql.limitGrowth(this.#budget.remaining / factor);
         const size = () => sql.size() + sizeOf("-journal");
         const before = size();
         try {
           return step();
         } finally {
-          grown = Math.max(size() - before, 0);
+          growth = Math.max(size() - before, 0);
         }
       });
     } finally {
-      this.#budget.spend(times * grown);
-      this.#budget.spend(sizeOf("-wal") - log - grown);
+      this.#budget.spend(factor * growth);
+      this.#budget.spend(sizeOf("-wal") - log - growth);
     }
   }
 
   /**
-   * Commits the changes of a statement, also after an error, if SQLite did not undo them.
+   * Commits the changes of a statement, even after an error, unless SQLite has undone them.
    */
   #commit(opened: OpenDatabase): void {
     try {
@@ -284,10 +294,10 @@ export class Databases {
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Returns whether the path of a folder contains no link. A missing folder counts as such, because
- * SQLite cannot remove anything in it.
+ * Returns whether the path of a folder contains no link. True for a missing folder, because SQLite
+ * cannot remove anything in it.
  */
-function isStraight(folder: string): boolean {
+function hasNoLinks(folder: string): boolean {
   try {
     return realPath(folder) === folder;
   } catch {
@@ -307,7 +317,7 @@ function hasLog(path: string): boolean {
 }
 
 /** Reads a whole database into memory, because SQLite would create files next to a WAL database. */
-function inMemory(path: string, Database: DatabaseClass): DatabaseSync {
+function loadIntoMemory(path: string, Database: DatabaseClass): DatabaseSync {
   const bytes = Deno.statSync(path).size > SNAPSHOT_MAX ? undefined : Deno.readFileSync(path);
   if (bytes === undefined || hasLog(path)) {
     const why = "to read it in WAL mode SQLite makes files next to it";
@@ -350,6 +360,6 @@ function withRefusals<T>(attempt: PathAttempt, step: () => T, sql?: Sql): T {
   }
 }
 
-function count(value: unknown, unless: number, most = Number.MAX_SAFE_INTEGER): number {
+function countOr(value: unknown, unless: number, most = Number.MAX_SAFE_INTEGER): number {
   return Number.isSafeInteger(value) ? Math.min(Math.max(value as number, 0), most) : unless;
 }

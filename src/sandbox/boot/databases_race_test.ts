@@ -60,7 +60,7 @@ for (const mode of ["delete", "wal"]) {
       move("rename", "real", "d");
       // Sometimes longer than a statement, which takes long on a busy machine, sometimes in the
       // middle of one.
-      const longest = counts.done > 2 ? 200 : 200 + 4 * counts.moved;
+      const longest = counts.done > 2 ? 200 : Math.min(200 + 20 * counts.moved, 5_000);
       await new Promise((turn) =>
         setTimeout(turn, counts.moved % 5 === 0 ? longest : counts.moved % 30)
       );

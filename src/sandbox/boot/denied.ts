@@ -1,5 +1,5 @@
 /**
- * Replaces functions that a module cannot use by errors that name an alternative.
+ * Replaces functions that a module cannot use with functions whose errors name an alternative.
  *
  * @module
  */
@@ -19,16 +19,18 @@ export function deniedInDeno({ inDeno }: Denied): Record<string, unknown> {
 /** Returns replacements for the globals that a module cannot use. */
 export function deniedGlobals({ global }: Denied): Record<string, unknown> {
   const refused = refusals("", global);
+  // `fetch()` rejects, and does not throw, so that a module can handle the error as usual.
   return { ...refused, fetch: () => Promise.try(() => refused.fetch?.()) };
 }
 
-function refusals(before: string, names: Denied["global"]): Record<string, () => never> {
+/** Returns the functions. `names` has the names, separated by blanks, for each reason. */
+function refusals(prefix: string, names: Denied["global"]): Record<string, () => never> {
   const refused: Record<string, () => never> = {};
   for (const [why, list] of Object.entries(names)) {
     for (const name of list.split(" ")) {
-      // Not an arrow function, because some of them are called with `new`.
+      // Not an arrow function, because modules call some of these functions with `new`.
       refused[name] = function () {
-        throw deniedFunction(`Cannot use ${before}${name}: ${why}`);
+        throw deniedFunction(`Cannot use ${prefix}${name}: ${why}`);
       };
     }
   }

@@ -17,7 +17,7 @@ export interface EmbedderStart {
   readonly dtype: string;
 }
 
-/** Each further line of its input. */
+/** Each later line of its input. */
 export interface EmbedderRequest {
   readonly id: number;
   readonly texts: readonly string[];
@@ -80,7 +80,7 @@ export async function embedder(): Promise<void> {
   const { value = "{}" } = await lines.next();
   let embed: Pipeline;
   await answered(0, async () => {
-    embed = await loaded(JSON.parse(value));
+    embed = await loadModel(JSON.parse(value));
     return [];
   });
   for await (const line of lines) {
@@ -97,9 +97,9 @@ export async function embedder(): Promise<void> {
   exit(0);
 }
 
-async function loaded({ library, wasm, model, dtype }: EmbedderStart): Promise<Pipeline> {
+async function loadModel({ library, wasm, model, dtype }: EmbedderStart): Promise<Pipeline> {
   const binary = await Deno.readFile(new URL(wasm));
-  // With these, the library would detect a browser or Node and use APIs that are not granted.
+  // If these globals existed, the library would detect a browser or Node, and use denied APIs.
   for (const name of ["caches", "process"]) Reflect.deleteProperty(globalThis, name);
   const { env, pipeline }: EmbeddingLibrary = await import(library);
   env.allowRemoteModels = false;

@@ -4,19 +4,19 @@
  * @module
  */
 
-// The types of TypeScript do not contain it yet.
+// The types of TypeScript do not contain `rawJSON` yet.
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 const parse = JSON.parse;
 
-/** Matches at least every text that contains an integer beyond 2^53. */
+/** Matches every text that contains an integer beyond 2^53, and some other texts. */
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
 
 /** Parses JSON. An integer beyond 2^53 becomes a BigInt. */
-export function parsedWithBigInts(text: string): ReturnType<typeof JSON.parse> {
+export function parseWithBigInts(text: string): ReturnType<typeof JSON.parse> {
   if (!MANY_DIGITS.test(text)) return parse(text);
-  return parse(text, (_, value: unknown, of?: { readonly source?: string }) => {
-    const { source = "" } = of ?? {};
+  return parse(text, (_, value: unknown, context?: { readonly source?: string }) => {
+    const { source = "" } = context ?? {};
     const isLarge = typeof value === "number" && !Number.isSafeInteger(value);
     return isLarge && INTEGER.test(source) ? BigInt(source) : value;
   });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { parsedWithBigInts, withBigInts, withNumbers } from "./exact_values.ts";
+import { parseWithBigInts, withBigInts, withNumbers } from "./exact_values.ts";
 
 const BIG = 725653563933458432n;
 
-Deno.test("parsedWithBigInts() reads an integer beyond 2^53 as a BigInt, and nothing else", () => {
+Deno.test("parseWithBigInts() reads an integer beyond 2^53 as a BigInt, and nothing else", () => {
   const text = `{"a":${BIG},"b":[-9007199254740993,1.5,1.0],"c":"${BIG}","d":725653563933458432.5}`;
-  assert.deepEqual(parsedWithBigInts(text), {
+  assert.deepEqual(parseWithBigInts(text), {
     ...{ a: BIG, b: [-9007199254740993n, 1.5, 1], c: `${BIG}`, d: Number(BIG) },
   });
-  assert.deepEqual(parsedWithBigInts('{"a":9007199254740991}'), { a: 9007199254740991 });
+  assert.deepEqual(parseWithBigInts('{"a":9007199254740991}'), { a: 9007199254740991 });
 });
 
 Deno.test("a library that checks values gets numbers, and its result has the BigInts again", () => {

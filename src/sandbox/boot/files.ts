@@ -5,14 +5,21 @@
  */
 
 import type { HostClient } from "./host_client.ts";
-import { type Any, brokered, compact, fileClass, type FunctionTable, infoOf } from "./fs_file.ts";
+import {
+  type Any,
+  brokerFunctions,
+  compact,
+  fileClass,
+  type FunctionTable,
+  infoOf,
+} from "./fs_file.ts";
 
 /** Returns the brokered functions by their names in `Deno`. */
 export function brokeredFiles(client: HostClient): Record<string, unknown> {
   const { FsFile, opened } = fileClass(client);
-  const functions = brokered(client, tableOf(opened));
+  const functions = brokerFunctions(client, tableOf(opened));
   const { readDir, open } = functions;
-  const writeFile = streamed(functions.writeFile, open);
+  const writeFile = acceptStreams(functions.writeFile, open);
   return {
     ...functions,
     FsFile,
@@ -33,8 +40,8 @@ export function brokeredFiles(client: HostClient): Record<string, unknown> {
 }
 
 function tableOf(opened: (number: number) => unknown): FunctionTable {
-  const one = (path: unknown, ...rest: unknown[]) => [textOf(path), ...rest];
-  const two = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
+  const onePath = (path: unknown, ...rest: unknown[]) => [textOf(path), ...rest];
+  const twoPaths = (from: unknown, to: unknown) => [textOf(from), textOf(to)];
   const withOptions = (path: unknown, options?: unknown) => [textOf(path), plain(options)];
   const writing = (path: unknown, bytes: unknown, options: Any = {}) => [
     textOf(path),
@@ -48,13 +55,13 @@ function tableOf(opened: (number: number) => unknown): FunctionTable {
   // Keeps a byte order mark at the start, as Deno does.
   const text = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
-  const made = { read: true, write: true, truncate: true, create: true };
+  const createFlags = { read: true, write: true, truncate: true, create: true };
   return {
-    stat: { send: one, give: infoOf },
-    lstat: { send: one, give: infoOf },
-    realPath: { send: one },
-    readLink: { send: one },
-    readDir: { send: one, give: (entries) => entries.values() },
+    stat: { send: onePath, give: infoOf },
+    lstat: { send: onePath, give: infoOf },
+    realPath: { send: onePath },
+    readLink: { send: onePath },
+    readDir: { send: onePath, give: (entries) => entries.values() },
     readFile: { send: (path) => [textOf(path)] },
     readTextFile: {
       op: "readFile",
@@ -67,21 +74,21 @@ function tableOf(opened: (number: number) => unknown): FunctionTable {
       send: (path, data, options) => writing(path, encoder.encode(data), options),
     },
     open: { send: (path, options) => withOptions(path, options ?? { read: true }), give: opened },
-    create: { op: "open", send: (path) => withOptions(path, made), give: opened },
+    create: { op: "open", send: (path) => withOptions(path, createFlags), give: opened },
     mkdir: { send: withOptions },
     remove: { send: (path, { recursive } = {}) => [textOf(path), { recursive: !!recursive }] },
-    rename: { send: two },
-    copyFile: { send: two },
-    truncate: { send: one },
-    chmod: { send: one },
-    utime: { send: one },
+    rename: { send: twoPaths },
+    copyFile: { send: twoPaths },
+    truncate: { send: onePath },
+    chmod: { send: onePath },
+    utime: { send: onePath },
     makeTempFile: { send: temporary },
     makeTempDir: { send: temporary },
   };
 }
 
 /** Returns a write function that also takes a stream, as Deno's does. */
-function streamed(write: Any, open: Any) {
+function acceptStreams(write: Any, open: Any) {
   return async (path: unknown, data: unknown, options: Any = {}): Promise<void> => {
     if (!(data instanceof ReadableStream)) return await write(path, data, options);
     const { mode, append = false, create = true, createNew = false, signal } = options;

@@ -28,7 +28,7 @@ interface BrokeredFunction {
 }
 
 /** Returns each function of a table, and its synchronous version. */
-export function brokered(client: HostClient, table: FunctionTable): Record<string, Any> {
+export function brokerFunctions(client: HostClient, table: FunctionTable): Record<string, Any> {
   const functions: Record<string, Any> = {};
   for (const [name, { op = name, send, give = same }] of Object.entries(table)) {
     const sending = (args: Any[]) => {
@@ -36,11 +36,12 @@ export function brokered(client: HostClient, table: FunctionTable): Record<strin
       return send?.(...args) ?? args;
     };
     functions[name] = async (...args: Any[]) => {
-      const value = await client.later(op, sending(args));
+      const value = await client.request(op, sending(args));
       for (const one of args) one?.signal?.throwIfAborted();
       return give(value, args);
     };
-    functions[`${name}Sync`] = (...args: Any[]) => give(client.now(op, sending(args)), args);
+    functions[`${name}Sync`] = (...args: Any[]) =>
+      give(client.requestSync(op, sending(args)), args);
   }
   return functions;
 }
@@ -72,10 +73,10 @@ const STEPS: FunctionTable = {
   unlock: { op: "file.unlock" },
 };
 
-/** Returns `Deno.FsFile`, and a function that makes an instance from the broker's file number. */
+/** Returns `Deno.FsFile`, and a function that creates an instance from the broker's file number. */
 export function fileClass(client: HostClient): { FsFile: Any; opened: (number: number) => Any } {
   const key = Symbol();
-  const steps = brokered(client, STEPS);
+  const steps = brokerFunctions(client, STEPS);
 
   class FsFile {
     static readonly name = "FsFile";
@@ -95,7 +96,7 @@ export function fileClass(client: HostClient): { FsFile: Any; opened: (number: n
 
     constructor(number: number, by?: symbol) {
       this.#number = number;
-      if (by !== key) throw notConstructed();
+      if (by !== key) throw constructorError();
     }
 
     isTerminal(): boolean {
@@ -116,7 +117,7 @@ export function fileClass(client: HostClient): { FsFile: Any; opened: (number: n
     }
 
     close(): void {
-      client.now("file.close", [this.#number]);
+      client.requestSync("file.close", [this.#number]);
     }
 
     [Symbol.dispose](): void {
@@ -134,24 +135,24 @@ export function fileClass(client: HostClient): { FsFile: Any; opened: (number: n
   return { FsFile, opened: (number) => new FsFile(number, key) };
 }
 
-function notConstructed(): TypeError {
+function constructorError(): TypeError {
   const use = "use 'Deno.open()' or 'Deno.openSync()' instead";
   return new TypeError(`'Deno.FsFile' cannot be constructed, ${use}`);
 }
 
-// Retries, because the host thread must not block on a lock: it has other requests.
+// Tries again and again, because the host thread has other requests and must not block on a lock.
 async function untilLocked(tries: () => Promise<boolean>): Promise<void> {
-  for (let ms = 1; !await tries(); ms = later(ms)) {
+  for (let ms = 1; !await tries(); ms = nextWaitMs(ms)) {
     await new Promise((done) => setTimeout(done, ms));
   }
 }
 
 function blockUntil(tries: () => boolean): void {
   const never = new Int32Array(new SharedArrayBuffer(4));
-  for (let ms = 1; !tries(); ms = later(ms)) Atomics.wait(never, 0, 0, ms);
+  for (let ms = 1; !tries(); ms = nextWaitMs(ms)) Atomics.wait(never, 0, 0, ms);
 }
 
-function later(ms: number): number {
+function nextWaitMs(ms: number): number {
   return Math.min(2 * ms, LOCK_WAIT_MS);
 }
 

@@ -19,6 +19,7 @@ export interface OpenFile {
   readonly append: boolean;
 }
 
+/** The maximum number of open files, and of bytes of one read. */
 const OPEN_MAX = 256;
 const READ_MAX = 1 << 22;
 
@@ -35,24 +36,24 @@ export class OpenFiles {
       const read = this.#get(file).file.readSync(bytes);
       return read === null ? null : bytes.subarray(0, read);
     },
-    "file.write": (file, bytes) => this.#write(this.#get(file), copied(bytes)),
+    "file.write": (file, bytes) => this.#write(this.#get(file), copyBytes(bytes)),
     "file.seek": (file, offset, whence) => this.#get(file).file.seekSync(offset, whence),
     "file.stat": (file) => this.#get(file).file.statSync(),
     "file.truncate": (file, length) => {
-      const { file: open, requestedPath } = this.#get(file);
-      resize(open, { length, requestedPath, budget: this.#budget });
+      const { file: fsFile, requestedPath } = this.#get(file);
+      resize(fsFile, { length, requestedPath, budget: this.#budget });
     },
     "file.sync": (file) => this.#get(file).file.syncSync(),
     "file.syncData": (file) => this.#get(file).file.syncDataSync(),
     "file.utime": (file, access, change) => {
-      const { file: open, requestedPath, write } = this.#get(file);
+      const { file: fsFile, requestedPath, write } = this.#get(file);
       // The system checks only the owner of the file, so without this check a read grant would
-      // allow a change of the times.
+      // allow changes of the times.
       const why = "it was opened to be read only";
       if (!write) {
         throw refusalOf("SANDBOX_DENIED", { op: "change the times of", requestedPath }, why);
       }
-      open.utimeSync(access, change);
+      fsFile.utimeSync(access, change);
     },
     "file.tryLock": (file, exclusive) => this.#get(file).file.tryLockSync(exclusive === true),
     "file.unlock": (file) => this.#get(file).file.unlockSync(),
@@ -85,7 +86,7 @@ export class OpenFiles {
 
   #write({ file, requestedPath, write, append }: OpenFile, bytes: Uint8Array): number {
     if (write) {
-      // A gap from seeking past the end counts, too.
+      // If the position is beyond the end of the file, the gap counts, too.
       const gap = append ? 0 : file.seekSync(0, Deno.SeekMode.Current) - file.statSync().size;
       this.#budget.take(bytes.length + Math.max(gap, 0), { op: "write", requestedPath });
     }
@@ -94,7 +95,7 @@ export class OpenFiles {
 }
 
 /** Returns bytes that the Worker can no longer change, even if it sent shared memory. */
-export function copied(value: unknown): Uint8Array {
+export function copyBytes(value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) throw new TypeError("the content must be bytes");
   return value.buffer instanceof SharedArrayBuffer ? new Uint8Array(value) : value;
 }

@@ -9,9 +9,9 @@ import { WorkerRequests } from "./answers.ts";
 import { Broker } from "./broker.ts";
 import { Databases } from "./databases.ts";
 import { PathGuard } from "./path_guard.ts";
-import { parsedWithBigInts } from "./exact_values.ts";
+import { parseWithBigInts } from "./exact_values.ts";
 import { confine } from "./landlock.ts";
-import { afterLife } from "./life.ts";
+import { runAfterEnd } from "./life.ts";
 import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
 import type { Answered, FromWorker, HostStart, ToWorker, WorkerStart } from "./message.ts";
@@ -21,11 +21,20 @@ import { allowedActions, unlimitedFiles } from "./probe.ts";
 import { Programs } from "./programs.ts";
 import { Wants } from "./wants.ts";
 
-// The frames that the Worker may send. Only the host thread may send the others.
-const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
+// The frames that the Worker may send. Only the host thread may send other frames.
+const WORKER_FRAMES = [
+  "tested",
+  "ready",
+  "unloaded",
+  "result",
+  "text",
+  "failed",
+  "log",
+  "progress",
+];
 
 /** Runs the first message that a Worker gets. */
-const FIRST = "data:text/javascript,onmessage=({data})=>{onmessage=null;(0,eval)(data)}";
+const BOOT_URL = "data:text/javascript,onmessage=({data})=>{onmessage=null;(0,eval)(data)}";
 
 /** Starts the Worker and passes messages until stdin ends. */
 export async function boot(): Promise<void> {
@@ -35,12 +44,12 @@ export async function boot(): Promise<void> {
   const start: HostStart = plainScope(JSON.parse(value));
   const { canary, lock, env, denied, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
-  write("confined", 0, JSON.stringify(confined(start, write)));
+  write("confined", 0, JSON.stringify(confineChild(start, write)));
   const worker = newWorker(start.worker, write);
   const granted = { net: start.net.includes("*"), run: start.run === "*" };
-  const open = [...await allowedActions([canary], granted), ...unlimitedFiles()];
-  if (open.length > 0) {
-    end(write, "refused", `the self-test of the host thread failed: ${open.join(", ")}`);
+  const problems = [...await allowedActions([canary], granted), ...unlimitedFiles()];
+  if (problems.length > 0) {
+    end(write, "refused", `the self-test of the host thread failed: ${problems.join(", ")}`);
   }
   const { port1, port2 } = new MessageChannel();
   const wants = new Wants(write);
@@ -58,7 +67,7 @@ export async function boot(): Promise<void> {
   };
   worker.postMessage(workerStart, [port2]);
   for await (const line of lines) {
-    const message: ToWorker | Answered = parsedWithBigInts(line);
+    const message: ToWorker | Answered = parseWithBigInts(line);
     if (message.kind === "answered") wants.settle(message);
     else port1.postMessage(message);
   }
@@ -66,7 +75,7 @@ export async function boot(): Promise<void> {
   Deno.exit(0);
 }
 
-function confined(start: HostStart, write: WriteFrame): string {
+function confineChild(start: HostStart, write: WriteFrame): string {
   const { system } = start;
   if (system === undefined) return "no landlock: it is off";
   try {
@@ -83,7 +92,7 @@ function end(write: WriteFrame, type: string, why: string): never {
 
 /** Starts a Worker and sends its code as a message, because Deno would parse a module twice. */
 function newWorker(code: string, write: WriteFrame): Worker {
-  const worker = new Worker(FIRST, { type: "module", deno: { permissions: "none" } });
+  const worker = new Worker(BOOT_URL, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {
     event.preventDefault();
     end(write, "crashed", event.message);
@@ -116,9 +125,9 @@ function serve(
     if (message.kind !== "frame") return answers.take(message);
     const { type, id, json } = message;
     // guard: request-number
-    if (!FROM_WORKER.includes(type)) return;
+    if (!WORKER_FRAMES.includes(type)) return;
     if (type === "tested") {
-      afterLife(() => end(write, "crashed", "the module ended its own thread"));
+      runAfterEnd(() => end(write, "crashed", "the module ended its own thread"));
     }
     write(type, Number(id), json);
   };

@@ -10,7 +10,7 @@ import type { HostReply, SentError, WorkerStart } from "./message.ts";
 export interface HostRequestOptions {
   /** Stops waiting when it aborts; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with each message that comes before the answer. */
+  /** Called with each message of the request before its answer. */
   readonly onSay?: ((value: unknown) => void) | undefined;
 }
 
@@ -24,8 +24,8 @@ export class HostClient {
   readonly #post: (message: unknown) => void;
   readonly #turn: Int32Array;
   readonly #answer: SharedArrayBuffer;
-  readonly #waiting = new Map<number, HostRequest>();
-  #last = 0;
+  readonly #pending = new Map<number, HostRequest>();
+  #lastId = 0;
 
   /** Creates a client with the memory for synchronous answers and the function that sends. */
   constructor(start: WorkerStart, post: (message: unknown) => void) {
@@ -35,51 +35,51 @@ export class HostClient {
   }
 
   /** Sends a request and resolves with its answer. */
-  async later(
+  async request(
     op: string,
     args: readonly unknown[],
     { signal, onSay }: HostRequestOptions = {},
   ): Promise<unknown> {
     signal?.throwIfAborted();
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     const request = { ...Promise.withResolvers<unknown>(), onSay };
     const drop = () => {
       this.#post({ kind: "drop", id });
-      this.#waiting.delete(id);
+      this.#pending.delete(id);
       request.reject(signal?.reason);
     };
-    this.#waiting.set(id, request);
+    this.#pending.set(id, request);
     signal?.addEventListener("abort", drop);
     try {
       this.#post({ kind: "ask", id, op, args });
       return await request.promise;
     } finally {
       signal?.removeEventListener("abort", drop);
-      this.#waiting.delete(id);
+      this.#pending.delete(id);
     }
   }
 
   /** Sends a request and blocks this thread until the answer comes. */
-  now(op: string, args: readonly unknown[]): unknown {
+  requestSync(op: string, args: readonly unknown[]): unknown {
     Atomics.store(this.#turn, 0, 0);
     this.#post({ kind: "ask", id: 0, op, args });
-    // The host thread notifies after it has written an answer, so a late notification of the last
-    // answer may wake this thread too early.
+    // A late notification of the previous answer may wake this thread too early, so the loop checks
+    // the value.
     while (Atomics.load(this.#turn, 0) === 0) Atomics.wait(this.#turn, 0, 0);
     const [kind, length] = this.#turn;
-    // Copied, because the next answer overwrites this memory.
+    // The bytes are copied, because the next answer overwrites this memory.
     const bytes = new Uint8Array(this.#answer, 0, length).slice();
     return kind === 2 ? bytes : valueOf(JSON.parse(new TextDecoder().decode(bytes)));
   }
 
   /** Resolves a request with its answer. */
   settle(id: number, reply: HostReply): void {
-    this.#waiting.get(id)?.resolve(Promise.try(valueOf, reply));
+    this.#pending.get(id)?.resolve(Promise.try(valueOf, reply));
   }
 
   /** Forwards a message that comes before the answer. */
-  hear(id: number, value: unknown): void {
-    this.#waiting.get(id)?.onSay?.(value);
+  forward(id: number, value: unknown): void {
+    this.#pending.get(id)?.onSay?.(value);
   }
 }
 

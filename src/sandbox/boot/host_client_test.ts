@@ -14,7 +14,7 @@ const WAKER = `
     Atomics.notify(numbers, 0);
   };`;
 
-Deno.test("HostClient.now() ignores a late notification of the last answer", () => {
+Deno.test("HostClient.requestSync() ignores a late notification of the last answer", () => {
   const turn = new SharedArrayBuffer(8);
   const answer = new SharedArrayBuffer(1 << 10);
   const stale = new TextEncoder().encode('{"ok":true,"value":"stale"}');
@@ -25,7 +25,7 @@ Deno.test("HostClient.now() ignores a late notification of the last answer", () 
   const client = new HostClient({ turn, answer } as WorkerStart, () => {
     waker.postMessage({ turn, answer });
   });
-  assert.equal(client.now("readFile", ["a"]), "fresh");
+  assert.equal(client.requestSync("readFile", ["a"]), "fresh");
   waker.terminate();
   URL.revokeObjectURL(url);
 });

@@ -1,6 +1,6 @@
 /**
- * An asynchronous request of a module to the host thread. All requests except those for files are
- * asynchronous.
+ * An asynchronous request of a module to the host thread. Only requests for files can be
+ * synchronous.
  *
  * @module
  */
@@ -17,4 +17,4 @@ export interface HostRequestContext {
  * Runs one request. The Worker may send any arguments, so each request checks them. The result is
  * cloned to the Worker; an error is sent with its name and message.
  */
-export type HostFunction = (args: readonly unknown[], talk: HostRequestContext) => unknown;
+export type HostFunction = (args: readonly unknown[], context: HostRequestContext) => unknown;

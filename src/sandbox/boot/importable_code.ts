@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Compiled, compiled } from "./code_compile.ts";
+import { compileCode, type Compiled } from "./code_compile.ts";
 
 /** The tools as functions, by server and tool, as in `tools` of an open gateway of PML. */
 export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
@@ -28,14 +28,14 @@ export function imported(
     if (tools === undefined) {
       throw new TypeError(`Cannot run "${name}": its second argument, the tools, is missing`);
     }
-    started ??= compiled(code, "mcp", "args", "ToolError", "progress");
+    started ??= compileCode(code, "mcp", "args", "ToolError", "progress");
     const { run } = await started;
-    return await run(named(tools), args, ToolError, () => {});
+    return await run(byName(tools), args, ToolError, () => {});
   };
 }
 
 /** Returns the tools by `mcp.server.tool` and by `mcp["server:tool"]`. */
-function named(tools: Tools): object {
+function byName(tools: Tools): object {
   return new Proxy(tools, {
     get: (_, name) => {
       if (typeof name === "symbol") return undefined;

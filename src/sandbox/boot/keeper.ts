@@ -1,8 +1,8 @@
 /**
- * The two Deno processes that start a kept program. One is replaced by the shell that keeps the
- * program, the other by the program itself. They call the C library, because Deno has no functions
- * for the settings that they need: only a process itself can become a subreaper, and shells change
- * the environment and the signals of a program.
+ * The two Deno processes that start a program with a keeper. The keeper, a shell, replaces the
+ * first process; the program itself replaces the second. The processes call the C library, because
+ * Deno has no functions for the settings that they need: only a process itself can become a
+ * subreaper, and shells change the environment and the signals of a program.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { Reach } from "./reach.ts";
  * The program that replaces the second process. It is sent on standard input, because other
  * processes can read arguments.
  */
-export interface KeptProgram {
+export interface SupervisedProgram {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -22,22 +22,29 @@ export interface KeptProgram {
   readonly reach: Reach | undefined;
 }
 
-/** The global function that confines a program. Code before this one defines it. */
+/** The global object with the function that confines a program: see `confined_main.ts`. */
 export type Confining = typeof globalThis & { confine: (reach: Reach) => string };
 
-// Numbers from Linux.
+// PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux.
 const SET_DEATH_SIGNAL = 1;
 const SET_CHILD_SUBREAPER = 36;
-const TERM = 15n;
+const SIGTERM = 15n;
 /**
- * SIGINT, SIGQUIT and SIGPIPE. Programs inherit whether these are ignored, and shells and runtimes
- * often ignore them.
+ * SIGINT, SIGQUIT and SIGPIPE. Programs inherit ignored signals, and shells and runtimes often
+ * ignore these signals.
  */
 const IGNORED = [2, 3, 13];
+/** The signal that `posix_spawn()` ignores in the child. `signal()` refuses it. */
+const LIBC_SIGNAL = 32n;
+/** The number of `rt_sigaction`, and the sizes of its structures in bytes. */
+const SIGACTION = Deno.build.arch === "aarch64" ? 134n : 13n;
+const ACTION_BYTES = 32;
+const SET_BYTES = 8n;
 
 const LIBC = {
   prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
   signal: { parameters: ["i32", "usize"], result: "usize" },
+  syscall: { parameters: ["i64", "i64", "buffer", "usize", "i64"], result: "i64" },
   setsid: { parameters: [], result: "i32" },
   chdir: { parameters: ["buffer"], result: "i32" },
   getppid: { parameters: [], result: "i32" },
@@ -46,16 +53,17 @@ const LIBC = {
 } as const;
 
 /**
- * Replaces this process. Without arguments, by the program that standard input describes; otherwise
- * by the keeper, and the arguments are the process id of PML and the keeper's command. A program
- * with a `reach` does not run unless it is confined.
+ * Replaces this process. Without arguments, the program that standard input describes replaces it.
+ * Otherwise the keeper replaces it; the arguments are the process id of PML and the keeper's
+ * command. A program with a `reach` does not run unless it is confined.
  */
 export function runSupervised(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
   const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);
+  libc.syscall(SIGACTION, LIBC_SIGNAL, new Uint8Array(ACTION_BYTES), 0n, SET_BYTES);
   if (first === undefined) {
-    const program: KeptProgram = JSON.parse(taken(Number(line())));
+    const program: SupervisedProgram = JSON.parse(readExactly(Number(readLine())));
     const { file, args, cwd, env, reach } = program;
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
@@ -65,33 +73,35 @@ export function runSupervised(): void {
       console.error(confinement);
       Deno.exit(70);
     }
-    if (libc.chdir(text(cwd)) === 0) {
-      libc.execve(text(file), texts([file, ...args]), texts(variables));
+    if (libc.chdir(cString(cwd)) === 0) {
+      libc.execve(cString(file), cStrings([file, ...args]), cStrings(variables));
     }
     console.error(`PML cannot run ${file}`);
     Deno.exit(127);
   }
+  // PML does not start this process in a separate group, because that would copy PML's memory.
+  libc.setsid();
   // A descendant that loses its parent becomes a child of this process.
   libc.prctl(SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
   // Both settings survive `execv()`.
-  libc.prctl(SET_DEATH_SIGNAL, TERM, 0n, 0n, 0n);
+  libc.prctl(SET_DEATH_SIGNAL, SIGTERM, 0n, 0n, 0n);
   // If the parent changed, PML ended before this setting took effect.
-  if (libc.getppid() === Number(first)) libc.execv(text(command[0] ?? ""), texts(command));
+  if (libc.getppid() === Number(first)) libc.execv(cString(command[0] ?? ""), cStrings(command));
   Deno.exit(70);
 }
 
 /** Reads a line. */
-function line(): string {
-  let text = "";
-  for (let one = taken(1); one !== "\n"; one = taken(1)) text += one;
-  return text;
+function readLine(): string {
+  let line = "";
+  for (let next = readExactly(1); next !== "\n"; next = readExactly(1)) line += next;
+  return line;
 }
 
-/** Reads exactly `length` bytes, because the rest belongs to the program. */
-function taken(length: number): string {
+/** Reads exactly `length` bytes, because further bytes belong to the program. */
+function readExactly(length: number): string {
   const bytes = new Uint8Array(length);
-  for (let have = 0, count: number | null = 0; have < length; have += count) {
-    count = Deno.stdin.readSync(bytes.subarray(have));
+  for (let read = 0, count: number | null = 0; read < length; read += count) {
+    count = Deno.stdin.readSync(bytes.subarray(read));
     if (count === null) Deno.exit(0); // PML cancelled the start
   }
   return new TextDecoder().decode(bytes);
@@ -100,16 +110,16 @@ function taken(length: number): string {
 const chunks: Uint8Array<ArrayBuffer>[] = [];
 
 /** Returns a text as a C string. Its memory is kept as long as the process runs. */
-function text(value: string): Uint8Array<ArrayBuffer> {
+function cString(value: string): Uint8Array<ArrayBuffer> {
   const bytes = new TextEncoder().encode(`${value}\0`);
   chunks.push(bytes);
   return bytes;
 }
 
 /** Returns a list of the addresses of texts, with a null at the end. */
-function texts(values: readonly string[]): BigUint64Array<ArrayBuffer> {
+function cStrings(values: readonly string[]): BigUint64Array<ArrayBuffer> {
   const addresses = values.map((each) =>
-    Deno.UnsafePointer.value(Deno.UnsafePointer.of(text(each)))
+    Deno.UnsafePointer.value(Deno.UnsafePointer.of(cString(each)))
   );
   return new BigUint64Array([...addresses.map(BigInt), 0n]);
 }

@@ -1,5 +1,5 @@
 /**
- * System calls of Linux without a function in Deno. Their numbers are those of x86-64 and ARM.
+ * System calls of Linux for which Deno has no function. The numbers are for x86-64 and ARM.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const OPENAT2 = 437;
 const CLOSE_RANGE = 436;
 const [PRCTL, PRLIMIT, FCNTL] = Deno.build.arch === "x86_64" ? [157, 302, 72] : [167, 261, 25];
 const SET_PIPE_SIZE = 1031; // F_SETPIPE_SZ
-const WIDE = 1 << 20;
+const PIPE_BYTES = 1 << 20;
 const NO_NEW_PRIVS = 38;
 const ALL_THREADS = 8; // LANDLOCK_RESTRICT_SELF_TSYNC
 const ERRORS: Readonly<Record<number, string>> = {
@@ -31,7 +31,8 @@ const ERRORS: Readonly<Record<number, string>> = {
   40: "ELOOP",
   95: "EOPNOTSUPP",
 };
-const PATH_AT = 64;
+/** Where paths begin in the memory for arguments. Numbers come before. */
+const PATH_OFFSET = 64;
 
 /** Makes system calls in this thread, until it is disposed. */
 export class Kernel implements Disposable {
@@ -60,19 +61,19 @@ export class Kernel implements Disposable {
   landlockVersion(): number | string {
     const version = this.#call(CREATE_RULESET, 0, 0, 1);
     if (version <= 0) return this.error();
-    // Version 1 denies every move between folders, whatever the rules are.
+    // Version 1 denies every move between folders, even if the rules allow it.
     return version < 2 ? `version ${version} is too old` : version;
   }
 
   /** Creates a ruleset and returns its file descriptor. */
   newRuleset({ files, network, scopes }: RulesetRights): number {
-    return this.#must(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
+    return this.#callOrThrow(CREATE_RULESET, this.#numbers(files, network, scopes), 24, 0);
   }
 
   /** Allows rights on an opened path and closes it. A negative descriptor allows nothing. */
   allow(ruleset: number, opened: number, rights: readonly number[]): void {
     if (opened < 0) return;
-    // A file does not accept the rights that only folders have.
+    // The first rights are for a folder. A file refuses them, so the rights for files follow.
     rights.some((some) => {
       const rule = this.#numbers(some, opened);
       return this.#call(ADD_RULE, ruleset, 1, rule) === 0;
@@ -85,19 +86,19 @@ export class Kernel implements Disposable {
    * whole process if the kernel supports that.
    */
   restrict(ruleset: number, version: number): void {
-    this.#must(PRCTL, NO_NEW_PRIVS, 1);
-    this.#must(RESTRICT_SELF, ruleset, version < 8 ? 0 : ALL_THREADS);
+    this.#callOrThrow(PRCTL, NO_NEW_PRIVS, 1);
+    this.#callOrThrow(RESTRICT_SELF, ruleset, version < 8 ? 0 : ALL_THREADS);
     this.close(ruleset);
   }
 
   /** Opens a path and returns its descriptor; negative if that fails. */
   openPath(path: string, flags: number, resolve = 0): number {
-    const bytes = new Uint8Array(this.#memory.buffer, PATH_AT);
+    const bytes = new Uint8Array(this.#memory.buffer, PATH_OFFSET);
     const { written } = new TextEncoder().encodeInto(`${path}\0`, bytes);
     // A path that does not fit into this memory is too long for the kernel, too.
     if (bytes[written - 1] !== 0) bytes[bytes.length - 1] = 1;
     const how = this.#numbers(flags, 0, resolve);
-    return this.#call(OPENAT2, -100, this.#address + PATH_AT, how, 24);
+    return this.#call(OPENAT2, -100, this.#address + PATH_OFFSET, how, 24);
   }
 
   /** Closes a descriptor. */
@@ -110,15 +111,15 @@ export class Kernel implements Disposable {
    * nothing changes.
    */
   widenOutput(): void {
-    this.#call(FCNTL, 1, SET_PIPE_SIZE, WIDE);
+    this.#call(FCNTL, 1, SET_PIPE_SIZE, PIPE_BYTES);
   }
 
-  /** Lowers a limit of the process. Does not raise a lower limit. */
+  /** Lowers a limit of the process. Never raises it. */
   limit(resource: number, most: number): void {
-    this.#must(PRLIMIT, 0, resource, 0, this.#numbers());
-    const [now, ever] = [0, 8].map((at) => Number(this.#memory.getBigUint64(at, true)));
-    const limits = this.#numbers(Math.min(now ?? 0, most), Math.min(ever ?? 0, most));
-    this.#must(PRLIMIT, 0, resource, limits);
+    this.#callOrThrow(PRLIMIT, 0, resource, 0, this.#numbers());
+    const [soft, hard] = [0, 8].map((offset) => Number(this.#memory.getBigUint64(offset, true)));
+    const limits = this.#numbers(Math.min(soft ?? 0, most), Math.min(hard ?? 0, most));
+    this.#callOrThrow(PRLIMIT, 0, resource, limits);
   }
 
   /** Returns the name of the error of the last call. */
@@ -138,12 +139,12 @@ export class Kernel implements Disposable {
   }
 
   #call(number: number, ...rest: readonly number[]): number {
-    // Missing arguments must be 0, because the kernel reads the registers in any case.
+    // Missing arguments must be 0, because the kernel always reads all registers.
     const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n] = rest.map(BigInt);
     return Number(this.#libc.symbols.syscall(BigInt(number), a, b, c, d, e));
   }
 
-  #must(number: number, ...rest: readonly number[]): number {
+  #callOrThrow(number: number, ...rest: readonly number[]): number {
     const result = this.#call(number, ...rest);
     if (result >= 0) return result;
     throw new Error(`Landlock broke: call ${number} gave ${this.error()}`);

@@ -1,7 +1,7 @@
 /**
  * Confines a child with Landlock: its host thread drops access to all files outside its grants
- * before the Worker starts. So a link that replaces a path between a check and an open cannot lead
- * outside.
+ * before the Worker starts. Therefore a link that replaces a path between a check and an open
+ * cannot lead outside.
  *
  * @module
  */
@@ -11,22 +11,21 @@ import { lookAt } from "./path_guard.ts";
 import { parentOf, within } from "./names.ts";
 import type { ProgramLimits } from "./message.ts";
 
-/** Opens a path without reading from it. */
+/** The flag that opens a path without access to its content. */
 export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
 /** Opens a path only if no part of it is a link. */
-const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
+const NO_LINKS = 4; // RESOLVE_NO_SYMLINKS
 
-/** The files and the network that a child keeps. All paths are absolute and real. */
+/** The files and the network that a child may still use. All paths are absolute and real. */
 export interface LandlockRules {
   readonly workspace: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
   readonly lock: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
-  readonly own: readonly string[];
+  readonly privateFolders: readonly string[];
   /**
-   * The paths of the system that it reads: libraries, time zones and, to resolve names, their
-   * settings.
+   * The paths of the system that it reads: libraries, time zones, and settings to resolve names.
    */
   readonly system: readonly string[];
   /** A file outside the grants. A check that it cannot be opened proves that the rules work. */
@@ -55,7 +54,7 @@ export const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV 
 // Resource numbers of the system.
 const CORE = 4;
 const PROCESSES = 6;
-const WRITING = 1;
+const WRITE_ONLY = 1;
 /** The paths that the runtime reads while it runs. */
 const RUNTIME = [
   ...["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/sys/fs/cgroup"],
@@ -69,7 +68,7 @@ const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"];
  * process. Returns `landlock` and its version, or why Landlock is not used. Throws if the rules do
  * not work.
  */
-export function confine(keep: LandlockRules): string {
+export function confine(rules: LandlockRules): string {
   const { os, arch } = Deno.build;
   if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) {
     return "no landlock: not on this system";
@@ -78,10 +77,10 @@ export function confine(keep: LandlockRules): string {
     using kernel = (globalThis as WithKernel).Kernel.open();
     if (kernel === undefined) return "no landlock: no libc.so.6";
     kernel.widenOutput();
-    limit(kernel, keep.programs);
-    return lock(kernel, keep);
+    limit(kernel, rules.programs);
+    return applyRules(kernel, rules);
   } finally {
-    // FFI is not needed after this.
+    // FFI is not needed any longer, so the module must not use it.
     Deno.permissions.revokeSync({ name: "ffi" });
   }
 }
@@ -92,18 +91,18 @@ function limit(kernel: Kernel, programs: ProgramLimits | undefined): void {
   if (programs !== undefined) kernel.limit(PROCESSES, programs.processes);
 }
 
-function lock(kernel: Kernel, keep: LandlockRules): string {
-  if (keep.programs?.writesOnly === false) return "no landlock: it runs programs";
+function applyRules(kernel: Kernel, rules: LandlockRules): string {
+  if (rules.programs?.writesOnly === false) return "no landlock: it runs programs";
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
-  const handled = handledBy(version, keep);
+  const handled = handledBy(version, rules);
   const ruleset = kernel.newRuleset(handled);
-  for (const [opened, rights] of rulesOf(kernel, keep)) {
+  for (const [opened, rights] of rulesOf(kernel, rules)) {
     const access = rights & handled.files;
     kernel.allow(ruleset, opened, [access, access & OF_FILES]);
   }
   kernel.restrict(ruleset, version);
-  prove(kernel, keep);
+  assertConfined(kernel, rules);
   return `landlock ${version}`;
 }
 
@@ -130,22 +129,22 @@ export function handledBy(
   };
 }
 
-function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
-  const { workspace, read, write, own, net, programs } = keep;
-  // To the kernel, moving a link creates one. No function of a module creates a new link.
-  const change = READ | CHANGE;
+function rulesOf(kernel: Kernel, rules: LandlockRules): [number, number][] {
+  const { workspace, read, write, privateFolders, net, programs } = rules;
+  // The rights include creating links, because the kernel requires it to move a link.
+  const writeRights = READ | CHANGE;
   const granted = (roots: readonly string[], rights: number) =>
     roots.map((root): [number, number] => [rootOf(kernel, root, workspace), rights]);
   const exactPaths = (paths: readonly string[], rights: number) =>
     paths.map((path): [number, number] => [kernel.openPath(path, PATH_ONLY), rights]);
   return [
     ...granted(read, READ),
-    ...granted(write, change),
-    ...exactPaths([keep.lock], READ),
-    ...exactPaths(own, change),
+    ...granted(write, writeRights),
+    ...exactPaths([rules.lock], READ),
+    ...exactPaths(privateFolders, writeRights),
     ...exactPaths(RUNTIME, READ),
     // Resolving names connects to sockets of the system.
-    ...exactPaths(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
+    ...exactPaths(rules.system, READ | (net ? RESOLVE_UNIX : 0)),
     ...(programs
       ? exactPaths(DEVICES.map((name) => `/dev/${name}`), READ | CHANGE)
       : exactPaths(["/dev/null"], WRITE_FILE)),
@@ -154,25 +153,25 @@ function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
 
 /**
  * Opens a root without following links. If it is a file in the workspace, or does not exist yet,
- * its folder is opened instead: editors replace a file by a new one.
+ * its folder is opened instead, because editors replace a file by a new file.
  */
 function rootOf(kernel: Kernel, root: string, workspace: string): number {
-  let at = root;
-  while (at !== workspace && within(workspace, at)) {
-    const folder = kernel.openPath(`${at}/.`, PATH_ONLY, STRAIGHT);
+  let path = root;
+  while (path !== workspace && within(workspace, path)) {
+    const folder = kernel.openPath(`${path}/.`, PATH_ONLY, NO_LINKS);
     // Another call may have changed the error code, so this checks the path itself.
-    const info = folder < 0 ? lookAt(at) : undefined;
+    const info = folder < 0 ? lookAt(path) : undefined;
     if (folder >= 0 || info?.isDirectory || info?.isSymlink) return folder;
-    at = parentOf(at);
+    path = parentOf(path);
   }
-  return kernel.openPath(at, PATH_ONLY, STRAIGHT);
+  return kernel.openPath(path, PATH_ONLY, NO_LINKS);
 }
 
-/** Throws if a forbidden access works. Skipped if the roots contain the whole machine. */
-function prove(kernel: Kernel, { canary, read, write, programs }: LandlockRules): void {
-  const [flags, roots] = programs ? [WRITING, write] : [0, [...read, ...write]];
-  const tried = programs ? [canary] : [canary, "/"];
-  for (const path of tried.filter((one) => !roots.some((root) => within(root, one)))) {
+/** Throws if a forbidden access works. Paths inside the roots are not tried. */
+function assertConfined(kernel: Kernel, { canary, read, write, programs }: LandlockRules): void {
+  const [flags, roots] = programs ? [WRITE_ONLY, write] : [0, [...read, ...write]];
+  const forbidden = programs ? [canary] : [canary, "/"];
+  for (const path of forbidden.filter((path) => !roots.some((root) => within(root, path)))) {
     if (kernel.openPath(path, flags) >= 0) throw new Error("landlock does not hold");
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Finds the expression that ends code, because its value is the result if the code does not return
- * one. This has no parser: it tries each place where a statement may begin, and lets the engine
- * compile the parts. It does not run the code.
+ * Finds the expression that ends code. Its value is the result if the code returns no value. The
+ * search has no parser: it tries each position where a statement may begin, and lets the engine
+ * compile the parts. The code does not run.
  *
  * @module
  */
@@ -15,16 +15,16 @@ export interface Span {
   readonly end: number;
 }
 
-/** How long the search may take, in milliseconds. */
+/** The time limit of the search, in milliseconds. */
 const SEARCH_MS = 250;
-// Each alternative begins differently and has one end, so matching takes linear time.
+// Each alternative has its own beginning and one possible end, so matching takes linear time.
 const SPACE = String.raw`\s|//[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/`;
 const LEADING = new RegExp(`^(?:${SPACE})*`);
 const ONLY_SPACE = new RegExp(`^(?:${SPACE}|;)*$`);
 /** Matches text that is a declaration as a statement, but an expression elsewhere. */
 const DECLARATION = /^(?:async\s+function|function|class)\b/;
 
-/** Returns the place of the expression that ends the code; undefined if a statement ends it. */
+/** Returns the position of the expression that ends the code; undefined if a statement ends it. */
 export function lastExpression(code: string, compiles: Compiles): Span | undefined {
   // A part of invalid code could look like an expression.
   if (!compiles(code)) return undefined;

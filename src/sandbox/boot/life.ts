@@ -1,5 +1,5 @@
 /**
- * Notifies the host thread when the Worker has ended, also after a crash.
+ * Notifies the host thread when the Worker has ended, even after a crash.
  *
  * @module
  */
@@ -8,10 +8,11 @@ interface Locks {
   request(name: string, hold: () => unknown): Promise<unknown>;
 }
 
+/** The name of the lock. The system releases it when the thread that has it ends. */
 const LIFE = "pml-life";
 
 /** Takes a lock and keeps it until this thread ends. */
-export function holdLife(): Promise<void> {
+export function takeEndLock(): Promise<void> {
   return new Promise((resolve) => {
     void locks().request(LIFE, () => {
       resolve();
@@ -20,8 +21,8 @@ export function holdLife(): Promise<void> {
   });
 }
 
-/** Runs `then` when the thread with the lock has ended, also if it sent no message. */
-export function afterLife(then: () => void): void {
+/** Runs `then` when the thread with the lock has ended, even if it sent no message. */
+export function runAfterEnd(then: () => void): void {
   void locks().request(LIFE, then);
 }
 

@@ -4,9 +4,10 @@
  * @module
  */
 
-import { copied } from "./handles.ts";
+import { copyBytes } from "./handles.ts";
 
-const LARGE = 1 << 16;
+/** Up to this size, a frame is copied into one buffer, so that one write sends it. */
+const COPIED_MAX = 1 << 16;
 
 /** Reads stdin line by line. Releases the memory of each line. */
 export async function* stdinLines(): AsyncGenerator<string> {
@@ -17,9 +18,9 @@ export async function* stdinLines(): AsyncGenerator<string> {
     const read = await Deno.stdin.read(chunk);
     if (read === null) return;
     const text = decoder.decode(chunk.subarray(0, read), { stream: true });
-    const [end = "", ...begun] = text.split("\n");
+    const [end = "", ...startedLines] = text.split("\n");
     parts.push(end);
-    for (const start of begun) {
+    for (const start of startedLines) {
       yield parts.join("");
       parts = [start];
     }
@@ -33,35 +34,35 @@ export async function* stdinLines(): AsyncGenerator<string> {
 export type WriteFrame = (type: string, id: number, value: unknown) => void;
 
 /**
- * Returns a function that writes frames. Each begins with the nonce on a new line, so only this
- * thread can write one.
+ * Returns a function that writes frames. A frame begins with the nonce on a new line, so only this
+ * thread can write frames.
  */
 export function frameWriter(nonce: string): WriteFrame {
   const encoder = new TextEncoder();
   return (type, id, value) => {
-    const bytes = value instanceof Uint8Array ? copied(value) : encoder.encode(String(value));
-    // With a line break inside JSON, the Worker could begin its own line.
-    if (type !== "text") withoutBreaks(bytes);
+    const bytes = value instanceof Uint8Array ? copyBytes(value) : encoder.encode(String(value));
+    // A line break inside JSON would allow the Worker to begin a line.
+    if (type !== "text") replaceBreaks(bytes);
     const head = encoder.encode(
       `\n${nonce}${type} ${id} ${type === "text" ? bytes.length + "\n" : ""}`,
     );
-    if (bytes.length > LARGE) {
-      put(head);
-      put(bytes);
-      return put(encoder.encode("\n"));
+    if (bytes.length > COPIED_MAX) {
+      writeAll(head);
+      writeAll(bytes);
+      return writeAll(encoder.encode("\n"));
     }
     const frame = new Uint8Array(head.length + bytes.length + 1);
     frame.set(head);
     frame.set(bytes, head.length);
     frame[frame.length - 1] = 10;
-    put(frame);
+    writeAll(frame);
   };
 }
 
-function withoutBreaks(bytes: Uint8Array): void {
+function replaceBreaks(bytes: Uint8Array): void {
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at)) bytes[at] = 32;
 }
 
-function put(bytes: Uint8Array): void {
+function writeAll(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
 }

@@ -4,20 +4,21 @@
  * @module
  */
 
-/** Names and paths that stay closed inside a grant. */
+/** Names and paths that are protected inside a grant. */
 export interface Protection {
   /** Names (`.git`, `.env*`, `.github/workflows`) that cannot be written at any depth. */
   readonly writeProtected: readonly string[];
   /** Names that cannot be read or written at any depth. */
   readonly readProtected: readonly string[];
   /**
-   * Names that begin with a dot and can be written at the top of a workspace. All other such names
-   * are closed there, because agents and tools read files whose names are in no list.
+   * Names that begin with a dot and can be written at the top of a workspace. All other names that
+   * begin with a dot are protected there, because no list contains all files that agents and tools
+   * read.
    */
   readonly writable: readonly string[];
   /** Absolute files and folders that cannot be written, such as private module files. */
   readonly paths: readonly string[];
-  /** Absolute paths that the user's grants name. A grant that names a protected name opens it. */
+  /** Absolute paths of the user's grants. A grant of a protected name opens that name. */
   readonly granted: readonly string[];
 }
 
@@ -29,7 +30,7 @@ export interface FileScope {
   readonly protection: Protection;
   /** The PML home, which is closed to every module. */
   readonly home: string;
-  /** This child's own folder for temporary files. It is open although it lies in the home. */
+  /** This child's folder for temporary files. It is allowed, although it is in the PML home. */
   readonly temp?: string | undefined;
   /** The largest file that is read in one step, in bytes. */
   readonly resultBytes: number;
@@ -37,11 +38,11 @@ export interface FileScope {
   readonly writeBytes: number;
 }
 
-/** Access of a module other than files. All of it requires a grant. */
+/** The access of a module to programs, hosts and variables. All of it requires a grant. */
 export interface HostGrants {
   /** Programs: the file of each by its name, or `*` for any program on `path`. */
   readonly run: "*" | Readonly<Record<string, string>>;
-  /** Absolute folders outside the workspace where programs are searched, in order. */
+  /** Absolute folders outside the workspace in which PML searches for programs, in order. */
   readonly path: readonly string[];
   /** The extensions of programs; none on systems where the mode of a file makes it a program. */
   readonly endings: readonly string[];
@@ -51,7 +52,7 @@ export interface HostGrants {
   readonly steering: string;
   /** Hosts as `name:port`; `*` means every public host at port 443. */
   readonly net: readonly string[];
-  /** The variables that `host.env` returns; null if one is not set. */
+  /** The variables that `host.env` returns, by name; null for a variable that is not set. */
   readonly env: Readonly<Record<string, string | null>>;
 }
 
@@ -70,7 +71,7 @@ export interface HostStart extends FileScope, HostGrants {
   readonly lock: string;
   readonly canary: string;
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
-  readonly own: readonly string[];
+  readonly privateFolders: readonly string[];
   /**
    * The paths of the system that the child may read. Undefined if the child should not use
    * Landlock.
@@ -82,12 +83,12 @@ export interface HostStart extends FileScope, HostGrants {
   readonly worker: string;
 }
 
-/** An error as it is sent to another thread or process. */
+/** An error in the form that is sent to another thread or process. */
 export interface SentError {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
-  /** The line and column in the module, as `3:7`. */
+  /** The line and column in the module, such as `3:7`. */
   readonly at?: string;
 }
 

@@ -32,15 +32,15 @@ export function moduleHost(client: HostClient, call: CallOfHost): Host {
     },
     progress: (progress) => send("progress", progress),
     exec: async (program, args = [], options: ExecOptions = {}) => {
-      const { onOutput, ...plain } = options;
+      const { onOutput, ...otherOptions } = options;
       const onSay = onOutput && ((output: unknown) => onOutput(output as ExecOutput));
-      const sent = [program, [...args], plain];
+      const sent = [program, [...args], otherOptions];
       // The host thread returns this type.
-      return await client.later("exec", sent, { signal, onSay }) as never;
+      return await client.request("exec", sent, { signal, onSay }) as never;
     },
     // PML returns this type.
     sample: async (request) => await want("sample", request) as never,
-    fetch: async (url, init) => await fetched(client, new Request(url, init), signal),
+    fetch: async (url, init) => await fetchThroughHost(client, new Request(url, init), signal),
     env: (name) => {
       if (Object.hasOwn(env, name)) return env[name] ?? undefined;
       throw deniedFunction(
@@ -57,7 +57,7 @@ interface ResponseParts extends ResponseInit {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-async function fetched(
+async function fetchThroughHost(
   client: HostClient,
   request: Request,
   signal: AbortSignal,
@@ -67,9 +67,9 @@ async function fetched(
   const sent = { url, method, redirect, headers: [...request.headers], ...(body && { body }) };
   const both = AbortSignal.any([signal, request.signal]);
   // The host thread returns this type.
-  const parts = await client.later("fetch", [sent], { signal: both }) as ResponseParts;
-  const isBare = [101, 204, 205, 304].includes(parts.status ?? 0);
-  const response = new Response(isBare ? null : parts.body, parts);
+  const parts = await client.request("fetch", [sent], { signal: both }) as ResponseParts;
+  const hasNoBody = [101, 204, 205, 304].includes(parts.status ?? 0);
+  const response = new Response(hasNoBody ? null : parts.body, parts);
   const { redirected } = parts;
   return Object.defineProperties(response, {
     url: { value: parts.url },

@@ -7,7 +7,7 @@
 import { PATHS } from "../../core/paths.ts";
 import type { FileScope } from "./message.ts";
 
-/** Returns one form for all spellings that any file system may treat as the same name. */
+/** Returns the same form for all spellings that some file system treats as the same name. */
 export function foldedName(name: string): string {
   if (/^[a-z0-9_-]+$/.test(name)) return name;
   return name.normalize("NFKC").replace(/[\p{DI}\p{Cf}]/gu, "").toUpperCase().toLowerCase()
@@ -19,7 +19,7 @@ export function pathNames(path: string): string[] {
   return PATHS.namesOf(path);
 }
 
-/** Returns whether a path is a folder or lies below it. It compares whole names. */
+/** Returns whether a path is a folder or is below it. Compares whole names. */
 export function within(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
@@ -58,7 +58,7 @@ export function plainScope<S extends FileScope>(scope: S): S {
   };
 }
 
-/** A list of protected names. One may have several parts (`.git/config`) or contain `*`. */
+/** A list of protected names. A name may have several parts (`.git/config`) or contain `*`. */
 export class NameList {
   readonly #plain: ReadonlySet<string>;
   readonly #patterns: readonly (readonly RegExp[])[];
@@ -71,21 +71,26 @@ export class NameList {
       .map((name) => pathNames(name).map(nameExpression));
   }
 
-  /** For each protected name in a path, returns how many parts of the path reach to its end. */
-  ends(names: readonly string[]): number[] {
-    const folded = names.map(foldedName);
-    return folded.flatMap((name, at) => [
+  /**
+   * Returns where protected names end in a path: for each, the number of path parts up to there.
+   */
+  endPositions(names: readonly string[]): number[] {
+    const normalNames = names.map(foldedName);
+    return normalNames.flatMap((name, at) => [
       ...this.#plain.has(name) ? [at + 1] : [],
       ...this.#patterns
-        .filter((pattern) => pattern.every((one, index) => one.test(folded[at + index] ?? "/")))
+        .filter((pattern) =>
+          pattern.every((part, index) => part.test(normalNames[at + index] ?? "/"))
+        )
         .map((pattern) => at + pattern.length),
     ]);
   }
 
   /** Returns whether a protected name may begin with this part. */
-  begins(name: string): boolean {
+  mayBegin(name: string): boolean {
     const folded = foldedName(name);
-    return this.#plain.has(folded) || this.#patterns.some((pattern) => pattern[0]?.test(folded));
+    return this.#plain.has(folded) ||
+      this.#patterns.some((pattern) => pattern[0]?.test(folded));
   }
 }
 

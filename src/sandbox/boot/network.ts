@@ -9,9 +9,9 @@ import type { HostStart } from "./message.ts";
 import type { HostFunction, HostRequestContext } from "./host_function.ts";
 import { refusalOf, type SandboxRefusal } from "./refusal.ts";
 
-const HOPS_MAX = 10;
+const REDIRECTS_MAX = 10;
 /** Headers that are not sent to another origin. */
-const SECRETS = ["authorization", "cookie", "proxy-authorization"];
+const SECRET_HEADERS = ["authorization", "cookie", "proxy-authorization"];
 
 /** A request as the Worker sends it. */
 interface FetchArguments {
@@ -24,9 +24,9 @@ interface FetchArguments {
 
 /** The network of a module. */
 export class Network {
-  /** `fetch`, with a request whose body was already read. */
+  /** The request `fetch`. The Worker has already read the body of its argument. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
-    fetch: ([request], talk) => this.#fetch(Object(request), talk),
+    fetch: ([request], context) => this.#fetch(Object(request), context),
   };
   readonly #start: HostStart;
 
@@ -38,19 +38,19 @@ export class Network {
   async #fetch(args: FetchArguments, { signal }: HostRequestContext): Promise<unknown> {
     let { url, method, body } = args;
     const headers = new Headers([...args.headers].map(([name, value]) => [name, value]));
-    for (let hops = 0; hops <= HOPS_MAX; hops++) {
+    for (let hops = 0; hops <= REDIRECTS_MAX; hops++) {
       const target = new URL(url);
-      await this.#admit(target);
+      await this.#assertAllowed(target);
       const init = { method, headers, redirect: "manual", signal, ...(body && { body }) } as const;
       const response = await fetch(target, init);
       const next = response.headers.get("location");
       if (next === null || !isRedirect(response) || args.redirect === "manual") {
-        return await this.#partsOf(response, { url, redirected: hops > 0 });
+        return await this.#toParts(response, { url, redirected: hops > 0 });
       }
       await response.body?.cancel();
       if (args.redirect === "error") throw new TypeError("the server redirects");
       const to = new URL(next, target);
-      if (to.origin !== target.origin) { for (const name of SECRETS) headers.delete(name); }
+      if (to.origin !== target.origin) { for (const name of SECRET_HEADERS) headers.delete(name); }
       if (target.protocol === "https:" && to.protocol !== "https:") {
         throw denied(to, "it is not https");
       }
@@ -61,21 +61,21 @@ export class Network {
       }
       url = to.href;
     }
-    throw new TypeError(`the server redirects more than ${HOPS_MAX} times`);
+    throw new TypeError(`the server redirects more than ${REDIRECTS_MAX} times`);
   }
 
-  async #admit(url: URL): Promise<void> {
+  async #assertAllowed(url: URL): Promise<void> {
     const { protocol, hostname, port, username, password } = url;
     const { net } = this.#start;
     if (protocol !== "https:" && protocol !== "http:") {
       throw denied(url, "it is neither https nor http");
     }
     if (username !== "" || password !== "") throw denied(url, "it carries a password");
-    const at = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
-    const isNamed = net.includes(at);
-    if (isNamed && isLiteral(hostname)) return;
-    if (!isNamed && (!net.includes("*") || !at.endsWith(":443"))) {
-      throw denied(url, `this module has no net grant for ${at}`);
+    const host = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+    const isGranted = net.includes(host);
+    if (isGranted && isLiteral(hostname)) return;
+    if (!isGranted && (!net.includes("*") || !host.endsWith(":443"))) {
+      throw denied(url, `this module has no net grant for ${host}`);
     }
     // Deno can deny ranges of IPv4 when it connects, but only single addresses of IPv6.
     const { lookup } = await import("node:dns/promises");
@@ -85,13 +85,13 @@ export class Network {
     }
   }
 
-  async #partsOf(response: Response, more: object): Promise<unknown> {
+  async #toParts(response: Response, more: object): Promise<unknown> {
     const { status, statusText } = response;
     const headers = [...response.headers];
-    return { status, statusText, headers, body: await this.#whole(response), ...more };
+    return { status, statusText, headers, body: await this.#readBody(response), ...more };
   }
 
-  async #whole(response: Response): Promise<Uint8Array> {
+  async #readBody(response: Response): Promise<Uint8Array> {
     const { resultBytes } = this.#start;
     const pieces: Uint8Array<ArrayBuffer>[] = [];
     let size = 0;

@@ -1,5 +1,5 @@
 /**
- * Resolves paths and refuses those outside the grants and protected ones. Every function here must
+ * Resolves paths. Refuses protected paths and paths outside of the grants. Every function here must
  * run in the same synchronous step as the operation, so that the file cannot change in between.
  *
  * @module
@@ -11,7 +11,7 @@ import { joinPath, parentOf, pathNames, within } from "./names.ts";
 import { type AccessKind, isSameFile, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, quotedPath, refusalOf, systemError } from "./refusal.ts";
 
-/** The longest path that Linux takes, in bytes. */
+/** The maximum length of a path on Linux, in bytes. */
 const PATH_MAX = 4_096;
 
 /** A checked path, and the file at it. */
@@ -25,77 +25,80 @@ export interface PathAttempt extends Attempt {
   readonly access: AccessKind;
 }
 
-/** Checks the paths of a module. */
+/** Checks the paths that a module uses. */
 export class PathGuard {
-  readonly #ground: FileScope;
+  readonly #scope: FileScope;
   readonly #protected: Protected;
 
   /** Creates a guard for the files that a module may use. */
   constructor(scope: FileScope) {
-    this.#ground = scope;
+    this.#scope = scope;
     this.#protected = new Protected(scope);
   }
 
   /** Returns the absolute path of an attempt, without following links. */
   lexical(attempt: PathAttempt): string {
-    const { workspace } = this.#ground;
-    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)];
-    const { at, trick } = meantBy(attempt, roots);
-    this.#admit(at, attempt, "text");
-    if (trick === undefined) return at;
-    throw refusalOf("PATH_PROTECTED", attempt, trick);
+    const { workspace } = this.#scope;
+    const roots = [workspace, ...rootsOf(this.#scope, attempt.access)];
+    const { path, whyUnsafe } = resolveText(attempt, roots);
+    this.#assertAllowed(path, attempt, "text");
+    if (whyUnsafe === undefined) return path;
+    throw refusalOf("PATH_PROTECTED", attempt, whyUnsafe);
   }
 
   /** Resolves a path with its links. Throws if it does not exist. */
   follow(attempt: PathAttempt): CheckedPath & { readonly info: Deno.FileInfo } {
     const path = this.#real(this.lexical(attempt), attempt);
     const info = Deno.lstatSync(path);
-    requireFolder(info, attempt);
+    assertFolderIfMeant(info, attempt);
     return { path, info };
   }
 
   /** Resolves a path but not a link at its end. The entry may be missing. */
   entry(attempt: PathAttempt): CheckedPath {
-    const at = this.lexical(attempt);
-    const path = this.#isRoot(at, attempt.access)
-      ? this.#straight(at, attempt)
-      : joinPath(this.#real(parentOf(at), attempt, true), pathNames(at).at(-1) ?? "");
-    this.#admit(path, attempt);
+    const lexicalPath = this.lexical(attempt);
+    const path = this.#isRoot(lexicalPath, attempt.access)
+      ? this.#unlinkedRoot(lexicalPath, attempt)
+      : joinPath(
+        this.#real(parentOf(lexicalPath), attempt, true),
+        pathNames(lexicalPath).at(-1) ?? "",
+      );
+    this.#assertAllowed(path, attempt);
     const info = lookAt(path);
-    requireFolder(info, attempt);
+    assertFolderIfMeant(info, attempt);
     return { path, info };
   }
 
   /** Resolves a file to open, or the path where it can be created. */
   target(attempt: PathAttempt): CheckedPath {
-    const place = this.entry(attempt);
-    if (!place.info && meansFolder(attempt)) throw systemError("IsADirectory");
-    return place.info ? this.follow(attempt) : place;
+    const checked = this.entry(attempt);
+    if (!checked.info && meansFolder(attempt)) throw systemError("IsADirectory");
+    return checked.info ? this.follow(attempt) : checked;
   }
 
   /** Resolves a file or folder whose mode or times will be changed. */
   owned(attempt: PathAttempt): CheckedPath {
-    const place = this.follow(attempt);
-    if (!place.info.isDirectory) this.requireFile(place.path, place.info, attempt);
-    return place;
+    const checked = this.follow(attempt);
+    if (!checked.info.isDirectory) this.requireFile(checked.path, checked.info, attempt);
+    return checked;
   }
 
   /** Opens a regular file. Throws if it is no longer the checked file. */
   openFile(
-    place: CheckedPath,
+    checked: CheckedPath,
     options: { attempt: PathAttempt; open: Deno.OpenOptions },
   ): Deno.FsFile {
     const { attempt, open } = options;
-    const { info } = place;
+    const { info } = checked;
     if (open.write || open.append) {
       if (info?.isDirectory) throw systemError("IsADirectory");
-      requireNoJournal(place, attempt);
+      assertNoJournal(checked, attempt);
     }
-    if (info && !info.isDirectory) this.requireFile(place.path, info, attempt);
-    const file = Deno.openSync(place.path, info ? open : { ...open, createNew: true });
+    if (info && !info.isDirectory) this.requireFile(checked.path, info, attempt);
+    const file = Deno.openSync(checked.path, info ? open : { ...open, createNew: true });
     const opened = file.statSync();
     if (
-      isSameFile(info ?? lookAt(place.path), opened) && realPath(place.path) === place.path
+      isSameFile(info ?? lookAt(checked.path), opened) && realPath(checked.path) === checked.path
     ) {
       return file;
     }
@@ -120,18 +123,18 @@ export class PathGuard {
    * Throws if a path must not be removed or moved, because it is a root or a folder that contains a
    * protected entry.
    */
-  requireFree(place: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
+  requireFree(checked: CheckedPath, options: { attempt: PathAttempt; movedTo?: string }): void {
     const { attempt, movedTo } = options;
-    if (this.#isRoot(place.path, attempt.access)) {
+    if (this.#isRoot(checked.path, attempt.access)) {
       throw refusalOf("PATH_PROTECTED", attempt, "it is a folder or file that was granted");
     }
-    if (!place.info?.isDirectory) return;
-    const inner = this.#protected.heldBy(place.path, movedTo);
+    if (!checked.info?.isDirectory) return;
+    const inner = this.#protected.findProtectedIn(checked.path, movedTo);
     if (inner === undefined) return;
     throw refusalOf(
       "PATH_PROTECTED",
       attempt,
-      `it contains "${inner.slice(place.path.length + 1)}"`,
+      `it contains "${inner.slice(checked.path.length + 1)}"`,
     );
   }
 
@@ -140,16 +143,18 @@ export class PathGuard {
    */
   missing(attempt: PathAttempt): { readonly folders: readonly string[]; readonly base: string } {
     const names: string[] = [];
-    let at = this.lexical(attempt);
-    while (lookAt(at) === undefined && !this.#isRoot(at, attempt.access)) {
-      names.unshift(pathNames(at).at(-1) ?? "");
-      at = parentOf(at);
+    let existing = this.lexical(attempt);
+    while (lookAt(existing) === undefined && !this.#isRoot(existing, attempt.access)) {
+      names.unshift(pathNames(existing).at(-1) ?? "");
+      existing = parentOf(existing);
     }
-    const info = lookAt(at);
-    const base = info === undefined ? this.#straight(at, attempt) : this.#real(at, attempt, true);
+    const info = lookAt(existing);
+    const base = info === undefined
+      ? this.#unlinkedRoot(existing, attempt)
+      : this.#real(existing, attempt, true);
     let folder = base;
     const folders = names.map((name) => folder = joinPath(folder, name));
-    this.#admit(folders.at(-1) ?? base, attempt);
+    this.#assertAllowed(folders.at(-1) ?? base, attempt);
     return { folders: info ? folders : [base, ...folders], base };
   }
 
@@ -157,29 +162,32 @@ export class PathGuard {
    * Returns a root unchanged. Throws if its folder is a link in the workspace, because the new
    * entry would be created at the link's target.
    */
-  #straight(root: string, attempt: PathAttempt): string {
+  #unlinkedRoot(root: string, attempt: PathAttempt): string {
     const folder = parentOf(root);
     if (attempt.access !== "write") return root;
-    if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
+    if (!within(this.#scope.workspace, folder) || lookAt(folder) === undefined) return root;
     if (realPath(folder) === folder) return root;
     throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
   }
 
-  #real(at: string, attempt: PathAttempt, folder = false): string {
-    const real = this.#resolved(at, attempt);
+  /**
+   * Resolves links, and checks the result. `folder`: the path is only a folder of the used path.
+   */
+  #real(path: string, attempt: PathAttempt, folder = false): string {
+    const real = this.#resolveLinks(path, attempt);
     // guard: links
-    this.#admit(real, attempt, folder ? "folder" : "real");
+    this.#assertAllowed(real, attempt, folder ? "folder" : "real");
     return real;
   }
 
-  // The error must not reveal whether a file exists outside, so failures are checked, too.
-  #resolved(at: string, attempt: PathAttempt): string {
+  /** Resolves links. Errors are checked, too, because they must not reveal which files exist. */
+  #resolveLinks(path: string, attempt: PathAttempt): string {
     try {
-      return realPath(at);
+      return realPath(path);
     } catch (error) {
-      if (this.#isRoot(at, attempt.access)) throw error;
-      const folder = this.#real(parentOf(at), attempt, true);
-      const info = lookAt(joinPath(folder, pathNames(at).at(-1) ?? ""));
+      if (this.#isRoot(path, attempt.access)) throw error;
+      const folder = this.#real(parentOf(path), attempt, true);
+      const info = lookAt(joinPath(folder, pathNames(path).at(-1) ?? ""));
       if (!info?.isSymlink) throw error;
       throw refusalOf(
         "PATH_OUTSIDE_WORKSPACE",
@@ -197,12 +205,17 @@ export class PathGuard {
   }
 
   #isRoot(path: string, access: AccessKind): boolean {
-    return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
+    return path === this.#scope.workspace || rootsOf(this.#scope, access).includes(path);
   }
 
-  #admit(path: string, attempt: PathAttempt, as: "text" | "folder" | "real" = "real"): void {
-    const { workspace } = this.#ground;
-    if (!rootsOf(this.#ground, attempt.access).some((root) => within(root, path))) {
+  #assertAllowed(
+    path: string,
+    attempt: PathAttempt,
+    // A path before its links are resolved, a folder of the path, or the path itself.
+    as: "text" | "folder" | "real" = "real",
+  ): void {
+    const { workspace } = this.#scope;
+    if (!rootsOf(this.#scope, attempt.access).some((root) => within(root, path))) {
       if (within(workspace, path)) {
         const kind = attempt.access === "write" ? "write" : "read";
         throw refusalOf("SANDBOX_DENIED", attempt, `the module has no ${kind} grant for it`);
@@ -220,14 +233,14 @@ export class PathGuard {
   }
 }
 
-/** Throws for a journal of SQLite: a forged one makes SQLite delete another file. */
-export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
+/** Throws for a journal of SQLite, because a forged journal makes SQLite delete another file. */
+export function assertNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
   // guard: journals
   if (info?.isDirectory || !/-journal$/i.test(path)) return;
   throw refusalOf("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
 }
 
-function requireFolder(info: Deno.FileInfo | undefined, attempt: PathAttempt): void {
+function assertFolderIfMeant(info: Deno.FileInfo | undefined, attempt: PathAttempt): void {
   if (info && !info.isDirectory && meansFolder(attempt)) throw systemError("NotADirectory");
 }
 
@@ -237,32 +250,36 @@ function meansFolder({ requestedPath }: PathAttempt): boolean {
 }
 
 /**
- * Returns the absolute path of an attempt by its text alone, relative to the first root, and why a
- * name below the roots means another file. Throws if the path is on no drive of this machine.
+ * Returns the absolute path of an attempt, computed from its text relative to the first root, and
+ * why a name below the roots means another file. Throws if the path is not on a drive of this
+ * machine.
  */
-export function meantBy(
+export function resolveText(
   attempt: Attempt,
   roots: readonly string[],
   rules: PathRules = PATHS,
-): { readonly at: string; readonly trick: string | undefined } {
+): { readonly path: string; readonly whyUnsafe: string | undefined } {
   const requestedPath = rules.resolve(roots[0] ?? "", pathOf(attempt, rules));
-  const at = roots.reduce((path, root) => rules.respelled(root, path), requestedPath);
+  const path = roots.reduce((spelled, root) => rules.respell(root, spelled), requestedPath);
   const base = Math.max(
-    ...roots.filter((root) => within(root, at)).map((root) => rules.namesOf(root).length),
+    ...roots.filter((root) => within(root, path)).map((root) => rules.namesOf(root).length),
   );
-  return { at, trick: rules.namesOf(at).slice(base).map(rules.whyTrick).find(Boolean) };
+  return {
+    path,
+    whyUnsafe: rules.namesOf(path).slice(base).map(rules.whyUnsafeName).find(Boolean),
+  };
 }
 
 function pathOf(attempt: Attempt, rules: PathRules): string {
   const { requestedPath } = attempt;
-  // Checked first: the check of each part takes time while other children wait.
+  // The length is checked first, because the checks of all parts would block other children.
   if (requestedPath.length > PATH_MAX) throw systemError("NameTooLong");
   if (requestedPath === "") throw systemError("NotFound");
   const named = /^file:\/\//i.test(requestedPath) ? pathOfUrl(requestedPath) : requestedPath;
   const path = named === undefined ? undefined : rules.plain(named);
-  const why = named === undefined ? undefined : rules.whyOdd(named);
+  const why = named === undefined ? undefined : rules.whyNotLocal(named);
   if (why === undefined && path !== undefined && !path.includes("\0")) return path;
-  throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, why ?? "it is no path on this machine");
+  throw refusalOf("PATH_OUTSIDE_WORKSPACE", attempt, why ?? "it is not a path on this machine");
 }
 
 function pathOfUrl(text: string): string | undefined {

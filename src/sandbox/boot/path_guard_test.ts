@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { WINDOWS } from "../../core/paths.ts";
 import { within } from "./names.ts";
-import { meantBy, PathGuard } from "./path_guard.ts";
+import { PathGuard, resolveText } from "./path_guard.ts";
 
 const NOTHING = { writeProtected: [], readProtected: [], writable: [], paths: [], granted: [] };
 
@@ -59,15 +59,15 @@ Deno.test("requireFile() refuses a pipe, because opening it would wait for a wri
 function onWindows(requestedPath: string, ...roots: readonly string[]): string {
   const all = ["C:/Work/ws", ...roots];
   try {
-    const { at, trick } = meantBy({ op: "read", requestedPath }, all, WINDOWS);
-    const isInside = all.some((root) => within(root, at));
-    return isInside ? trick ?? at : `outside: ${at}`;
+    const { path, whyUnsafe } = resolveText({ op: "read", requestedPath }, all, WINDOWS);
+    const isInside = all.some((root) => within(root, path));
+    return isInside ? whyUnsafe ?? path : `outside: ${path}`;
   } catch (error) {
     return Object(error).message;
   }
 }
 
-Deno.test("meantBy() resolves Windows paths in every usual spelling", () => {
+Deno.test("resolveText() resolves Windows paths in every usual spelling", () => {
   const usual = [
     "src/a.ts",
     "src\\a.ts",
@@ -83,7 +83,7 @@ Deno.test("meantBy() resolves Windows paths in every usual spelling", () => {
   assert.equal(onWindows("."), "C:/Work/ws");
 });
 
-Deno.test("meantBy() refuses hostile Windows paths with the reason", () => {
+Deno.test("resolveText() refuses hostile Windows paths with the reason", () => {
   const hostile = {
     "path of a device": [
       "\\\\?\\C:\\Work\\ws\\a",
@@ -93,7 +93,7 @@ Deno.test("meantBy() refuses hostile Windows paths with the reason", () => {
       "\\\\?\\UNC\\server\\x",
     ],
     "path of a network": ["\\\\localhost\\C$\\Work\\ws\\a", "//server/share/a"],
-    "no path on this machine": ["file://server/share/a", "a\0b"],
+    "not a path on this machine": ["file://server/share/a", "a\0b"],
     "current folder of a drive": ["C:a", "C:", "d:x\\y", "C:..\\ws\\a"],
     "outside: ": [
       "..\\x",

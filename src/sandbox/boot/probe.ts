@@ -12,22 +12,24 @@ export async function allowedActions(
   files: readonly string[],
   granted: Readonly<Record<string, boolean>> = {},
 ): Promise<string[]> {
-  const open: string[] = [];
+  const allowed: string[] = [];
   for (const file of files) {
-    if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a protected file");
-    if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a protected file");
-    // A variable, because Deno loads a literal import with the permissions of the parent thread.
+    if (!isRefused(() => Deno.readTextFileSync(file))) allowed.push("it read a protected file");
+    if (!isRefused(() => Deno.writeTextFileSync(file, ""))) {
+      allowed.push("it wrote a protected file");
+    }
+    // The import is not literal, because Deno loads a literal import with the parent's permissions.
     const url = file.startsWith("/") ? `file://${file}` : `file:///${file.replaceAll("\\", "/")}`;
-    await import(url).then(() => open.push("it imported a protected file"), () => {});
+    await import(url).then(() => allowed.push("it imported a protected file"), () => {});
   }
-  if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");
+  if (!isRefused(() => Deno.env.toObject())) allowed.push("it read the environment");
   for (const name of ["net", "run", "ffi", "env", "sys"] as const) {
     const { state } = Deno.permissions.querySync({ name });
     if (state === "granted" && !granted[name]) {
-      open.push(`it has ${name} access`);
+      allowed.push(`it has ${name} access`);
     }
   }
-  return open;
+  return allowed;
 }
 
 /** Returns a text for each kind of file access that has no limits. */

@@ -1,5 +1,5 @@
 /**
- * Runs programs for a module. A program is found once, outside the workspace. Each runs in its own
+ * Runs programs for a module. Programs are found only outside the workspace. Each run has its own
  * process group, which is killed as a whole.
  *
  * @module
@@ -8,7 +8,7 @@
 import { Tail } from "./_tail.ts";
 import { type StartedCommand, startedCommand } from "../../core/batch_files.ts";
 import type { PathGuard } from "./path_guard.ts";
-import { copied } from "./handles.ts";
+import { copyBytes } from "./handles.ts";
 import type { HostStart } from "./message.ts";
 import { within } from "./names.ts";
 import { PATHS } from "../../core/paths.ts";
@@ -16,18 +16,22 @@ import type { HostFunction, HostRequestContext } from "./host_function.ts";
 import { quotedPath, refusalOf, SandboxRefusal } from "./refusal.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
-const KEPT = 1 << 20;
-const KEPT_MAX = 1 << 24;
-const SAY_MS = 50;
+/** The default number of bytes of each output that are kept, and the maximum number. */
+const OUTPUT_DEFAULT = 1 << 20;
+const OUTPUT_MAX = 1 << 24;
+/** The interval in which output is reported, in milliseconds. */
+const REPORT_MS = 50;
+/** The time between SIGTERM and SIGKILL, in milliseconds. */
 const TERM_MS = 500;
+/** The time to read the rest of an output after the program's end, in milliseconds. */
 const DRAIN_MS = 200;
-/** A timer with a longer time fires at once. */
+/** The longest time of a timer in milliseconds. With a longer time it fires at once. */
 const TIMER_MAX = 2 ** 31 - 1;
 /**
- * Variables that no module may set: those that load code into programs, and those that PML sets.
+ * Variables that no module may set, because they load code into programs or because PML sets them.
  */
 const CLOSED_NAME = /^(LD_|DYLD_|PML_)/;
-const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Reports a process group to PML: it has started, it must be killed, or it has ended. */
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
@@ -46,9 +50,10 @@ type EarlyEnd = "timeout" | "abort" | undefined;
 
 /** Runs the programs that a module was granted. */
 export class Programs {
-  /** `exec`, with the program, its arguments and its options. */
+  /** The request `exec`. Its arguments are the program, the program's arguments, and options. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
-    exec: ([program, args, options], talk) => this.#exec(this.#runOf(program, args, options), talk),
+    exec: ([program, args, options], context) =>
+      this.#exec(this.#runOf(program, args, options), context),
   };
   readonly #start: HostStart;
   readonly #guard: PathGuard;
@@ -66,19 +71,20 @@ export class Programs {
     const { file, args, cwd, env, windowsRawArguments = false } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
     // On Windows, the job of this process replaces the group.
-    const how = { windowsRawArguments, clearEnv: true, detached: !IS_WINDOWS };
-    const child = new Deno.Command(file, { args: [...args], cwd, env, ...how, ...piped }).spawn();
+    const processOptions = { windowsRawArguments, clearEnv: true, detached: !IS_WINDOWS };
+    const child = new Deno.Command(file, { args: [...args], cwd, env, ...processOptions, ...piped })
+      .spawn();
     this.#onGroup("group", child.pid);
     const tails = { stdout: new Tail(run.maxBytes), stderr: new Tail(run.maxBytes) };
     const ends = [
-      follow(child.stdout, tails.stdout, (text) => say({ stream: "stdout", text })),
-      follow(child.stderr, tails.stderr, (text) => say({ stream: "stderr", text })),
+      readOutput(child.stdout, tails.stdout, (text) => say({ stream: "stdout", text })),
+      readOutput(child.stderr, tails.stderr, (text) => say({ stream: "stderr", text })),
     ];
     // A program may close its input early; the broken pipe is not an error.
-    void feed(child.stdin, run.stdin).catch(() => {});
-    let cut: EarlyEnd;
+    void writeInput(child.stdin, run.stdin).catch(() => {});
+    let earlyEnd: EarlyEnd;
     const end = (why: EarlyEnd) => {
-      cut ??= why;
+      earlyEnd ??= why;
       if (why === "timeout") terminate(child);
       setTimeout(() => this.#onGroup("kill", child.pid), why === "timeout" ? TERM_MS : 0);
     };
@@ -88,7 +94,7 @@ export class Programs {
     const { code, signal: ended } = await child.status;
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
-    // Processes that it left in its group are killed. Those that left the group are not waited for.
+    // Kills processes that the program left in its group. PML does not wait for other processes.
     this.#onGroup("kill", child.pid);
     await Promise.race([Promise.all(ends), new Promise((late) => setTimeout(late, DRAIN_MS))]);
     this.#onGroup("gone", child.pid);
@@ -99,7 +105,7 @@ export class Programs {
       stdout: tails.stdout.text(),
       stderr: tails.stderr.text(),
       omitted: { stdout: tails.stdout.omitted, stderr: tails.stderr.omitted },
-      timedOut: cut === "timeout",
+      timedOut: earlyEnd === "timeout",
     };
   }
 
@@ -107,12 +113,12 @@ export class Programs {
     const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
     // guard: program-folder
     return {
-      ...this.#command(text(program, "the program"), list(args)),
+      ...this.#command(text(program, "the program"), argumentList(args)),
       cwd: this.#folder(text(cwd, "cwd")),
       env: { ...this.#variables(env, program), ...this.#start.environment, ...this.#granted() },
       stdin: bytesOf(stdin),
       timeoutMs: Math.min(Math.max(Number(timeoutMs) || 0, 0), TIMER_MAX),
-      maxBytes: Math.min(Math.max(Number(maxBytes ?? KEPT) || 0, 0), KEPT_MAX),
+      maxBytes: Math.min(Math.max(Number(maxBytes ?? OUTPUT_DEFAULT) || 0, 0), OUTPUT_MAX),
     };
   }
 
@@ -123,10 +129,10 @@ export class Programs {
   #variables(value: unknown, program: unknown): Record<string, string> {
     const values = variables(value);
     const { run, steering, environment, env } = this.#start;
-    // A program's own variables can do no more than its arguments.
-    const own = `${programName(String(program)).toUpperCase()}_`;
+    // A variable that begins with the program's name can do no more than the program's arguments.
+    const ownPrefix = `${programName(String(program)).toUpperCase()}_`;
     const name = Object.keys(values).find((name) =>
-      run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(own) &&
+      run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(ownPrefix) &&
       !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
     );
     if (name === undefined) return values;
@@ -163,25 +169,27 @@ export class Programs {
       if (file !== undefined) return file;
       throw refusalOf("SANDBOX_DENIED", attempt, "this module has no run grant for it");
     }
-    const at = PATHS.plain(program);
-    if (at === undefined) throw refusalOf("SANDBOX_DENIED", attempt, "it is on no drive");
-    const isPath = at.includes("/");
-    const names = PATHS.isAbsolute(at) ? PATHS.namesOf(at).slice(1) : [at];
-    if (IS_WINDOWS && names.some((name) => PATHS.whyTrick(name) !== undefined)) {
+    const plain = PATHS.plain(program);
+    if (plain === undefined) throw refusalOf("SANDBOX_DENIED", attempt, "it is on no drive");
+    const isPath = plain.includes("/");
+    const names = PATHS.isAbsolute(plain) ? PATHS.namesOf(plain).slice(1) : [plain];
+    if (IS_WINDOWS && names.some((name) => PATHS.whyUnsafeName(name) !== undefined)) {
       throw refusalOf("SANDBOX_DENIED", attempt, "its name means another file on Windows");
     }
-    const isWhole = endings.length === 0 || endings.some((end) => at.toLowerCase().endsWith(end));
-    const files = isWhole ? [at] : endings.map((end) => at + end);
-    // The user saw this path, so it is not resolved. Its links may be invisible to this process.
+    const hasEnding = endings.length === 0 ||
+      endings.some((end) => plain.toLowerCase().endsWith(end));
+    const files = hasEnding ? [plain] : endings.map((end) => plain + end);
+    // A path is not resolved, because the user saw it, and its links may be invisible to this
+    // process.
     const file = isPath
-      ? PATHS.isAbsolute(at) ? PATHS.resolve(workspace, at) : `${workspace}/${at}`
+      ? PATHS.isAbsolute(plain) ? PATHS.resolve(workspace, plain) : `${workspace}/${plain}`
       : path.flatMap((folder) => files.map((name) => `${folder}/${name}`)).find(isExecutable);
     if (file === undefined) {
       const hint = "give a program on PATH or its absolute path, without its arguments";
       const message = `Cannot run ${quotedPath(program)}: there is none: ${hint}`;
       throw new SandboxRefusal("ENOENT", message, "NotFound");
     }
-    const real = PATHS.respelled(workspace, isPath ? file : realPath(file));
+    const real = PATHS.respell(workspace, isPath ? file : realPath(file));
     // Links are not resolved, because some programs depend on the name that they are started by.
     // A path in /proc can lead anywhere, for example to the working folder.
     if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
@@ -192,10 +200,10 @@ export class Programs {
   #folder(folder: string): string {
     const attempt = { op: "run in", requestedPath: folder, access: "read" } as const;
     const { path, info } = this.#guard.follow(attempt);
-    // A rule that allows a program leaves its folder free.
+    // Rules for programs do not restrict the folder, so it must be in the workspace.
     const isInside = within(this.#start.workspace, path);
     if (info.isDirectory && isInside) return path;
-    throw refusalOf("SANDBOX_DENIED", attempt, "it is no folder of the workspace");
+    throw refusalOf("SANDBOX_DENIED", attempt, "it is not a folder of the workspace");
   }
 }
 
@@ -218,11 +226,11 @@ function terminate(child: Deno.ChildProcess): void {
   try {
     child.kill();
   } catch {
-    // It has just ended, or runs as another user.
+    // The program has just ended, or runs as another user.
   }
 }
 
-async function feed(
+async function writeInput(
   stream: WritableStream<Uint8Array>,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<void> {
@@ -231,20 +239,20 @@ async function feed(
   await writer.close();
 }
 
-/** Reads an output to its end, and reports its last lines from time to time. */
-async function follow(
+/** Reads an output to its end, and reports its last part from time to time. */
+async function readOutput(
   stream: ReadableStream<Uint8Array>,
   tail: Tail,
   say: (text: string) => void,
 ): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const tell = () => {
+  const report = () => {
     timer = undefined;
     say(tail.last());
   };
   for await (const chunk of stream) {
     tail.add(chunk);
-    timer ??= setTimeout(tell, SAY_MS);
+    timer ??= setTimeout(report, REPORT_MS);
   }
   clearTimeout(timer);
 }
@@ -254,7 +262,7 @@ function text(value: unknown, what: string): string {
   throw new TypeError(`${what} must be a text without NUL`);
 }
 
-function list(value: unknown = []): readonly string[] {
+function argumentList(value: unknown = []): readonly string[] {
   const isText = (one: unknown) => typeof one === "string" && !one.includes("\0");
   if (Array.isArray(value) && value.every(isText)) return value;
   throw new TypeError("the arguments must be texts without NUL");
@@ -264,7 +272,7 @@ function variables(value: unknown = {}): Record<string, string> {
   const entries = Object.entries(Object(value))
     .map(([name, content]) => [variableName(name), content] as const);
   for (const [name, content] of entries) {
-    if (!OPEN_NAME.test(name) || CLOSED_NAME.test(name)) {
+    if (!VARIABLE_NAME.test(name) || CLOSED_NAME.test(name)) {
       throw new SandboxRefusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
     }
     text(` ${content}`, `the variable ${name}`);
@@ -272,7 +280,7 @@ function variables(value: unknown = {}): Record<string, string> {
   return Object.fromEntries(entries.map(([name, content]) => [name, String(content)]));
 }
 
-/** Returns one form of a variable name, because Windows ignores their case. */
+/** Returns the normal form of a variable name, because Windows ignores case. */
 function variableName(name: string): string {
   return IS_WINDOWS ? name.toUpperCase() : name;
 }
@@ -287,5 +295,5 @@ function programName(program: string): string {
 function bytesOf(value: unknown): Uint8Array<ArrayBuffer> {
   if (value === undefined || value === null) return new Uint8Array();
   if (typeof value === "string") return new TextEncoder().encode(value);
-  return new Uint8Array(copied(value));
+  return new Uint8Array(copyBytes(value));
 }

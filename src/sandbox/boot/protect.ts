@@ -1,5 +1,5 @@
 /**
- * Decides which paths stay closed although they are inside a grant.
+ * Decides which paths inside a grant are protected.
  *
  * @module
  */
@@ -8,13 +8,13 @@ import type { FileScope } from "./message.ts";
 import { PATHS } from "../../core/paths.ts";
 import { foldedName, joinPath, NameList, parentOf, pathNames, within } from "./names.ts";
 
-/** The kind of an access. "look" reads only the name, kind, size and times of a file. */
+/** The kind of an access. "look" reads only the metadata of a file: name, kind, size and times. */
 export type AccessKind = "look" | "read" | "write";
 
 /** The maximum number of entries that are searched for a protected file with the same inode. */
 const LINK_SEARCH_MAX = 20_000;
 /** Matches closed files of a git folder: settings, which may contain tokens, and objects. */
-const CLOSED_INSIDE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
+const CLOSED_GIT_FILE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
 
 /** The protected names and paths of a module. */
 export class Protected {
@@ -46,15 +46,16 @@ export class Protected {
   }
 
   /**
-   * Returns the first name of a path in the workspace if it begins with a dot and closes the path
-   * for writing.
+   * Returns the first name of a path below the workspace, if this name begins with a dot and so
+   * closes the path for writing.
    */
   closedDotName(path: string): string | undefined {
     const { workspace, temp } = this.#scope;
     if (!within(workspace, path) || temp !== undefined && within(temp, path)) return undefined;
     const base = pathNames(workspace).length;
     const name = pathNames(path)[base] ?? "";
-    const isOpen = !foldedName(name).startsWith(".") || this.#writable.ends([name]).length > 0 ||
+    const isOpen = !foldedName(name).startsWith(".") ||
+      this.#writable.endPositions([name]).length > 0 ||
       this.#isGranted(path, { access: "write", end: base + 1 });
     return isOpen ? undefined : name;
   }
@@ -67,14 +68,14 @@ export class Protected {
     if (this.#places[access].some((place) => within(place, folded))) return true;
     // The user chose the folders above the workspace, so their names do not count.
     const base = within(this.#scope.workspace, path) ? pathNames(this.#scope.workspace).length : 0;
-    return this.#names[access].ends(pathNames(path).slice(base))
+    return this.#names[access].endPositions(pathNames(path).slice(base))
       .some((end) => !this.#isGranted(path, { access, end: base + end }));
   }
 
   /**
-   * Returns whether a real path lies in a folder that git treats as a repository, whatever its
-   * name, or would turn a folder into one. Such a folder can be read, except its `config`, as in
-   * `.git`, and the files of its `objects`, which contain versions of closed files.
+   * Returns whether a real path is in a folder of any name that git treats as a repository, or
+   * would turn a folder into a repository. Such a folder can be read, except its `config` (as in
+   * `.git`) and the files of its `objects`, which contain versions of protected files.
    */
   coversRepository(path: string, access: AccessKind): boolean {
     const { workspace, temp } = this.#scope;
@@ -82,24 +83,24 @@ export class Protected {
     const names = pathNames(path);
     const base = within(workspace, path) ? pathNames(workspace).length : 0;
     const isRead = access === "read";
-    const [, inner = ""] = CLOSED_INSIDE.exec(foldPath(path)) ?? [];
+    const [, inner = ""] = CLOSED_GIT_FILE.exec(foldPath(path)) ?? [];
     if (isRead && !inner) return false;
     const from = isRead ? names.length - pathNames(inner).length : base;
     for (let end = from; end <= names.length; end++) {
       const folder = PATHS.joined(names.slice(0, end));
       // The workspace itself may be such a repository, because the user chose it.
-      const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
-      if (isOne && !this.#isGranted(path, { access, end })) return true;
+      const isClosed = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
+      if (isClosed && !this.#isGranted(path, { access, end })) return true;
     }
     return false;
   }
 
   /**
-   * Returns the first entry in a folder, at any depth, that is protected at its own path or at the
-   * path after a move.
+   * Finds the first entry in a folder, at any depth, that is protected at its path before or after
+   * a move, or that makes a folder a repository.
    */
-  heldBy(folder: string, movedTo = folder): string | undefined {
-    // It may come from the temporary folder, where names are not checked.
+  findProtectedIn(folder: string, movedTo = folder): string | undefined {
+    // The folder may come from the temporary folder, where names are not checked.
     const reach = { access: "write", end: pathNames(movedTo).length } as const;
     if (movedTo !== folder && isRepository(folder) && !this.#isGranted(movedTo, reach)) {
       return joinPath(folder, "HEAD");
@@ -109,13 +110,16 @@ export class Protected {
       const moved = joinPath(movedTo, entry.name);
       if (this.covers(path, "write") || this.covers(moved, "write")) return path;
       if (entry.isDirectory && isRepository(path)) return path;
-      const repository = entry.isDirectory ? this.heldBy(path, moved) : undefined;
+      const repository = entry.isDirectory ? this.findProtectedIn(path, moved) : undefined;
       if (repository !== undefined) return repository;
     }
     return undefined;
   }
 
-  /** Returns whether a file with several hard links is also a protected file near its path. */
+  /**
+   * Returns whether a file with several hard links is also a protected file: the search covers the
+   * folders between the workspace and the file, and protected folders in them.
+   */
   isTwin(path: string, options: { info: Deno.FileInfo; access: AccessKind }): boolean {
     const { info, access } = options;
     if ((info.nlink ?? 1) < 2) return false;
@@ -123,9 +127,9 @@ export class Protected {
   }
 
   #isGranted(path: string, reach: { access: AccessKind; end: number }): boolean {
-    const opens = (root: string) => within(root, path) && pathNames(root).length >= reach.end;
-    return this.#scope.protection.granted.some(opens) &&
-      rootsOf(this.#scope, reach.access).some(opens);
+    const isOpenedBy = (root: string) => within(root, path) && pathNames(root).length >= reach.end;
+    return this.#scope.protection.granted.some(isOpenedBy) &&
+      rootsOf(this.#scope, reach.access).some(isOpenedBy);
   }
 
   #protectedFiles(path: string, access: AccessKind): string[] {
@@ -136,16 +140,17 @@ export class Protected {
       queue.push(folder);
       if (folder === workspace) break;
     }
-    const tops = queue.length;
+    const parentCount = queue.length;
     // Breadth first, so that a large object store cannot hide its sibling files.
     for (let at = 0, count = 0; at < queue.length && count < LINK_SEARCH_MAX; at++) {
       for (const entry of entriesOf(queue[at] ?? "")) {
         count++;
-        const here = joinPath(queue[at] ?? "", entry.name);
-        const covered = this.isListed(here, access);
-        const enter = covered || at >= tops || this.#names[access].begins(entry.name);
-        if (entry.isDirectory && enter) queue.push(here);
-        else if (covered || this.covers(here, access)) paths.push(here);
+        const entryPath = joinPath(queue[at] ?? "", entry.name);
+        const isListed = this.isListed(entryPath, access);
+        const isSearched = isListed || at >= parentCount ||
+          this.#names[access].mayBegin(entry.name);
+        if (entry.isDirectory && isSearched) queue.push(entryPath);
+        else if (isListed || this.covers(entryPath, access)) paths.push(entryPath);
       }
     }
     return paths;
@@ -184,7 +189,7 @@ function statOf(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
-    return undefined; // missing, or not visible to this process, which then cannot open it either
+    return undefined; // missing, or invisible to this process, so it cannot be opened
   }
 }
 
@@ -192,6 +197,6 @@ function entriesOf(folder: string): Deno.DirEntry[] {
   try {
     return [...Deno.readDirSync(folder)];
   } catch {
-    return []; // a grant is narrower than the workspace; the folders above it are not visible
+    return []; // folders above a narrow grant are not visible to this process
   }
 }

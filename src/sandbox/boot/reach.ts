@@ -1,6 +1,6 @@
 /**
- * Confines a program that is not a module with Landlock: this process drops access to all files
- * outside the program's reach, and the program then replaces it.
+ * Uses Landlock to confine a program that is not a module: this process drops access to all files
+ * outside the program's reach. Then the program replaces this process.
  *
  * @module
  */
@@ -24,15 +24,15 @@ export interface Reach {
   readonly read: readonly string[];
   readonly write: readonly string[];
   /**
-   * Folders where it may write, but not move or remove folders and not create or move links. A path
-   * that Deno closes there stays closed, because no folder above it can be moved.
+   * Folders in which the program may write, but not move or remove folders or create or move links.
+   * Paths that Deno protects stay protected, because the folders above them cannot be moved.
    */
   readonly fixed?: readonly string[];
 }
 
 /**
- * Files that describe the system, without the files of processes: root could read environments
- * there.
+ * Files that describe the system. The files of processes are missing, because they contain
+ * environments, which root could read.
  */
 const SYSTEM = [
   ...["cpuinfo", "meminfo", "stat", "version", "loadavg", "uptime", "filesystems", "sys"]
@@ -44,8 +44,8 @@ const MOVE_FOLDERS = 1 << 4 | 1 << 12;
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
 
 /**
- * Confines this thread and the program that replaces it. Returns `landlock` and its version, or why
- * that is not possible.
+ * Confines this thread and the program that replaces it. Returns `landlock` and its version, or the
+ * reason why it cannot confine.
  */
 export function confineTo({ read, write, fixed = [] }: Reach): string {
   using kernel = (globalThis as WithKernel).Kernel.open();
@@ -53,7 +53,7 @@ export function confineTo({ read, write, fixed = [] }: Reach): string {
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
   const handled = handledBy(version, { net: true });
-  // It may also execute files that it can read.
+  // Execution is not restricted, so the program can execute all files that it can read.
   const files = handled.files & ~(EXECUTE | IOCTL_DEV);
   const ruleset = kernel.newRuleset({ ...handled, files });
   const allow = (paths: readonly string[], rights: number) => {

@@ -30,12 +30,12 @@ export interface Attempt {
 
 /** Counts the bytes that a child writes to files, up to its limit. */
 export class WriteBudget {
-  readonly #bytes: number;
+  readonly #limit: number;
   #remaining: number;
 
   /** Creates a budget with a limit in bytes. */
   constructor(bytes: number) {
-    this.#bytes = this.#remaining = bytes;
+    this.#limit = this.#remaining = bytes;
   }
 
   /**
@@ -45,14 +45,14 @@ export class WriteBudget {
   take(bytes: number, attempt: Attempt): void {
     if (bytes > this.#remaining) {
       const why =
-        `a module writes at most ${this.#bytes} bytes (limits.write_bytes) to files until it ` +
+        `a module writes at most ${this.#limit} bytes (limits.write_bytes) to files until it ` +
         "is started anew";
       throw refusalOf("SANDBOX_DENIED", attempt, why);
     }
     this.#remaining -= Math.max(bytes, 0);
   }
 
-  /** The number of bytes left. Negative if a step wrote more than was known before it. */
+  /** The number of remaining bytes. Negative if a step wrote more bytes than it had counted before. */
   get remaining(): number {
     return this.#remaining;
   }
@@ -83,7 +83,7 @@ const SYSTEM = {
 /** Returns the error that the system would throw. */
 export function systemError(name: keyof typeof SYSTEM): Error {
   const [code, message] = SYSTEM[name];
-  // Deno has no separate class for these two.
+  // Deno has no classes for NameTooLong and Invalid.
   const classes = { ...Deno.errors, NameTooLong: Error, Invalid: TypeError };
   return Object.assign(new classes[name](message), { code });
 }
@@ -117,6 +117,7 @@ export function sentErrorOf(error: unknown, attempt: Attempt): SentError {
 export function quotedPath(path: string): string {
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return `"${
-    cut.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`)
+    cut.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+      `\\u{${character.codePointAt(0)?.toString(16)}}`)
   }"`;
 }

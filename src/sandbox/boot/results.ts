@@ -20,10 +20,10 @@ export async function resultChecks(
 ): Promise<ReadonlyMap<string, ResultCheck>> {
   const { JsonSchema }: typeof import("./schemas.ts") = await import(urlOf(code));
   const checkOf = (schema: object): ResultCheck => {
-    let read: InstanceType<typeof JsonSchema> | undefined;
+    let compiled: InstanceType<typeof JsonSchema> | undefined;
     return (value) => {
       try {
-        return structuredWrong(read ??= new JsonSchema({ ...schema }), value);
+        return structuredProblem(compiled ??= new JsonSchema({ ...schema }), value);
       } catch (error) {
         return `it cannot be used: ${error instanceof Error ? error.message : error}`;
       }
@@ -32,8 +32,8 @@ export async function resultChecks(
   return new Map(Object.entries(schemas).map(([name, schema]) => [name, checkOf(schema)]));
 }
 
-function structuredWrong(
-  schema: { wrong(value: unknown): string | undefined },
+function structuredProblem(
+  schema: { findProblem(value: unknown): string | undefined },
   value: unknown,
 ): string | undefined {
   const { content, structuredContent, isError } = Object(value);
@@ -41,6 +41,7 @@ function structuredWrong(
   if (isResult && isError === true) return undefined;
   const structured = isResult ? structuredContent : value;
   // A text is the content of a result, not structured content.
-  const isNone = structured === undefined || structured === null || typeof structured === "string";
-  return isNone ? "there is no structured content" : schema.wrong(structured);
+  const hasNoContent = structured === undefined || structured === null ||
+    typeof structured === "string";
+  return hasNoContent ? "there is no structured content" : schema.findProblem(structured);
 }

@@ -1,6 +1,6 @@
 /**
- * The module that a child without grants loads to check values against schemas that are not from
- * PML.
+ * The module that checks values against schemas from servers and registries. It runs in a child
+ * without grants.
  *
  * @module
  */
@@ -12,7 +12,7 @@ export { JsonSchema };
 
 /** A value to check, and its schema. */
 export interface SchemaCheck {
-  /** The number of the schema. */
+  /** The number that PML gave the schema. */
   readonly id: number;
   /** The schema, if the child does not have it yet. */
   readonly schema?: Readonly<Record<string, unknown>>;
@@ -21,7 +21,7 @@ export interface SchemaCheck {
   readonly value?: unknown;
 }
 
-/** The result of a check: empty, why the value does not match, or why the schema is unusable. */
+/** The result of a check: empty, or why the value does not match, or why the schema is unusable. */
 export interface SchemaAnswer {
   readonly wrong?: string;
   readonly unusable?: string;
@@ -36,7 +36,7 @@ export function check(request: SchemaCheck): SchemaAnswer {
   try {
     if (isReset) schemas.clear();
     if (schema !== undefined) schemas.set(id, new JsonSchema(schema));
-    const wrong = "value" in rest ? schemas.get(id)?.wrong(rest.value) : undefined;
+    const wrong = "value" in rest ? schemas.get(id)?.findProblem(rest.value) : undefined;
     return wrong === undefined ? {} : { wrong };
   } catch (error) {
     return { unusable: error instanceof Error ? error.message : String(error) };

@@ -1,6 +1,6 @@
 /**
- * The module that a child without grants loads to select parts of results with JMESPath. An
- * expression of a client can take forever or build very large values.
+ * The module that selects parts of results with JMESPath. It runs in a child without grants, because
+ * an expression of a client can take forever or build very large values.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface Selecting {
   readonly value?: unknown;
 }
 
-/** The selected value; null if nothing matches. Or why the expression is wrong. */
+/** The selected value (null if nothing matches), or the reason why the expression is wrong. */
 export type Selected = { readonly value: unknown } | { readonly wrong: string };
 
 /** Parses an expression. */
@@ -34,11 +34,11 @@ export function select({ expression, value }: Selecting): Selected {
   } catch (error) {
     return { wrong: messageOf(error) };
   }
-  // Undefined and functions are members that an object inherits.
+  // The value is undefined, or a function, if the expression selected an inherited member.
   return { value: typeof selected === "function" ? null : selected ?? null };
 }
 
-/** The library calls this method of objects, and returns inherited members like own ones. */
+/** The prototype of copied objects. The library calls this method and reads inherited members. */
 const PROTOTYPE: object = Object.create(null, {
   hasOwnProperty: { value: Object.prototype.hasOwnProperty },
 });
@@ -55,7 +55,7 @@ function ownMembers(root: unknown): unknown {
   const copy = copyOf(root);
   // Not recursive, because JSON may be nested deeper than the stack.
   for (let next = copies.pop(); next !== undefined; next = copies.pop()) {
-    for (const [name, one] of Object.entries(next.from)) next.to[name] = copyOf(one);
+    for (const [name, member] of Object.entries(next.from)) next.to[name] = copyOf(member);
   }
   return copy;
 }

@@ -6,9 +6,9 @@
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { SqlChanges, SqlRows } from "../host.ts";
-import { copied } from "./handles.ts";
+import { copyBytes } from "./handles.ts";
 
-/** The reason why a statement is not run. */
+/** The error for a statement that is not run. */
 export class SqlProblem extends Error {
   readonly code: string;
 
@@ -36,7 +36,7 @@ interface NativeDatabase extends Omit<DatabaseSync, "prepare"> {
 
 interface NativeStatement extends Omit<StatementSync, "iterate"> {
   setReturnArrays(active: boolean): void;
-  // Takes unknown values, because a Worker chose them.
+  // The values are unknown, because the Worker sends them.
   iterate(...values: unknown[]): Iterator<unknown>;
 }
 
@@ -46,6 +46,7 @@ export const NO_DATABASE = "it is not a SQLite database, or it is encrypted";
 /** SQLite's message if another process has locked the database. */
 export const LOCKED = "database is locked";
 
+/** The memory limit of SQLite, in bytes. */
 const HEAP = 256 << 20;
 const LIMITS = {
   length: 64 << 20,
@@ -65,8 +66,8 @@ const PRAGMAS = [
 const [PRAGMA, ATTACH, DETACH, FUNCTION] = [19, 24, 25, 31];
 const [TRANSACTION, SAVEPOINT] = [22, 32];
 /** The actions of a statement that only reads: read a column, select, call a function, recurse. */
-const READING = [20, 21, FUNCTION, 33];
-const FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
+const READ_ACTIONS = [20, 21, FUNCTION, 33];
+const DENIED_FUNCTIONS = ["load_extension", "fts3_tokenizer", "sqlite_log"];
 const TOO_MANY_VALUES = 25;
 
 // Pragmas that have no effect, or another effect, within a transaction.
@@ -74,19 +75,19 @@ const OUTSIDE_TRANSACTION =
   ("foreign_keys defer_foreign_keys recursive_triggers encoding page_size auto_vacuum " +
     "wal_checkpoint incremental_vacuum").split(" ");
 // Pragmas that only read, and pragmas whose change stays in the database and cannot damage it.
-const ALLOWED = new Set([
+const ALLOWED_PRAGMAS = new Set([
   ...OUTSIDE_TRANSACTION,
   ...("table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list " +
     "foreign_key_check integrity_check quick_check collation_list compile_options function_list " +
     "module_list pragma_list page_count freelist_count data_version user_version application_id " +
     "optimize").split(" "),
 ]);
-// Without a journal on disk, a change cannot be undone if the child is killed during it.
+// Without a journal on disk, a change cannot be undone if the child is killed meanwhile.
 const JOURNAL = "journal_mode";
 const JOURNALS = ["delete", "truncate", "wal"];
 
-// Deno provides the number of an error only in some cases, but always its text.
-const WHY: Readonly<Record<string, string>> = {
+// The reasons by error number or error text, because Deno often returns only the text.
+const REASONS: Readonly<Record<string, string>> = {
   776: "a program stopped in the middle of a change; open it for writing once, which undoes that",
   1544: "SQLite has to make files next to it, and its folder is not writable",
   [LOCKED]: "another program has it locked; try again",
@@ -116,8 +117,8 @@ export class Sql implements Disposable {
   readonly #empty: NativeStatement;
   #refusal: string | undefined;
   #need = 0;
-  /** Whether PML itself prepares the statement. */
-  #isOurs = false;
+  /** Whether the statement is from PML itself, so that it is not checked. */
+  #isInternal = false;
 
   /** Confines a connection before it has read anything. */
   constructor(db: DatabaseSync, write: boolean) {
@@ -127,7 +128,7 @@ export class Sql implements Disposable {
     for (const pragma of [...PRAGMAS, `query_only=${write ? 0 : 1}`]) db.exec(`PRAGMA ${pragma}`);
     this.#empty = this.#db.prepare("");
     this.#db.setAuthorizer((action, first, second) => {
-      if (this.#isOurs) return 0;
+      if (this.#isInternal) return 0;
       const why = refusalReason(action, first ?? "", second);
       this.#refusal ??= why;
       this.#need = Math.max(this.#need, needOf(action, first ?? "", second));
@@ -137,7 +138,7 @@ export class Sql implements Disposable {
 
   /** Returns the transaction that a statement needs, without running it. */
   need(sql: unknown): StatementNeed {
-    // SQLite reports no action for statements that begin a transaction themselves, such as VACUUM.
+    // For statements that begin a transaction themselves, such as VACUUM, SQLite reports no action.
     this.#need = -1;
     this.#prepare(sql);
     return NEEDS[this.#need] ?? "stands alone";
@@ -153,7 +154,7 @@ export class Sql implements Disposable {
     if (isNew) this.#db.exec(need === "writes" ? "BEGIN IMMEDIATE" : "BEGIN");
     try {
       this.#db.prepare("SELECT 1 FROM sqlite_schema").get();
-      // Writing a number over itself creates the journal.
+      // Setting `user_version` to its own value creates the journal.
       if (need === "writes") this.#pragma(`user_version = ${this.#pragma("user_version")}`);
       return isNew;
     } catch (error) {
@@ -182,11 +183,11 @@ export class Sql implements Disposable {
   }
 
   #pragma(text: string): number {
-    this.#isOurs = true;
+    this.#isInternal = true;
     try {
       return Number(Object.values(this.#db.prepare(`PRAGMA ${text}`).get() ?? {})[0]);
     } finally {
-      this.#isOurs = false;
+      this.#isInternal = false;
     }
   }
 
@@ -197,9 +198,9 @@ export class Sql implements Disposable {
     const page = (more: boolean) => {
       return { columns: statement.columns().map(({ name }) => name), rows, more };
     };
-    let [at, remaining] = [0, bytes];
+    let [rowIndex, remaining] = [0, bytes];
     for (const values of this.#run(statement, parameters)) {
-      if (at++ < offset) continue;
+      if (rowIndex++ < offset) continue;
       const row = values.map(numberIfSafe);
       remaining -= row.reduce((sum: number, value) => sum + sizeOf(value), 0);
       if (rows.length === limit || remaining < 0 && rows.length > 0) return page(true);
@@ -214,11 +215,11 @@ export class Sql implements Disposable {
   /** Runs one statement to its end and returns the number of its changes. */
   execute(sql: unknown, parameters: unknown): SqlChanges {
     const statement = this.#prepare(sql);
-    const [before] = this.#counts();
+    const [totalBefore] = this.#counts();
     for (const _ of this.#run(statement, parameters));
-    const [after, changes = 0, lastInsertRowid = 0] = this.#counts();
+    const [totalAfter, changes = 0, lastInsertRowid = 0] = this.#counts();
     // If a statement changes nothing, SQLite still returns the count of the last change.
-    return { changes: before === after ? 0 : Number(changes), lastInsertRowid };
+    return { changes: totalBefore === totalAfter ? 0 : Number(changes), lastInsertRowid };
   }
 
   #counts(): readonly (number | bigint)[] {
@@ -233,16 +234,16 @@ export class Sql implements Disposable {
       for (let step = iterator.next(); !step.done; step = iterator.next()) {
         yield step.value as unknown[];
       }
-      this.#requireDone();
+      this.#assertNoError();
     } finally {
       iterator.return?.();
     }
   }
 
   /** Throws if SQLite failed. Deno's `iterate` ends without an error in that case. */
-  #requireDone(): void {
+  #assertNoError(): void {
     try {
-      // Running an empty statement is a misuse, and its error text is that of the last failure.
+      // Running an empty statement throws an error with the text of the last failure.
       this.#empty.run();
     } catch (error) {
       const { message } = Object(error);
@@ -263,9 +264,9 @@ export class Sql implements Disposable {
       throw new SqlProblem("the SQL is no text", "");
     }
     // Deno crashes when it reads an empty statement.
-    if (isBare(sql)) throw new SqlProblem("there is no statement in it", "");
+    if (isEmptySql(sql)) throw new SqlProblem("there is no statement in it", "");
     const statement = this.#db.prepare(sql);
-    if (!isBare(sql.slice(statement.sourceSQL.length))) {
+    if (!isEmptySql(sql.slice(statement.sourceSQL.length))) {
       throw new SqlProblem("it contains several statements; send them one by one", "");
     }
     statement.setReadBigInts(true);
@@ -288,21 +289,21 @@ export function sqlProblem(error: unknown): SqlProblem {
       "it would exceed limits.write_bytes of the module, or the disk is full",
     );
   }
-  return new SqlProblem(WHY[errcode] ?? WHY[message] ?? String(message), "");
+  return new SqlProblem(REASONS[errcode] ?? REASONS[message] ?? String(message), "");
 }
 
 /**
- * Returns why an action of a statement is refused. `first` and `second` are its arguments: for a
- * pragma its name and its value, for a function nothing and its name.
+ * Returns why an action of a statement is refused. The arguments of a pragma are its name and its
+ * value. The second argument of a function is its name.
  */
 function refusalReason(action: number, first: string, second: string | null): string | undefined {
   if (action === ATTACH || action === DETACH) {
     return "each database has its own connection: ATTACH, DETACH and VACUUM are not available";
   }
-  if (action === FUNCTION && FUNCTIONS.includes(second ?? "")) {
+  if (action === FUNCTION && DENIED_FUNCTIONS.includes(second ?? "")) {
     return `the function ${second} is not available`;
   }
-  if (action !== PRAGMA || ALLOWED.has(first)) return undefined;
+  if (action !== PRAGMA || ALLOWED_PRAGMAS.has(first)) return undefined;
   if (first === "schema_version" && second === null) return undefined;
   if (first === JOURNAL && (second === null || JOURNALS.includes(second.toLowerCase()))) {
     return undefined;
@@ -313,33 +314,35 @@ function refusalReason(action: number, first: string, second: string | null): st
 /** Returns the index in `NEEDS` of the transaction that one action of a statement needs. */
 function needOf(action: number, first: string, second: string | null): number {
   if (action === TRANSACTION || action === SAVEPOINT) return 2;
-  if (action !== PRAGMA) return READING.includes(action) ? 0 : 1;
+  if (action !== PRAGMA) return READ_ACTIONS.includes(action) ? 0 : 1;
   if (first === JOURNAL || OUTSIDE_TRANSACTION.includes(first)) return 2;
   const isWritable = /^(user_version|application_id)$/.test(first);
   return first === "optimize" || second !== null && isWritable ? 1 : 0;
 }
 
 /** Returns whether a text has only spaces, comments and semicolons. */
-function isBare(sql: string): boolean {
+function isEmptySql(sql: string): boolean {
   return sql.replace(/[\s;]+|--[^\n]*|\/\*[^]*?(\*\/|$)/g, "") === "";
 }
 
 /** Binds the values and returns the rows. Nothing runs before the first `next()`. */
 function iteratorOf(statement: NativeStatement, parameters: unknown): Iterator<unknown> {
   if (!Array.isArray(parameters)) {
-    const names = Object.entries(Object(parameters)).map(([name, value]) => [name, fit(value)]);
+    const names = Object.entries(Object(parameters)).map((
+      [name, value],
+    ) => [name, toSqlValue(value)]);
     return statement.iterate(...names.length === 0 ? [] : [Object.fromEntries(names)]);
   }
   // SQLite allows at most 32,766 parameters, so further values are never used.
-  const values = parameters.slice(0, 40_000).map(fit);
+  const values = parameters.slice(0, 40_000).map(toSqlValue);
   // SQLite uses NULL for missing values. If it accepts one more value, values are missing.
-  if (!overflows(() => statement.iterate(...values, null))) {
+  if (!hasTooManyValues(() => statement.iterate(...values, null))) {
     throw new SqlProblem(`it has more parameters than the ${values.length} values passed`, "");
   }
   return statement.iterate(...values);
 }
 
-function overflows(bind: () => unknown): boolean {
+function hasTooManyValues(bind: () => unknown): boolean {
   try {
     bind();
     return false;
@@ -349,15 +352,15 @@ function overflows(bind: () => unknown): boolean {
   }
 }
 
-function fit(value: unknown): unknown {
-  if (value instanceof Uint8Array) return copied(value);
+function toSqlValue(value: unknown): unknown {
+  if (value instanceof Uint8Array) return copyBytes(value);
   // SQLite would treat any JavaScript number as a REAL.
   if (Number.isSafeInteger(value)) return BigInt(value as number); // checked just before
   if (value === null || ["number", "bigint", "string"].includes(typeof value)) return value;
   throw new SqlProblem("a value to bind is no number, text, bytes or null", "");
 }
 
-/** Returns a number in place of a BigInt that a number represents exactly. */
+/** Returns a value. Converts a BigInt to a number if the number is exact. */
 function numberIfSafe(value: unknown): null | number | bigint | string | Uint8Array {
   const number = typeof value === "bigint" ? Number(value) : NaN;
   return Number.isSafeInteger(number) ? number : value as bigint; // SQLite returns one of these

@@ -1,6 +1,6 @@
 /**
- * Schemas that are code: a module may use a Standard Schema (https://standardschema.dev) with a
- * JSON Schema, such as one of zod.
+ * Schemas that are code: a module may use a Standard Schema (https://standardschema.dev) that can
+ * return its JSON Schema, for example a schema of zod.
  *
  * @module
  */
@@ -14,14 +14,14 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-type Validated = { readonly value: unknown; readonly issues?: undefined } | {
+type ValidationResult = { readonly value: unknown; readonly issues?: undefined } | {
   readonly issues: readonly SchemaIssue[];
 };
 
 /** The members of a Standard Schema that PML uses. */
 interface StandardSchema {
   readonly "~standard": {
-    readonly validate: (value: unknown) => Validated | Promise<Validated>;
+    readonly validate: (value: unknown) => ValidationResult | Promise<ValidationResult>;
     readonly jsonSchema?: Readonly<
       Record<"input" | "output", (options: { readonly target: string }) => unknown>
     >;
@@ -50,7 +50,9 @@ export class StandardSchemas {
       this.meta = meta;
       return;
     }
-    const plain = Object.entries(tools).map(([name, tool]) => [name, this.#plain(name, tool)]);
+    const plain = Object.entries(tools).map((
+      [name, tool],
+    ) => [name, this.#withJsonSchemas(name, tool)]);
     this.meta = this.#tools.size === 0
       ? meta
       : { ...Object(meta), tools: Object.fromEntries(plain) };
@@ -80,7 +82,7 @@ export class StandardSchemas {
     throw failure("OUTPUT_INVALID", `Cannot return the result: ${why}`);
   }
 
-  #plain(name: string, tool: unknown): unknown {
+  #withJsonSchemas(name: string, tool: unknown): unknown {
     const { inputSchema, outputSchema } = Object(tool);
     const input = isStandard(inputSchema) ? inputSchema : undefined;
     const output = isStandard(outputSchema) ? outputSchema : undefined;

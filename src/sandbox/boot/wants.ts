@@ -15,18 +15,18 @@ const encoder = new TextEncoder();
 /** The requests that PML has not answered yet. */
 export class Wants {
   readonly #write: WriteFrame;
-  readonly #open = new Map<number, (reply: HostReply) => void>();
+  readonly #pending = new Map<number, (reply: HostReply) => void>();
   #last = 0;
 
-  /** The arguments from the Worker: the id of its call, and JSON as a string or as bytes. */
+  /** The request `want`. Its arguments: the id of the call, and JSON as a string or as bytes. */
   readonly ops: Readonly<Record<string, HostFunction>> = {
     want: async ([call, json], { signal }) => {
       const id = ++this.#last;
       const { promise, resolve } = Promise.withResolvers<HostReply>();
-      this.#open.set(id, resolve);
+      this.#pending.set(id, resolve);
       const drop = () => this.#write("drop", id, "0");
       try {
-        this.#write("want", id, framed(Number(call), json));
+        this.#write("want", id, encodeRequest(Number(call), json));
         signal.addEventListener("abort", drop);
         const reply = await promise;
         if (reply.ok) return reply.value;
@@ -34,7 +34,7 @@ export class Wants {
         throw Object.assign(new Error(message), more);
       } finally {
         signal.removeEventListener("abort", drop);
-        this.#open.delete(id);
+        this.#pending.delete(id);
       }
     },
   };
@@ -46,12 +46,12 @@ export class Wants {
 
   /** Resolves a request with its answer. */
   settle({ id, reply }: Answered): void {
-    this.#open.get(id)?.(reply);
+    this.#pending.get(id)?.(reply);
   }
 }
 
 /** Returns the id of a call, a space and the JSON of a request. */
-function framed(call: number, json: unknown): string | Uint8Array {
+function encodeRequest(call: number, json: unknown): string | Uint8Array {
   const head = `${Number.isSafeInteger(call) && call > 0 ? call : 0} `;
   if (!(json instanceof Uint8Array)) return head + String(json);
   const bytes = new Uint8Array(head.length + json.length);

@@ -1,7 +1,7 @@
 /**
- * Runs one process of the embedding model: texts are sent to it, vectors come back. It may read the
- * library and the pinned files of the model, and nothing else. Its answers are checked before they
- * are used.
+ * Runs the embedding model in a separate process, which receives texts and returns vectors. The
+ * process can read only the library and the pinned files of the model. Its answers are checked
+ * before they are used.
  *
  * @module
  */
@@ -12,11 +12,11 @@ import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
 import { isObject, objectOf, visible } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
-import { errorFirst } from "../../core/program_output.ts";
+import { putErrorFirst } from "../../core/program_output.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
-import { after } from "../../io/waiting.ts";
-import { AnsweringProcess, type ProcessOwner } from "../../sandbox/answering.ts";
-import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";
+import { callAfter } from "../../io/waiting.ts";
+import { AnsweringProcess, type ProcessOwner } from "../../sandbox/answering_process.ts";
+import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/deno_flags.ts";
 import { embedderCode } from "../../sandbox/embedder_program.ts";
 import type { EmbedderRequest, EmbedderStart } from "../../sandbox/boot/embedder.ts";
 import type { Program } from "../../sandbox/program.ts";
@@ -29,35 +29,37 @@ export interface EmbedderChildOptions {
   readonly model: EmbeddingModel;
   /** The folder for Deno's cache of the library, which makes the next start faster. */
   readonly denoDir: string;
-  /** How long loading the model may take. */
+  /** The time limit for loading the model, in milliseconds. */
   readonly startMs: number;
-  /** How long an answer may take; 60,000 by default. */
+  /** The time limit for an answer, in milliseconds; 60,000 by default. */
   readonly answerMs?: number;
-  /** The memory, in bytes, that it may use in addition to several times the model's size. */
+  /** The memory in bytes that the process may use in addition to six times the model's size. */
   readonly spareBytes?: number;
-  /** Records the process group, so that it ends with PML, however PML ends. */
+  /** Records the process group, so that it ends with PML, even if PML crashes. */
   readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
 }
 
 /** A vector for each text; undefined for a text for which the model returns no vector. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
+/** The memory limit of JavaScript in the process. The model's memory is outside of it. */
 const HEAP_MB = 1_024;
 const SPARE_BYTES = 768 << 20;
-const MODEL_TIMES = 6;
-const LOOK_MS = 100;
+const MODEL_FACTOR = 6;
+const MEMORY_CHECK_MS = 100;
 const ANSWER_MS = 60_000;
 const LONGEST_LINE = 64 << 20;
 const MOST_DIMENSIONS = 8_192;
-const TAIL = 2_000;
+/** The maximum number of characters of stderr in an error. */
+const STDERR_MAX = 2_000;
 const RUNTIME = "ort.wasm.bundle.min.mjs";
 
 /** A running child. */
 export class EmbedderChild implements ProcessOwner, AsyncDisposable {
   readonly #options: EmbedderChildOptions;
   readonly #process: AnsweringProcess;
-  #next = 0;
-  #watch: ReturnType<typeof setInterval> | undefined;
+  #lastId = 0;
+  #memoryTimer: ReturnType<typeof setInterval> | undefined;
   #stderr = "";
 
   /** Starts the process, which loads the model at once. */
@@ -66,9 +68,9 @@ export class EmbedderChild implements ProcessOwner, AsyncDisposable {
     this.#options = options;
     this.#process = new AnsweringProcess(programOf(options), groups, this);
     const start: EmbedderStart = {
-      library: addressOf(library, "transformers.web.min.js"),
-      wasm: addressOf(library, "ort-wasm-simd-threaded.wasm"),
-      model: `${addressOf(model.folder)}/`,
+      library: fileUrl(library, "transformers.web.min.js"),
+      wasm: fileUrl(library, "ort-wasm-simd-threaded.wasm"),
+      model: `${fileUrl(model.folder)}/`,
       dtype: model.dtype,
     };
     this.#write(start);
@@ -76,18 +78,18 @@ export class EmbedderChild implements ProcessOwner, AsyncDisposable {
 
   /** Resolves when the model is loaded. */
   async loaded(): Promise<void> {
-    await this.#answer(0, this.#options.startMs);
+    await this.#waitForAnswer(0, this.#options.startMs);
   }
 
-  /** Whether it can take no more requests. */
+  /** Whether the process can no longer embed texts. */
   get isOver(): boolean {
     return this.#process.isOver;
   }
 
   /** Returns a vector for each text. All have the same length. */
   async embed(texts: readonly string[]): Promise<TextVectors> {
-    const request: EmbedderRequest = { id: ++this.#next, texts };
-    const answer = this.#answer(texts.length, this.#options.answerMs ?? ANSWER_MS);
+    const request: EmbedderRequest = { id: ++this.#lastId, texts };
+    const answer = this.#waitForAnswer(texts.length, this.#options.answerMs ?? ANSWER_MS);
     this.#write(request);
     return await answer;
   }
@@ -102,73 +104,73 @@ export class EmbedderChild implements ProcessOwner, AsyncDisposable {
   }
 
   /** Waits for the answer to the last request. Answers come in the order of the requests. */
-  async #answer(count: number, ms: number): Promise<TextVectors> {
-    const late = () => this.#fail(`it did not answer in ${durationText(ms)}`, "TIMED_OUT");
-    using _ = after(ms, late);
-    this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
+  async #waitForAnswer(count: number, ms: number): Promise<TextVectors> {
+    const onTimeout = () => this.#fail(`it did not answer in ${durationText(ms)}`, "TIMED_OUT");
+    using _ = callAfter(ms, onTimeout);
+    this.#memoryTimer ??= setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS);
     try {
-      const { error, vectors } = objectOf(await this.#process.answer(this.#next));
+      const { error, vectors } = objectOf(await this.#process.answer(this.#lastId));
       if (typeof error === "string") throw this.#fail(`it reports ${visible(error, 400)}`);
       const result = vectorsOf(vectors, count);
       if (result === undefined) throw this.#fail("its answer does not contain the vectors");
       return result;
     } finally {
       if (this.#process.isIdle) {
-        clearInterval(this.#watch);
-        this.#watch = undefined;
+        clearInterval(this.#memoryTimer);
+        this.#memoryTimer = undefined;
       }
     }
   }
 
-  #weigh(): void {
+  #checkMemory(): void {
     const { model, spareBytes = SPARE_BYTES } = this.#options;
-    const most = spareBytes + MODEL_TIMES * model.bytes;
-    const now = this.#process.bytes();
-    if (now > most) this.#fail(`it used ${now >> 20} MB of memory, more than ${most >> 20} MB`);
+    const limit = spareBytes + MODEL_FACTOR * model.bytes;
+    const used = this.#process.memoryBytes();
+    if (used > limit) this.#fail(`it used ${used >> 20} MB of memory, more than ${limit >> 20} MB`);
   }
 
-  /** Reads the answers. The end of the process reports why that fails. */
-  async read(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    await this.#read(stdout).catch(() => {});
+  /** Reads the answers. Ignores failures, because the end of the process reports the reason. */
+  async readAnswers(stdout: ReadableStream<Uint8Array>): Promise<void> {
+    await this.#readAnswers(stdout).catch(() => {});
   }
 
-  /** Reads the other output. */
-  async hear(stderr: ReadableStream<Uint8Array>): Promise<void> {
-    await this.#hear(stderr).catch(() => {});
+  /** Keeps the end of stderr for errors. */
+  async readErrors(stderr: ReadableStream<Uint8Array>): Promise<void> {
+    await this.#collectStderr(stderr).catch(() => {});
   }
 
   /** Returns the error for a process that ended by itself. */
-  ended(how: string): Error {
-    return down(`its process ended with ${how}`, { said: this.#stderr });
+  endError(how: string): Error {
+    return embedError(`its process ended with ${how}`, { stderr: this.#stderr });
   }
 
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #readAnswers(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = new LineReader(LONGEST_LINE);
     const take = (line: Line) => {
-      if (line.kind === "line") this.#take(line.bytes);
+      if (line.kind === "line") this.#receive(line.bytes);
       else this.#fail("it wrote a line that is too long");
     };
     await eachPiece(stream, (piece) => reader.push(piece, take));
   }
 
-  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #collectStderr(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     for await (const chunk of stream) {
-      this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-TAIL);
+      this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-STDERR_MAX);
     }
   }
 
-  #take(line: Uint8Array): void {
+  #receive(line: Uint8Array): void {
     const json = boundedJson(line);
-    const waiting = isObject(json) ? this.#process.take(Number(json.id)) : undefined;
-    if (waiting !== undefined) return waiting.resolve(json);
+    const request = isObject(json) ? this.#process.takeRequest(Number(json.id)) : undefined;
+    if (request !== undefined) return request.resolve(json);
     const text = visible(new TextDecoder().decode(endsOf(line)), 200);
     this.#fail(`it wrote something that is not an answer: ${text}`);
   }
 
   /** Ends the process, and returns why. */
   #fail(why: string, code?: "TIMED_OUT"): PmlError {
-    const error = down(why, { code });
+    const error = embedError(why, { code });
     this.#process.end(error);
     return error;
   }
@@ -176,8 +178,8 @@ export class EmbedderChild implements ProcessOwner, AsyncDisposable {
 
 function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
   // Deno's list of permissions cannot contain a path with a comma.
-  if (library.includes(",")) throw down("the path of the PML home has a comma in it");
-  const runtime = addressOf(library, RUNTIME);
+  if (library.includes(",")) throw embedError("the path of the PML home has a comma in it");
+  const runtime = fileUrl(library, RUNTIME);
   // The library imports packages by name. They are not installed; these files replace them.
   const imports = { "onnxruntime-common": runtime, "onnxruntime-web/webgpu": runtime };
   const map = `data:application/json,${encodeURIComponent(JSON.stringify({ imports }))}`;
@@ -199,7 +201,7 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
   };
 }
 
-function addressOf(folder: string, ...name: readonly string[]): string {
+function fileUrl(folder: string, ...name: readonly string[]): string {
   return pathToFileURL(join(folder, ...name)).href;
 }
 
@@ -211,8 +213,8 @@ function vectorsOf(value: unknown, count: number): TextVectors | undefined {
   if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
   return vectors.map((vector) => {
     const norm = Math.hypot(...vector ?? []);
-    // The model returned no vector for this text, but may return one for the next.
-    return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
+    // A vector without a direction is useless, but other texts may have good vectors.
+    return Number.isFinite(norm) && norm > 0 ? vector?.map((value) => value / norm) : undefined;
   });
 }
 
@@ -228,15 +230,15 @@ function numbersOf(value: unknown): Float32Array | undefined {
   }
 }
 
-function down(
+function embedError(
   why: string,
-  { code, said = "" }: {
+  { code, stderr = "" }: {
     readonly code?: "TIMED_OUT" | undefined;
-    readonly said?: string;
+    readonly stderr?: string;
   } = {},
 ): PmlError {
   return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
     hint: "Search uses the built-in model; `pml doctor` retries it now",
-    ...(said.trim() !== "" && { detail: { stderr: errorFirst(said, TAIL) } }),
+    ...(stderr.trim() !== "" && { detail: { stderr: putErrorFirst(stderr, STDERR_MAX) } }),
   });
 }

@@ -1,12 +1,12 @@
 /**
  * Turns texts into vectors with a model. The model runs in a separate process, which is started
- * when it is needed and ended when it is idle.
+ * when a text comes and ended when it is idle.
  *
  * @module
  */
 
 import { join } from "node:path";
-import { ending } from "../../core/errors.ts";
+import { endingError } from "../../core/errors.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
 import type { Log } from "../../audit/log.ts";
@@ -26,11 +26,11 @@ export interface EmbedderOwner extends GroupsOpener {
   readonly home: string;
   readonly limits: { readonly startMs: number; readonly idleMs: number };
   readonly log: Pick<Log, "debug">;
-  /** Returns the folder of the library, after its files and those of the model were checked. */
+  /** Checks the files of the library and of the model. Returns the folder of the library. */
   libraryFor(model: HashedModel): Promise<string>;
 }
 
-/** Limits for tests; the defaults apply otherwise. */
+/** Limits that tests change. */
 export type EmbedderBounds = Pick<EmbedderChildOptions, "answerMs" | "spareBytes">;
 
 /** Turns texts into vectors. Nothing is started before the first request. */
@@ -40,11 +40,11 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   readonly #bounds: EmbedderBounds;
   #starting: Promise<EmbedderChild> | undefined;
   #child: EmbedderChild | undefined;
-  #count = 0;
-  #idle: ReturnType<typeof setTimeout> | undefined;
+  #openCallCount = 0;
+  #idleTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  /** Takes the model. Reads no files yet. */
+  /** Creates an embedder. Reads no files yet. */
   constructor(model: HashedModel, owner: EmbedderOwner, bounds: EmbedderBounds = {}) {
     this.#model = model;
     this.#owner = owner;
@@ -63,23 +63,23 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
   /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#idle);
+    clearTimeout(this.#idleTimer);
     await this.#child?.[Symbol.asyncDispose]();
-    // A start that is still running sees that the embedder is closed, and fails.
+    // A start that is still running fails, because the embedder is closed.
     await this.#starting?.catch(() => {});
   }
 
   async #embed(texts: readonly string[]): Promise<TextVectors> {
-    this.#count++;
-    clearTimeout(this.#idle);
+    this.#openCallCount++;
+    clearTimeout(this.#idleTimer);
     try {
-      return await (await this.#running()).embed(texts);
+      return await (await this.#openChild()).embed(texts);
     } finally {
-      if (--this.#count === 0) this.#rest();
+      if (--this.#openCallCount === 0) this.#scheduleEnd();
     }
   }
 
-  #running(): Promise<EmbedderChild> {
+  #openChild(): Promise<EmbedderChild> {
     if (this.#child?.isOver === true) this.#child = this.#starting = undefined;
     this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
@@ -92,7 +92,7 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
     const owner = this.#owner;
     const library = await owner.libraryFor(this.#model);
     const groups = await owner.groups();
-    if (this.#isClosed) throw ending("embed");
+    if (this.#isClosed) throw endingError("embed");
     const since = performance.now();
     const child = new EmbedderChild({
       library,
@@ -113,14 +113,14 @@ export class Embedder implements TextEmbedder, AsyncDisposable {
     return child;
   }
 
-  #rest(): void {
+  #scheduleEnd(): void {
     if (this.#isClosed) return;
-    this.#idle = setTimeout(() => {
+    this.#idleTimer = setTimeout(() => {
       const child = this.#child;
       this.#child = this.#starting = undefined;
       void child?.[Symbol.asyncDispose]();
     }, this.#owner.limits.idleMs);
     // This timer does not keep PML running.
-    Deno.unrefTimer(this.#idle as unknown as number);
+    Deno.unrefTimer(this.#idleTimer as unknown as number);
   }
 }

@@ -15,7 +15,7 @@ Deno.test({
     const home = await Deno.makeTempDir();
     await cp(library.folder, join(home, "embedder", library.name), { recursive: true });
     const one = packageIn(home);
-    assert.equal(one.isThere(), true);
+    assert.equal(one.isInstalled(), true);
     const names = [...Deno.readDirSync(one.folder)].map(({ name }) => name).sort();
     assert.deepEqual(names, [
       "ort-wasm-simd-threaded.wasm",
@@ -23,19 +23,22 @@ Deno.test({
       "pml-installed.json",
       "transformers.web.min.js",
     ]);
-    assert.equal(await one.ready(), one.folder);
+    assert.equal(await one.ensureInstalled(), one.folder);
     const file = join(one.folder, "transformers.web.min.js");
     const before = await Deno.readTextFile(file);
     for (const text of [`${before} `, before.replace("a", "b")]) {
       await Deno.writeTextFile(file, text);
-      await assert.rejects(one.ready(), { code: "INTEGRITY_MISMATCH", hint: /built-in model/ });
+      await assert.rejects(one.ensureInstalled(), {
+        code: "INTEGRITY_MISMATCH",
+        hint: /built-in model/,
+      });
     }
     await Deno.writeTextFile(file, before);
-    await one.ready();
+    await one.ensureInstalled();
     await Deno.writeTextFile(join(one.folder, "more.js"), "planted");
-    await assert.rejects(one.ready(), { code: "INTEGRITY_MISMATCH" });
+    await assert.rejects(one.ensureInstalled(), { code: "INTEGRITY_MISMATCH" });
     await one.remove();
-    assert.equal(one.isThere(), false);
+    assert.equal(one.isInstalled(), false);
     await Deno.remove(home, { recursive: true });
   },
 });
@@ -51,14 +54,14 @@ Deno.test("EmbedderPackage refuses a tarball with a different hash, and leaves n
   await Deno.writeTextFile(settings, `registry=${npm.url}\n`);
   const messages: string[] = [];
   const one = packageIn(home, { NPM_CONFIG_USERCONFIG: settings, NPM_CONFIG_REGISTRY: npm.url });
-  await assert.rejects(one.ready((message) => messages.push(message)), (error: Error) => {
+  await assert.rejects(one.ensureInstalled((message) => messages.push(message)), (error: Error) => {
     assert.match(error.message, /^Cannot install @huggingface\/transformers 4\.3\.1: /);
     assert.match(JSON.stringify(error), /checksum|integrity/i);
     return true;
   });
   assert.ok(npm.asked.length > 0, "the registry of the user's settings was used");
   assert.match(messages[0] ?? "", /^Installing/);
-  assert.equal(one.isThere(), false);
+  assert.equal(one.isInstalled(), false);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);
   await Deno.remove(home, { recursive: true });
 });
@@ -70,7 +73,7 @@ Deno.test("EmbedderPackage reports that search uses the built-in model if no reg
   const [old, now] = [`${one.folder}.old`, `${one.folder}.now`];
   for (const folder of [old, now]) await Deno.mkdir(folder, { recursive: true });
   await Deno.utime(old, new Date(0), new Date(0));
-  await assert.rejects(one.ready(), { code: "UPSTREAM_DOWN", hint: /built-in model/ });
+  await assert.rejects(one.ensureInstalled(), { code: "UPSTREAM_DOWN", hint: /built-in model/ });
   assert.throws(() => Deno.statSync(old), Deno.errors.NotFound);
   await Deno.remove(now);
   assert.deepEqual([...Deno.readDirSync(join(home, "embedder"))], []);

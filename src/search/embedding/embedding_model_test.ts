@@ -101,8 +101,8 @@ Deno.test("ModelPins refuses a model that changed after its first use, until the
     assert.equal(await pins.hashOf(readModel(folder)), first);
   }
   await Deno.writeTextFile(join(folder, "onnx/model_quantized.onnx"), "others");
-  const seen = await pins.look(readModel(folder));
-  assert.deepEqual([seen.isOther, seen.hash === first], [true, false]);
+  const seen = await pins.check(readModel(folder));
+  assert.deepEqual([seen.hasChanged, seen.hash === first], [true, false]);
   await assert.rejects(pins.hashOf(readModel(folder)), "look() does not pin");
   const { sync } = Deno.FsFile.prototype;
   let synced = 0;

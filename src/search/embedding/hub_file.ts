@@ -1,5 +1,5 @@
 /**
- * A file of a model at a hub.
+ * The description of a model's file at a hub.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Downloads a model from a hub: returns the size first, continues a broken download, and accepts
- * only files with the hub's size and hash.
+ * Downloads a model from a hub. Callers can ask for the sizes first. A broken download is
+ * continued, and only files with the hub's size and hash are accepted.
  *
  * @module
  */
@@ -12,19 +12,21 @@ import { type ErrorCode, PmlError } from "../../core/errors.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import { quoted } from "../../core/json.ts";
 import { lockFolder } from "../../io/folder_lock.ts";
-import { pause, repeated } from "../../io/waiting.ts";
+import { pause, retryWhileBusy } from "../../io/waiting.ts";
 import { unlessGone } from "../../io/private_files.ts";
-import { isDownloaded, isWhole, PartialFile } from "./_part.ts";
-import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
+import { hasSize, isDownloaded, PartialFile } from "./_partial_file.ts";
+import { MODEL_TEXTS, modelFile } from "./embedding_model.ts";
 import type { HubFile } from "./hub_file.ts";
 
 /** The options of a download. */
 export interface ModelHubOptions {
   readonly fetch: Fetch;
-  /** The address of the hub, if it is not the default one. */
+  /** The address of the hub; `HUB` by default. */
   readonly from?: string | undefined;
   readonly signal: AbortSignal;
-  /** The first pause before it tries again, in milliseconds. */
+  /**
+   * The pause before the second try, in milliseconds. Each further pause is three times as long.
+   */
   readonly retryMs?: number;
   /** The longest time without data, in milliseconds. */
   readonly stallMs?: number;
@@ -38,29 +40,32 @@ const DEFAULT_MODEL = {
 };
 
 const HUB = "https://huggingface.co";
-const FILES = [...MODEL_TEXTS, onnxOf("q8")];
-/** Larger than the model has ever been, and too small to fill a disk. */
-const LARGEST_TEXT = 32 << 20;
-const LARGEST = 512 << 20;
+const FILES = [...MODEL_TEXTS, modelFile("q8")];
+/**
+ * The maximum sizes of text files and of the model file. The default model needs less, and files of
+ * these sizes cannot fill a disk.
+ */
+const TEXT_MAX = 32 << 20;
+const MODEL_MAX = 512 << 20;
 const REDIRECTS = 5;
 const REDIRECTING = [301, 302, 303, 307, 308];
-/** The maximum number of failures in a row in which no data came. */
-const TRIES = 3;
-/** The maximum number of failures in total, even if some data came each time. */
-const MOST_TRIES = 30;
+/** The maximum number of consecutive tries without new data. */
+const TRIES_MAX = 3;
+/** The maximum number of tries in total, even if each try got new data. */
+const TOTAL_TRIES_MAX = 30;
 const RETRY_MS = 500;
 const STALL_MS = 30_000;
-/** Bytes that stay free on the disk for other files. */
-const SPARE = 16 << 20;
+/** The number of bytes that must stay free on the disk. */
+const SPARE_BYTES = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
-const OTHERWISE = "Search uses the built-in model. Try again: the downloaded part is kept. " +
+const HINT = "Search uses the built-in model. Try again: the downloaded part is kept. " +
   "`--from URL` names a mirror, and DIR your own model";
 
-/** An answer after all redirects. */
+/** An answer of the hub, after the redirects that were followed. */
 interface HubAnswer {
   readonly response: Response;
   /** The size and hash from the first answer that has them. */
-  readonly linked: { readonly bytes: number | undefined; readonly sha256: string | undefined };
+  readonly metadata: { readonly bytes: number | undefined; readonly sha256: string | undefined };
 }
 
 /** Downloads from one hub. */
@@ -68,7 +73,7 @@ export class ModelHub {
   readonly #options: ModelHubOptions;
   readonly #base: URL;
 
-  /** Connects to nothing yet. */
+  /** Creates an instance. Sends no request yet. */
   constructor(options: ModelHubOptions) {
     this.#options = options;
     const base = URL.parse(options.from ?? HUB);
@@ -97,18 +102,18 @@ export class ModelHub {
   }
 
   /** Returns the files to download and their sizes, without downloading them. */
-  async look(): Promise<readonly HubFile[]> {
+  async listFiles(): Promise<readonly HubFile[]> {
     return await Promise.all(FILES.map((name) =>
-      this.#again(name, async () => {
-        const { response, linked } = await this.#reach(name, { method: "HEAD" });
+      this.#retry(name, async () => {
+        const { response, metadata } = await this.#request(name, { method: "HEAD" });
         await response.body?.cancel();
-        const bytes = linked.bytes ?? sizeOf(response.headers.get("content-length"));
-        if (bytes === undefined) throw this.#bad(name, "the answer has no size");
-        if (bytes > mostOf(name)) {
-          const why = `it has ${bytes} bytes, more than the limit of ${mostOf(name)}`;
-          throw this.#error("RESULT_TOO_LARGE", name, { why });
+        const bytes = metadata.bytes ?? sizeOf(response.headers.get("content-length"));
+        if (bytes === undefined) throw this.#protocolError(name, "the answer has no size");
+        if (bytes > maxSizeOf(name)) {
+          const why = `it has ${bytes} bytes, more than the limit of ${maxSizeOf(name)}`;
+          throw this.#errorOf("RESULT_TOO_LARGE", name, { why });
         }
-        return { name, bytes, sha256: linked.sha256 };
+        return { name, bytes, sha256: metadata.sha256 };
       })
     ));
   }
@@ -124,15 +129,15 @@ export class ModelHub {
       readonly onBytes: (done: number, total: number) => void;
     },
   ): Promise<void> {
-    const fresh = `${folder}.part`;
-    // Two downloads would write to the same parts.
+    const partFolder = `${folder}.part`;
+    // Without the lock, two downloads would write to the same files.
     using _ = lockFolder(folder);
-    await this.#get(files, { folder: fresh, onBytes });
+    await this.#downloadAll(files, { folder: partFolder, onBytes });
     await Deno.remove(folder, { recursive: true }).catch(unlessGone);
-    await repeated(() => Deno.rename(fresh, folder));
+    await retryWhileBusy(() => Deno.rename(partFolder, folder));
   }
 
-  async #get(
+  async #downloadAll(
     files: readonly HubFile[],
     { folder, onBytes }: {
       readonly folder: string;
@@ -141,36 +146,36 @@ export class ModelHub {
   ): Promise<void> {
     const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
     Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
-    await this.#mustFit(files, folder);
-    let before = 0;
+    await this.#assertSpace(files, folder);
+    let doneBefore = 0;
     for (const file of files) {
       const path = join(folder, file.name);
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const tell = (bytes: number) => onBytes(before + bytes, total);
-      if (!isWhole(path, file.bytes)) {
+      const report = (bytes: number) => onBytes(doneBefore + bytes, total);
+      if (!hasSize(path, file.bytes)) {
         const part = new PartialFile(path, file);
-        await this.#again(file.name, () => this.#rest(part, tell), () => part.bytes);
+        await this.#retry(file.name, () => this.#finishPart(part, report), () => part.bytes);
       }
-      before += file.bytes;
-      onBytes(before, total);
+      doneBefore += file.bytes;
+      onBytes(doneBefore, total);
     }
   }
 
   /**
-   * Runs `work` again if its failure may be temporary. It is tried longer if more data comes each
-   * time.
+   * Runs `work` again if its failure may be temporary. If a try increased `bytesOf()`, `TRIES_MAX`
+   * counts the tries from this one on.
    */
-  async #again<T>(name: string, work: () => Promise<T>, come = () => 0): Promise<T> {
+  async #retry<T>(name: string, work: () => Promise<T>, bytesOf = () => 0): Promise<T> {
     const { signal, retryMs = RETRY_MS } = this.#options;
-    for (let [tries, all, had] = [1, 1, come()];; tries++, all++) {
+    for (let [tries, total, doneBefore] = [1, 1, bytesOf()];; tries++, total++) {
       try {
         return await work();
       } catch (error) {
         signal.throwIfAborted();
-        const now = come();
-        if (now > had) [tries, had] = [1, now];
-        const isLost = error instanceof PmlError && LOST.includes(error.code);
-        if (!isLost || tries === TRIES || all === MOST_TRIES) {
+        const done = bytesOf();
+        if (done > doneBefore) [tries, doneBefore] = [1, done];
+        const isTemporary = error instanceof PmlError && TEMPORARY.includes(error.code);
+        if (!isTemporary || tries === TRIES_MAX || total === TOTAL_TRIES_MAX) {
           throw this.#downloadError(name, error);
         }
       }
@@ -179,43 +184,51 @@ export class ModelHub {
   }
 
   /** Downloads the missing part of a file, and moves the file to its path. */
-  async #rest(part: PartialFile, tell: (bytes: number) => void): Promise<void> {
+  async #finishPart(part: PartialFile, report: (bytes: number) => void): Promise<void> {
     const { signal, stallMs = STALL_MS } = this.#options;
     const { name } = part.file;
     if (part.bytes >= part.file.bytes) return await part.finish();
     const stall = new AbortController();
-    const late = () => stall.abort(this.#lost(name, `no data came for ${durationText(stallMs)}`));
-    let timer = setTimeout(late, stallMs);
+    const onStall = () =>
+      stall.abort(this.#temporaryError(name, `no data came for ${durationText(stallMs)}`));
+    let timer = setTimeout(onStall, stallMs);
     try {
-      const both = AbortSignal.any([signal, stall.signal]);
-      const { response } = await this.#reach(name, { headers: part.headers(), signal: both });
+      const { response } = await this.#request(name, {
+        headers: part.headers(),
+        signal: AbortSignal.any([signal, stall.signal]),
+      });
       if (response.status === 416) part.remove();
-      if (!part.begin(response)) {
+      if (!part.open(response)) {
         await response.body?.cancel();
-        throw this.#lost(name, `it answers ${response.status} for a part`);
+        throw this.#temporaryError(
+          name,
+          `it answers ${response.status} to a request for the missing part`,
+        );
       }
       for await (const piece of response.body ?? []) {
         clearTimeout(timer);
-        timer = setTimeout(late, stallMs);
+        timer = setTimeout(onStall, stallMs);
         if (part.bytes + piece.length > part.file.bytes) {
           part.remove();
-          throw this.#bad(name, `more than the announced ${part.file.bytes} bytes came`);
+          throw this.#protocolError(name, `more than the announced ${part.file.bytes} bytes came`);
         }
         part.write(piece);
-        tell(part.bytes);
+        report(part.bytes);
       }
     } catch (error) {
-      throw noRoom(error, dirname(part.path)) ?? error;
+      throw diskFullError(error, dirname(part.path)) ?? error;
     } finally {
       clearTimeout(timer);
       part.close();
     }
-    if (part.bytes < part.file.bytes) throw this.#lost(name, "its answer broke off");
+    if (part.bytes < part.file.bytes) {
+      throw this.#temporaryError(name, "its answer ended too early");
+    }
     await part.finish();
   }
 
   /** Follows redirects, because hubs keep large files on other hosts. */
-  async #reach(
+  async #request(
     name: string,
     { method = "GET", headers = {}, signal = this.#options.signal }: {
       readonly method?: "GET" | "HEAD";
@@ -226,25 +239,29 @@ export class ModelHub {
     const { origin, pathname, host } = this.#base;
     const { name: model, revision } = DEFAULT_MODEL;
     let url = `${origin}${pathname.replace(/\/+$/, "")}/${model}/resolve/${revision}/${name}`;
-    let linked: HubAnswer["linked"] = { bytes: undefined, sha256: undefined };
+    let metadata: HubAnswer["metadata"] = { bytes: undefined, sha256: undefined };
     for (let hops = 0;; hops++) {
       const named = new Set([host]);
       const response = await this.#options.fetch(url, { method, headers, signal, named });
       const { status } = response;
-      linked = {
-        bytes: linked.bytes ?? sizeOf(response.headers.get("x-linked-size")),
-        sha256: linked.sha256 ?? SHA256.exec(response.headers.get("x-linked-etag") ?? "")?.[1],
+      metadata = {
+        bytes: metadata.bytes ?? sizeOf(response.headers.get("x-linked-size")),
+        sha256: metadata.sha256 ?? SHA256.exec(response.headers.get("x-linked-etag") ?? "")?.[1],
       };
-      if ([200, 206, 416].includes(status)) return { response, linked };
+      if ([200, 206, 416].includes(status)) return { response, metadata };
       await response.body?.cancel();
-      if (status === 429 || status >= 500) throw this.#lost(name, `it answers ${status}`);
-      if (!REDIRECTING.includes(status)) throw this.#bad(name, `it answers ${status}`);
-      if (method === "HEAD" && linked.bytes !== undefined) return { response, linked };
-      const to = URL.parse(response.headers.get("location") ?? "", url);
-      const isSafe = to?.protocol === "https:" || to?.origin === origin;
-      if (to === null || !isSafe) throw this.#bad(name, "it redirects to an address without TLS");
-      if (hops === REDIRECTS) throw this.#bad(name, `it redirects more than ${REDIRECTS} times`);
-      url = to.href;
+      if (status === 429 || status >= 500) throw this.#temporaryError(name, `it answers ${status}`);
+      if (!REDIRECTING.includes(status)) throw this.#protocolError(name, `it answers ${status}`);
+      if (method === "HEAD" && metadata.bytes !== undefined) return { response, metadata };
+      const target = URL.parse(response.headers.get("location") ?? "", url);
+      const isSafe = target?.protocol === "https:" || target?.origin === origin;
+      if (target === null || !isSafe) {
+        throw this.#protocolError(name, "it redirects to an address without TLS");
+      }
+      if (hops === REDIRECTS) {
+        throw this.#protocolError(name, `it redirects more than ${REDIRECTS} times`);
+      }
+      url = target.href;
     }
   }
 
@@ -254,58 +271,60 @@ export class ModelHub {
     return Number(bavail) * Number(bsize);
   }
 
-  async #mustFit(files: readonly HubFile[], folder: string): Promise<void> {
-    const needed = files.reduce((sum, { bytes }) => sum + bytes, SPARE);
+  async #assertSpace(files: readonly HubFile[], folder: string): Promise<void> {
+    const needed = files.reduce((sum, { bytes }) => sum + bytes, SPARE_BYTES);
     const freeBytes = await this.freeBytes(folder);
     if (freeBytes < needed) {
-      throw full(folder, `${needed >> 20} MB are needed, ${freeBytes >> 20} MB are free`);
+      throw storageError(folder, `${needed >> 20} MB are needed, ${freeBytes >> 20} MB are free`);
     }
   }
 
-  /** Returns the error for a wrong answer, which another request would not change. */
-  #bad(name: string, why: string): PmlError {
-    return this.#error("UPSTREAM_PROTOCOL", name, { why });
+  /** Returns the error for a wrong answer. The request is not tried again. */
+  #protocolError(name: string, why: string): PmlError {
+    return this.#errorOf("UPSTREAM_PROTOCOL", name, { why });
   }
 
   /** Returns the error for a failure that may be temporary. */
-  #lost(name: string, why: string): PmlError {
-    return this.#error("UPSTREAM_DOWN", name, { why });
+  #temporaryError(name: string, why: string): PmlError {
+    return this.#errorOf("UPSTREAM_DOWN", name, { why });
   }
 
-  /** Returns a failure of the network as an error of this download. */
+  /**
+   * Converts an error of the network to an error of this download. Returns other errors unchanged.
+   */
   #downloadError(name: string, error: unknown): unknown {
     if (!(error instanceof PmlError) || !/^Cannot (?:reach|read)/.test(error.message)) return error;
     const { code, message } = error;
-    return this.#error(code, name, { why: message.replace(/^.*?: /s, ""), cause: error });
+    return this.#errorOf(code, name, { why: message.replace(/^.*?: /s, ""), cause: error });
   }
 
-  #error(
+  #errorOf(
     code: ErrorCode,
     name: string,
     { why, cause }: { readonly why: string; readonly cause?: unknown },
   ): PmlError {
     const message = `Cannot download ${quoted(name)} from ${quoted(this.host)}: ${why}`;
-    return new PmlError(code, message, { hint: OTHERWISE, cause });
+    return new PmlError(code, message, { hint: HINT, cause });
   }
 }
 
-/** The codes of failures of the network, not of the hub. */
-const LOST = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** The codes of failures that may be temporary. */
+const TEMPORARY = ["UPSTREAM_DOWN", "TIMED_OUT"];
 
-function mostOf(name: string): number {
-  return MODEL_TEXTS.includes(name) ? LARGEST_TEXT : LARGEST;
+function maxSizeOf(name: string): number {
+  return MODEL_TEXTS.includes(name) ? TEXT_MAX : MODEL_MAX;
 }
 
 function sizeOf(header: string | null): number | undefined {
   return header !== null && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
 }
 
-function noRoom(error: unknown, folder: string): PmlError | undefined {
+function diskFullError(error: unknown, folder: string): PmlError | undefined {
   const { code } = Object(error);
-  return code === "ENOSPC" || code === "EDQUOT" ? full(folder, "none is left") : undefined;
+  return code === "ENOSPC" || code === "EDQUOT" ? storageError(folder, "none is left") : undefined;
 }
 
-function full(folder: string, why: string): PmlError {
+function storageError(folder: string, why: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot store a model in ${quoted(folder, 400)}: ${why}`, {
     hint: "Free disk space there; the downloaded part is kept",
   });

@@ -39,7 +39,7 @@ class Scene implements AsyncDisposable {
     const model = this.model(more);
     if (free !== undefined) model.freeBytes = () => Promise.resolve(free);
     const onBytes = (done: number) => void this.told.push(done);
-    await model.install(await model.look(), { folder: this.folder, onBytes });
+    await model.install(await model.listFiles(), { folder: this.folder, onBytes });
   }
 
   /** Asserts that the folder contains the whole model and nothing else. */
@@ -68,7 +68,7 @@ class Scene implements AsyncDisposable {
 Deno.test("ModelHub returns the size first, and downloads the complete fixed revision", async () => {
   await using scene = new Scene();
   const model = scene.model();
-  const files = await model.look();
+  const files = await model.listFiles();
   assert.ok(scene.hub.asked.every((one) => one.startsWith("HEAD /Xenova/all-MiniLM-L6-v2/")));
   const total = Object.values(FILES).reduce((sum, { length }) => sum + length, 0);
   assert.equal(files.reduce((sum, { bytes }) => sum + bytes, 0), total);
@@ -93,7 +93,7 @@ Deno.test("ModelHub resumes a broken download, in the same run and in the next",
   await using broken = new Scene({ cut: { after: 70_000, times: 4 } });
   const stopped = new AbortController();
   const model = broken.model({ signal: stopped.signal });
-  const files = await model.look();
+  const files = await model.listFiles();
   await assert.rejects(model.install(files, {
     folder: broken.folder,
     onBytes: (done) => done > 140_000 && stopped.abort(new Error("the user cancelled")),
@@ -108,7 +108,7 @@ Deno.test("ModelHub resumes a broken download, in the same run and in the next",
 Deno.test("ModelHub allows one installation at a time, and another when the first has ended", async () => {
   await using scene = new Scene();
   const model = scene.model();
-  const files = await model.look();
+  const files = await model.listFiles();
   const options = { folder: scene.folder, onBytes: () => {} };
   const said = { code: "OVERLOADED", message: /another PML is installing it$/ };
   for (const fault of [{ status: 404 }, {}]) {
@@ -134,7 +134,7 @@ Deno.test("ModelHub restarts a download if the hub supports no ranges or its con
   await using other = new Scene({ cut: { after: 70_000, times: 4 } });
   const stopped = new AbortController();
   const model = other.model({ signal: stopped.signal });
-  await assert.rejects(model.install(await model.look(), {
+  await assert.rejects(model.install(await model.listFiles(), {
     folder: other.folder,
     onBytes: (done) => done > 60_000 && stopped.abort(new Error("the user cancelled")),
   }));
@@ -159,7 +159,7 @@ Deno.test("ModelHub refuses a file whose hash or size differs from the hub's", a
   await using large = new Scene({ told: 10 ** 12 });
   await assert.rejects(large.install(), { code: "RESULT_TOO_LARGE" });
   await using less = new Scene({ told: 400_000 });
-  await assert.rejects(less.install(), { message: /its answer broke off/ });
+  await assert.rejects(less.install(), { message: /its answer ended/ });
 });
 
 Deno.test("ModelHub reports each failure with its reason, and that search uses the built-in model", async () => {
@@ -177,7 +177,7 @@ Deno.test("ModelHub reports each failure with its reason, and that search uses t
   const gone = scene.hub.url;
   await scene.hub[Symbol.asyncDispose]();
   const offline = scene.model({ from: gone });
-  await assert.rejects(offline.look(), {
+  await assert.rejects(offline.listFiles(), {
     ...lexical,
     code: "UPSTREAM_DOWN",
     message: /connection refused$/,

@@ -1,6 +1,6 @@
 /**
- * A capability: a stored, named piece of code or a stored plan that calls tools. Its name, its
- * parts, its hash and its form in a file.
+ * Defines a capability: stored code, or a stored plan, that calls tools. Parses and hashes its
+ * content, and converts it to JSON.
  *
  * @module
  */
@@ -9,16 +9,22 @@ import { PmlError } from "../../core/errors.ts";
 import { withRoundedNumbers } from "../../core/exact_number.ts";
 import { sha256 } from "../../core/hash.ts";
 import {
-  canonical,
-  defined,
+  canonicalJson,
   isObject,
   type Json,
   type JsonObject,
   objectOf,
   quoted,
+  withoutUndefined,
 } from "../../core/json.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
-import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
+import {
+  isUsableServerName,
+  parseToolId,
+  splitToolId,
+  type ToolId,
+  toolId,
+} from "../../core/tool_id.ts";
 import { parseExact } from "../../core/exact_json.ts";
 
 /** A capability without its name. Its hash covers exactly these members. */
@@ -27,26 +33,30 @@ export interface Capability {
   /** The code, or the plan as JSON. */
   readonly text: string;
   readonly description?: string | undefined;
-  /** The JSON Schema of its arguments. */
+  /** The JSON Schema of the arguments. */
   readonly parameters: JsonObject;
-  /** The tools that it calls, with the hash of each definition. It is a hint, and allows nothing. */
+  /**
+   * The hash of the definition of each tool that the capability calls, by tool id. Only detects
+   * changes: it does not allow a call.
+   */
   readonly toolsUsed: Readonly<Record<string, string>>;
-  /** The definitions with these hashes, to describe changes. They are stored, but not hashed. */
+  /** The definitions whose hashes are in `toolsUsed`, to describe changes. Not part of the hash. */
   readonly definitions?: Readonly<Record<string, ToolDefinition>>;
 }
 
-/** The largest code or plan that is saved, in characters. */
+/** The maximum length of saved code, or of a saved plan, in characters. */
 export const TEXT_MAX = 256_000;
+/** The version of the JSON of capabilities. */
 const FORMAT = 1;
 /** Matches a hash. */
 export const HASH = /^sha256-[0-9a-f]{64}$/;
-// As in registries, so that each capability can be published under its name.
+// Registries use the same grammar, so that each capability can be published under its name.
 const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
-/** Returns the id of a capability. Throws NAME_INVALID if the text cannot be its name. */
+/** Returns the id of a capability. Throws `NAME_INVALID` if the text cannot be its name. */
 export function capabilityId(name: string): ToolId {
   const [namespace = "", action = "", ...rest] = name.split(":");
-  const isName = isFreeName(namespace) && ACTION.test(action) && !action.includes("..");
+  const isName = isUsableServerName(namespace) && ACTION.test(action) && !action.includes("..");
   if (isName && rest.length === 0) return toolId(namespace, action);
   throw new PmlError("NAME_INVALID", `Cannot name a capability ${quoted(name)}`, {
     hint: 'Write "namespace:action", each of 1 to 64 of a-z, 0-9, ".", "_" and "-"',
@@ -55,18 +65,18 @@ export function capabilityId(name: string): ToolId {
 
 /** Returns the hash of a capability, over its canonical JSON. */
 export function capabilityHash(capability: Capability): string {
-  return `sha256-${sha256(canonical(fileForm(capability)))}`;
+  return `sha256-${sha256(canonicalJson(toFileJson(capability)))}`;
 }
 
-/** Returns the JSON that a capability is stored and exported as. */
-export function fileForm(
+/** Returns the JSON in which a capability is stored and exported. */
+export function toFileJson(
   { kind, text, description, parameters, toolsUsed }: Capability,
 ): JsonObject {
   return {
     version: FORMAT,
     kind,
     ...(kind === "code" ? { code: text } : { plan: parseExact(text) as Json }),
-    ...defined({ description }),
+    ...withoutUndefined({ description }),
     parameters,
     tools_used: toolsUsed,
   } as JsonObject;
@@ -75,7 +85,8 @@ export function fileForm(
 /** Parses the JSON of a capability. Throws a TypeError that names the wrong member. */
 export function parseCapability(value: unknown): Capability {
   const { version, kind, code, plan, description, tools_used: used, ...rest } = objectOf(value);
-  // Only the values of a plan are exact: schemas are compared and hashed as the platform has them.
+  // Only plans keep the exact text of numbers. Schemas are compared and hashed with JavaScript
+  // numbers.
   const { parameters, definitions = {}, ...others } = withRoundedNumbers(rest);
   const text = kind === "code" ? code : isObject(plan) && JSON.stringify(plan, null, 2);
   const checks = {
@@ -85,7 +96,7 @@ export function parseCapability(value: unknown): Capability {
       text.length <= TEXT_MAX,
     description: description === undefined || typeof description === "string",
     parameters: isObject(parameters) && parameters.type === "object",
-    tools_used: isObject(used) && Object.entries(used).every(isUse),
+    tools_used: isObject(used) && Object.entries(used).every(isToolUse),
     definitions: isObject(definitions) && Object.values(definitions).every(isObject),
     [quoted(Object.keys(others).join())]: Object.keys(others).length === 0,
   };
@@ -96,15 +107,15 @@ export function parseCapability(value: unknown): Capability {
 }
 
 /** Parses an exported capability. Throws a TypeError if it was changed since the export. */
-export function exported(value: JsonObject): Capability {
+export function parseExported(value: JsonObject): Capability {
   const { name: _, hash, ...form } = value;
   const capability = parseCapability(form);
   // guard: capability-import
   if (hash === capabilityHash(capability)) return capability;
-  throw new TypeError("its hash is another one");
+  throw new TypeError("its hash does not match its content");
 }
 
-/** Returns the tool as which a capability is listed, found and called. */
+/** Returns the tool definition that represents a capability in lists, searches and calls. */
 export function capabilityTool(id: ToolId, capability: Capability): ToolDefinition {
   const { kind, description, parameters, toolsUsed } = capability;
   const calls = Object.keys(toolsUsed).join(", ") || "no tool";
@@ -112,7 +123,7 @@ export function capabilityTool(id: ToolId, capability: Capability): ToolDefiniti
     name: splitToolId(id).tool,
     description: description ?? `Runs ${kind === "code" ? "code" : "a plan"} that calls ${calls}`,
     inputSchema: parameters,
-    // An approval binds to the definition, and with this hash to exactly this content.
+    // An approval covers the definition. The hash in it makes the approval cover the content, too.
     _meta: { "pml/capability": { kind, hash: capabilityHash(capability), calls } },
   };
 }
@@ -122,6 +133,6 @@ export function textLines(text: string): readonly string[] {
   return text.split(/\r\n?|\n/).map((line) => `| ${line}`);
 }
 
-function isUse([name, hash]: [string, unknown]): boolean {
+function isToolUse([name, hash]: [string, unknown]): boolean {
   return parseToolId(name) === name && typeof hash === "string" && HASH.test(hash);
 }

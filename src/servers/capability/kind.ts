@@ -1,6 +1,6 @@
 /**
- * The kind of capabilities: code or a plan that a user saved, which calls tools and can do nothing
- * else.
+ * The server kind "capability": code or a plan that can only call tools. It is saved by the user,
+ * or published in a registry.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
 /** The manifest of a capability. Its code is the JSON of `pml capability export`, not a module. */
 export interface CapabilityManifest extends CodeManifest {
-  /** The tools that it declares to call. */
+  /** The tools that the manifest declares as called. */
   readonly calls: readonly string[];
 }
 
 const CALLS = { what: "names of tools", is: (name: string) => parseToolId(name) === name };
 
-/** Capabilities. Their code is pinned like that of a module. */
+/** The kind of capabilities. Their code is pinned like the code of a module. */
 export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
   name: "capability",
   pinnedAs: "deno",

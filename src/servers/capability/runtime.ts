@@ -1,5 +1,5 @@
 /**
- * Opens capabilities: those that the user saved, and those of registries.
+ * Opens the capabilities that the user saved, and capabilities of registries.
  *
  * @module
  */
@@ -13,27 +13,38 @@ import {
   type CheckValue,
 } from "./capability_server.ts";
 
-/** Loads the saved capabilities, and the sandbox, which checks their values. */
+/** Loads the saved capabilities, and the sandbox, which checks their arguments. */
 export const load: LoadRuntime = async (host) => {
   const [capabilities, modules] = await Promise.all([
     host.capabilities(),
     host.machine.modules(),
   ]);
-  const wrong: CheckValue = (...of) => modules.wrongValue(...of);
+  const checkValue: CheckValue = (...args) => modules.findWrongValue(...args);
   return {
-    open: ({ definition, manifest, fetched = () => Promise.resolve(), ...options }) => {
+    open: (options, { definition, manifest, fetchCode = () => Promise.resolve() }) => {
       const code = manifest && codeManifest(manifest);
       const module = definition && moduleOf(definition);
       if (code === undefined || module === undefined) {
-        // The directory took it from there.
+        // Listings of saved capabilities have a namespace as their definition.
         const namespace = options.listing.definition as CapabilityNamespace;
-        return new CapabilityServer(options, { capabilities, namespace, wrong });
+        return new CapabilityServer(options, { capabilities, namespace, checkValue });
       }
       const { fqdn, integrity: hash } = code;
       const id = fqdn as ToolId; // only a name with an action has such a manifest
       const namespace = { name: options.listing.name, hashes: new Map([[id, hash]]) };
-      const outside = { id, hash, path: module.path, calls: callsOf(code) ?? [], fetched };
-      return new CapabilityServer(options, { capabilities, namespace, outside, wrong });
+      const registryCapability = {
+        id,
+        hash,
+        path: module.path,
+        calls: callsOf(code) ?? [],
+        fetchContent: fetchCode,
+      };
+      return new CapabilityServer(options, {
+        capabilities,
+        namespace,
+        registryCapability,
+        checkValue,
+      });
     },
   };
 };

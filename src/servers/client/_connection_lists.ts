@@ -1,12 +1,13 @@
 /**
- * Reads the lists of servers on their connections, and compares called tools with them before a call
- * is sent: the program behind a new connection may be another one than before.
+ * Reads the lists of servers on their connections. Before a call is sent, compares its tool with
+ * the list on this connection, because a new connection may lead to another program than before.
  *
  * @module
  */
 
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, type PmlError } from "../../core/errors.ts";
 import { memoized } from "../../core/memo.ts";
+import { LateStarts } from "../../io/late_starts.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
 import {
@@ -15,41 +16,47 @@ import {
   type ListName,
   withInstructions,
 } from "../../protocol/lists.ts";
-import { listRefused } from "./_answers.ts";
-import type { DeclaredCapabilities } from "./_declared.ts";
+import { listError } from "./_error_answers.ts";
+import type { DeclaredCapabilities } from "./_declared_capabilities.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListedTools, type ListKey, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
-import type { ServerCall } from "./_tool_call.ts";
+import type { ServerCall } from "./_server_call.ts";
 import { usableItems } from "./_usable_skills.ts";
 import type { ServerConnection } from "./connection.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamServer } from "./wire.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** How often a call asks for a list that its server keeps changing. */
+/** The maximum number of times that a call requests a list that its server keeps changing. */
 const LISTS_MAX = 3;
 /** The longest time that a list from a server over HTTP counts as current, in milliseconds. */
-const OLDEST_MS = 300_000;
+const MAX_AGE_MS = 300_000;
 
-/** The lists of all servers, which are cached. */
+/** Reads the lists of all servers, and caches them. */
 export class ConnectionLists {
   readonly cache: ServerLists;
   readonly #host: UpstreamsHost;
   readonly #declared: DeclaredCapabilities;
   readonly #closing: AbortSignal;
+  readonly #lateStarts: LateStarts;
+  /** The servers that could not be reached a short time ago, for commands that contact no server. */
+  readonly #unreached: LateStarts;
+  /** Maps each tool by its name in PML and by its name at the server. */
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
-  /** Of two tools with one name the first counts, as in the catalog. */
+  /** If two tools have the same name, the first one is used, as in the catalog. */
   readonly #byName = memoized((tools: readonly ListItem[]) =>
     new Map(tools.toReversed().map((tool) => [tool.name, tool]))
   );
 
-  /** Takes the collaborators. `closing` ends the reading. */
+  /** `closing` aborts reads. */
   constructor(host: UpstreamsHost, declared: DeclaredCapabilities, closing: AbortSignal) {
     this.#host = host;
     this.#declared = declared;
     this.#closing = closing;
+    this.#lateStarts = new LateStarts(host);
+    this.#unreached = new LateStarts(host, "unreached");
     this.cache = new ServerLists(
       host.home,
       (error) =>
@@ -57,10 +64,10 @@ export class ConnectionLists {
     );
   }
 
-  /** Returns the owner of the lists that a server has for the present client. */
-  ownerOf(server: UpstreamServer): ListKey {
-    const able = this.#declared.capabilitiesFor(server.name);
-    return this.cache.ownerOf(server, { workspace: this.#host.workspace, able });
+  /** Returns the key of the lists that a server has for the current client. */
+  keyOf(server: UpstreamServer): ListKey {
+    const capabilities = this.#declared.capabilitiesFor(server.name);
+    return this.cache.keyOf(server, { workspace: this.#host.workspace, capabilities });
   }
 
   /**
@@ -74,52 +81,79 @@ export class ConnectionLists {
       read: (connection: ServerConnection) => Promise<readonly ListItem[]>,
     ) => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
-    const owner = this.ownerOf(server);
+    const listKey = this.keyOf(server);
     const ask = () =>
       use(async (connection) => {
-        const items = await this.#read(server, { connection, owner, list });
-        // Meanwhile it may have been started or asked for another client.
-        if (this.ownerOf(server) !== owner) this.cache.forget(owner, list);
+        const items = await this.#read(server, { connection, listKey, list });
+        // During the read, another client may have become the current one. The list is not for its
+        // key.
+        if (this.keyOf(server) !== listKey) this.cache.forget(listKey, list);
         return items;
       });
-    return await this.cache.get(owner, list, ask);
+    return await this.cache.get(listKey, list, ask);
   }
 
   /** Returns whether a list of a server is cached. */
   has(server: UpstreamServer, list: ListName): boolean {
-    return this.cache.has(this.ownerOf(server), list);
+    return this.cache.has(this.keyOf(server), list);
   }
 
-  /** Returns a list that was cached for a client with other capabilities. Starts nothing. */
-  earlier(server: UpstreamServer, list: ListName): readonly ListItem[] | undefined {
-    return this.cache.earlier(this.ownerOf(server), list);
+  /**
+   * Returns a list that was cached for a client with other capabilities; undefined if there is
+   * none, or if the list for the current client is cached. Starts nothing.
+   */
+  earlierList(server: UpstreamServer, list: ListName): readonly ListItem[] | undefined {
+    return this.cache.earlierList(this.keyOf(server), list);
   }
 
-  /** Removes cached lists of a server, by default all, so that they are loaded again. */
+  /** Returns the error of a recent start that took too long; undefined if there was none. */
+  lateStart(server: UpstreamServer): PmlError | undefined {
+    return this.#lateStarts.errorOf(server);
+  }
+
+  /** Forgets that a start took too long, so that the next start has the whole time limit. */
+  forgetLateStart(server: UpstreamServer): void {
+    this.#lateStarts.forget(server);
+  }
+
+  /** Records that a server could not be reached, until it lists something or the record is too old. */
+  recordUnreached(server: UpstreamServer, error: PmlError): void {
+    this.#unreached.record(server, error);
+  }
+
+  /** Returns the error of a server that could not be reached a short time ago, also by another process. */
+  unreachedError(server: UpstreamServer): PmlError | undefined {
+    return this.#unreached.errorOf(server);
+  }
+
+  /** Removes lists of a server from the cache, all by default, so that they are loaded again. */
   forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
-    // Adds the present owner, so that its lists on disk are not used, either.
-    this.ownerOf(server);
+    // Registers the current key, so that its lists on disk are removed, too.
+    this.keyOf(server);
     this.cache.forgetAll(server, lists);
   }
 
-  /** Returns the definition of a tool, by its name here or at the server, if it is known. */
-  tool(owner: ListKey, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.cache.cached(owner, "tools")).get(tool);
+  /** Returns the cached definition of a tool, by its name in PML or its name at the server. */
+  tool(listKey: ListKey, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.cache.cached(listKey, "tools")).get(tool);
   }
 
-  /** Returns the server's own name of a tool. */
-  ownNameOf(server: UpstreamServer, tool: string, owner: ListKey): string {
-    const listedTool = this.tool(owner, tool);
+  /** Returns the name of a tool at its server. `tool` is its name in PML. */
+  ownNameOf(server: UpstreamServer, tool: string, listKey: ListKey): string {
+    const listedTool = this.tool(listKey, tool);
     const own = listedTool === undefined ? tool : ownName(listedTool);
     return server.toolName?.(own) ?? own;
   }
 
-  /** Fails if the server no longer lists the checked tool. A promise lists its tools first. */
+  /**
+   * Throws if the server no longer lists the tool as it was checked. Returns a promise if the tools
+   * have to be listed first.
+   */
   compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
-    const { server, call, owner, isCompared } = request;
+    const { server, call, listKey, isCompared } = request;
     if (!isCompared) return undefined;
-    const tools = this.cache.cached(owner, "tools");
-    if (!isListedNow(connection, { isRemote: server.isRemote, owner, tools })) {
+    const tools = this.cache.cached(listKey, "tools");
+    if (!isListedNow(connection, { isRemote: server.isRemote, listKey, tools })) {
       return this.#compareListed(request, connection);
     }
     call.assertListed(this.#byName(tools).get(call.tool));
@@ -127,101 +161,109 @@ export class ConnectionLists {
   }
 
   async #compareListed({ server, call }: ServerCall, connection: ServerConnection): Promise<void> {
-    const tools = await this.listedOn(connection, server, call.cancellation.signal);
+    const tools = await this.listToolsOn(connection, server, call.cancellation.signal);
     call.assertListed(this.#byName(tools).get(call.tool));
   }
 
   /**
-   * Returns the tools that a server has listed on this connection, and asks for them if it has not.
-   * A call waits for that: the program may be another one than the approved one.
+   * Returns the tools that a server has listed on this connection. Requests them if the last list
+   * is not current. Calls wait for the list because the program may differ from the approved one.
    */
-  async listedOn(
+  async listToolsOn(
     connection: ServerConnection,
     server: UpstreamServer,
     signal: AbortSignal,
   ): Promise<readonly ListItem[]> {
-    const [owner, { cache }] = [this.ownerOf(server), this];
-    const before = cache.cached(owner, "tools");
+    const [listKey, { cache }] = [this.keyOf(server), this];
+    const before = cache.cached(listKey, "tools");
     let tools = before;
-    // A server that reports changes without end is compared with the last list that came.
+    // A server can report changes without end, so after a few lists the last one is used.
     for (let count = 0; count < LISTS_MAX; count++) {
       const { isRemote } = server;
-      if (isListedNow(connection, { isRemote, owner, tools: cache.cached(owner, "tools") })) break;
-      const read = () => this.#read(server, { connection, owner, list: "tools" });
-      tools = await unlessAborted(cache.renew(owner, "tools", read), signal);
+      if (isListedNow(connection, { isRemote, listKey, tools: cache.cached(listKey, "tools") })) {
+        break;
+      }
+      const read = () => this.#read(server, { connection, listKey, list: "tools" });
+      tools = await unlessAborted(cache.renew(listKey, "tools", read), signal);
     }
-    if (tools !== before) this.#host.clients.changed(server.name, "tools");
+    if (tools !== before) this.#host.clients.onListChanged(server.name, "tools");
     return tools;
   }
 
-  /** Loads lists from an earlier process again: the program may have changed. */
-  renewOld({ server: { name }, isCompared, owner, connection }: ServerCall): void {
-    const maxMs = connection?.tells === true ? Infinity : FRESH_MS;
-    for (const list of this.cache.takeOld(owner, maxMs)) {
-      // Calls compare the tools themselves.
+  /**
+   * Forgets the lists that may have changed: lists from an earlier process of the server, and lists
+   * that are too old if the server does not report changes.
+   */
+  forgetOld({ server: { name }, isCompared, listKey, connection }: ServerCall): void {
+    const maxMs = connection?.reportsChanges === true ? Infinity : FRESH_MS;
+    for (const list of this.cache.takeOld(listKey, maxMs)) {
+      // This call has compared its tool with the list already.
       if (list === "tools" && isCompared) continue;
-      this.cache.forget(owner, list);
-      this.#host.clients.changed(name, list);
+      this.cache.forget(listKey, list);
+      this.#host.clients.onListChanged(name, list);
     }
   }
 
-  /** Reads a list on a connection, in the time for a start. */
+  /** Reads a list on a connection, with the time limit of a start. */
   async #read(
-    { name, tools: only }: UpstreamServer,
-    { connection, owner, list }: {
+    server: UpstreamServer,
+    { connection, listKey, list }: {
       readonly connection: ServerConnection;
-      readonly owner: ListKey;
+      readonly listKey: ListKey;
       readonly list: ListName;
     },
   ): Promise<readonly ListItem[]> {
     const host = this.#host;
-    using late = startTimer(name, host, this.#closing);
-    const at = performance.now();
-    const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
-      throw error instanceof RpcError ? listRefused(name, list, error) : error;
+    const { name, tools: only } = server;
+    using timer = startTimer(server, host, this.#closing);
+    const requestedAt = performance.now();
+    const { items, ttlMs } = await connection.list(list, timer.signal).catch((error) => {
+      throw error instanceof RpcError ? listError(name, list, error) : error;
     });
+    this.#lateStarts.forget(server);
+    this.#unreached.forget(server);
     if (list !== "tools") {
       return usableItems(list, items, { name, host });
     }
-    const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
-    const all = withInstructions(own, connection.instructions);
-    const tools = sameOrNew(this.cache.cached(owner, "tools"), all);
-    connection.listedTools.set(owner, { tools, at, ttlMs });
+    const usable = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
+    const all = withInstructions(usable, connection.instructions);
+    const tools = sameOrNew(this.cache.cached(listKey, "tools"), all);
+    connection.listedTools.set(listKey, { tools, requestedAt, ttlMs });
     return tools;
   }
 }
 
-/** Returns whether the cached tools are those that the server has listed on this connection. */
+/** Returns whether the cached tools are the current list of the server on this connection. */
 function isListedNow(
-  connection: Pick<ServerConnection, "listedTools" | "tells" | "lostAt">,
-  { isRemote = false, owner, tools }: Pick<UpstreamServer, "isRemote"> & {
-    readonly owner: ListKey;
+  connection: Pick<ServerConnection, "listedTools" | "reportsChanges" | "lostAt">,
+  { isRemote = false, listKey, tools }: Pick<UpstreamServer, "isRemote"> & {
+    readonly listKey: ListKey;
     /** The cached tools. */
     readonly tools: readonly ListItem[];
   },
 ): boolean {
-  const last = connection.listedTools.get(owner);
+  const last = connection.listedTools.get(listKey);
   if (last === undefined || tools !== last.tools) return false;
-  // A program on a pipe is the same as long as the pipe is open.
+  // A program cannot be replaced while its pipe is open.
   if (!isRemote) return true;
-  // A server that could not be reached may have been started again.
-  return last.at > connection.lostAt &&
-    performance.now() - last.at <= longestOf(last, connection.tells);
+  // A server that could not be reached since then may have been started again.
+  return last.requestedAt > connection.lostAt &&
+    performance.now() - last.requestedAt <= maxAgeOf(last, connection.reportsChanges);
 }
 
-/** Returns for how long a list from a server over HTTP counts as current, in milliseconds. */
-function longestOf({ ttlMs }: ListedTools, tells: boolean): number {
-  if (ttlMs !== undefined && ttlMs > 0) return Math.min(ttlMs, OLDEST_MS);
-  if (tells) return OLDEST_MS;
+/** Returns how long a list from a server over HTTP counts as current, in milliseconds. */
+function maxAgeOf({ ttlMs }: ListedTools, reportsChanges: boolean): number {
+  if (ttlMs !== undefined && ttlMs > 0) return Math.min(ttlMs, MAX_AGE_MS);
+  if (reportsChanges) return MAX_AGE_MS;
   return ttlMs ?? FRESH_MS;
 }
 
-/** Returns the earlier list if a new one is equal: values derived from it stay valid. */
+/** Returns the earlier list if the new one is equal, so that values derived from it stay valid. */
 function sameOrNew(
   before: readonly ListItem[],
   now: readonly ListItem[],
 ): readonly ListItem[] {
   const isSame = before.length === now.length && before.length > 0 &&
-    now.every((item, at) => JSON.stringify(item) === JSON.stringify(before[at]));
+    now.every((item, index) => JSON.stringify(item) === JSON.stringify(before[index]));
   return isSame ? before : now;
 }

@@ -1,5 +1,6 @@
 /**
- * The handshake with a server: in the stateless revision of MCP, or in the one before it.
+ * The handshake with a server: in the stateless revision of MCP (`server/discover`), or in an older
+ * one (`initialize`).
  *
  * @module
  */
@@ -8,7 +9,7 @@ import { Cancellation } from "../../core/cancellation.ts";
 import { asPmlError, PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { isUnsent } from "../../io/outages.ts";
-import { after, soon } from "../../io/waiting.ts";
+import { callAfter, settlesWithin } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import { clientInfoFor } from "./_meta.ts";
@@ -25,11 +26,13 @@ export interface Handshake {
   readonly incoming: IncomingRequests;
   readonly stateless: StatelessRequests;
   readonly signal: AbortSignal;
-  /** Whether only the older revisions are tried. */
+  /** Whether to open a session, so that only the older revisions are tried. */
   readonly isSession?: boolean | undefined;
 }
 
-/** The maximum time for the requests that a server makes after the handshake, in milliseconds. */
+/**
+ * How long to wait at most for requests that a server sends after the handshake, in milliseconds.
+ */
 const SETTLE_MS = 500;
 
 /** The result of a handshake. */
@@ -40,19 +43,21 @@ export interface Agreement {
   readonly capabilities: JsonObject;
   /** How to use the server, for models; "" if it has no instructions. */
   readonly instructions: string;
+  /** The revision of MCP that was agreed on. */
+  readonly revision?: string | undefined;
 }
 
-/** Completes the handshake with a server, in a revision that it supports. */
+/** Completes the handshake with a server in a revision that it supports. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
   const { wire: { revisions }, signal, isSession } = options;
   // Aborting a handshake ends the connection, so no ping is needed after it.
   using cancellation = Cancellation.of(signal);
-  const aside = { ...withoutClient(cancellation), lasts: true };
+  const requestOptions = { ...withoutClient(cancellation), isLongLived: true };
   try {
-    if (isSession) return await startSession(options, aside);
+    if (isSession) return await startSession(options, requestOptions);
     const agreed = revisions?.discoverMs === undefined
-      ? await initializeFirst(options, aside)
-      : await discoverFirst(options, { aside, ms: revisions.discoverMs });
+      ? await initializeFirst(options, requestOptions)
+      : await discoverFirst(options, { requestOptions, ms: revisions.discoverMs });
     if (revisions?.isUnknown) void findStateless(options, agreed);
     return agreed;
   } catch (error) {
@@ -61,69 +66,83 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
   }
 }
 
-/** Tries `initialize`, then the stateless revision. */
-async function initializeFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
-  return await initialize(options, aside).catch((error) => {
-    if (!isNewer(error)) throw error;
-    return discover(options, aside);
+/** Tries `initialize`, and then the stateless revision if the error allows that. */
+async function initializeFirst(
+  options: Handshake,
+  requestOptions: RequestOptions,
+): Promise<Agreement> {
+  return await initialize(options, requestOptions).catch((error) => {
+    if (!mayBeStatelessOnly(error)) throw error;
+    return discover(options, requestOptions);
   });
 }
 
 /**
- * Remembers whether a server supports the stateless revision. One that took `initialize` is asked
- * once: it counts as older until it has answered, because it may end at an unknown method.
+ * Finds out and remembers whether a server supports the stateless revision. Asks a server that
+ * accepted `initialize` with `server/discover`. Before that, stores "not supported", because the
+ * unknown method may end the process of the server.
  */
 async function findStateless(options: Handshake, { isStateless }: Agreement): Promise<void> {
   const { revisions } = options.wire;
   if (!isStateless) revisions?.foundOlder({ isSilent: false });
-  const has = isStateless || await discover(options, { ...withoutClient(), lasts: true })
-    .then(() => true, supportsStateless);
-  if (has) revisions?.foundStateless?.();
+  const isSupported = isStateless ||
+    await discover(options, { ...withoutClient(), isLongLived: true })
+      .then(() => true, supportsStateless);
+  if (isSupported) revisions?.foundStateless?.();
 }
 
-/** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
-async function startSession(options: Handshake, aside: RequestOptions): Promise<Agreement> {
-  const agreed = await initialize(options, aside);
+/**
+ * Opens a session of an older revision. Throws if the server opened none, because without a session
+ * it could not send requests to the client during a call.
+ */
+async function startSession(
+  options: Handshake,
+  requestOptions: RequestOptions,
+): Promise<Agreement> {
+  const agreed = await initialize(options, requestOptions);
   if (options.wire.hasSession !== true) {
     throw options.connection.protocolError("it opened no session");
   }
   return agreed;
 }
 
-/** Tries the stateless revision for a limited time, then `initialize`. */
+/**
+ * Tries the stateless revision for `ms` milliseconds, and then `initialize` if the error allows
+ * that.
+ */
 async function discoverFirst(
   options: Handshake,
-  { aside, ms }: { readonly aside: RequestOptions; readonly ms: number },
+  { requestOptions, ms }: { readonly requestOptions: RequestOptions; readonly ms: number },
 ): Promise<Agreement> {
-  const silent = new AbortController();
-  let first: unknown;
+  const timeout = new AbortController();
+  let firstError: unknown;
   {
     using cancellation = Cancellation.of(
-      AbortSignal.any([aside.cancellation.signal, silent.signal]),
+      AbortSignal.any([requestOptions.cancellation.signal, timeout.signal]),
     );
-    using _ = after(ms, () => silent.abort(new Error("no answer to server/discover")));
-    const agreed = await discover(options, { ...aside, cancellation }).catch((error) => {
-      first = error;
+    using _ = callAfter(ms, () => timeout.abort(new Error("no answer to server/discover")));
+    const agreed = await discover(options, { ...requestOptions, cancellation }).catch((error) => {
+      firstError = error;
     });
     if (agreed !== undefined) return agreed;
   }
-  aside.cancellation.throwIfCancelled();
-  const isSilent = silent.signal.aborted;
-  if (supportsStateless(first)) return await discover(options, aside);
-  if (!isSilent && !mayTakeInitialize(first)) throw first;
+  requestOptions.cancellation.throwIfCancelled();
+  const isSilent = timeout.signal.aborted;
+  if (supportsStateless(firstError)) return await discover(options, requestOptions);
+  if (!isSilent && !mayTakeInitialize(firstError)) throw firstError;
   try {
-    const agreed = await initialize(options, aside);
+    const agreed = await initialize(options, requestOptions);
     options.wire.revisions?.foundOlder({ isSilent });
     return agreed;
   } catch (error) {
-    // A server of the stateless revision that was slow to start.
-    if (isNewer(error)) return await discover(options, aside);
-    // The refusal of the first try can name a better reason than a connection that broke again.
-    throw isSilent || mayBeOlder(error) ? error : first;
+    // The server supports the stateless revision, but was slow to start.
+    if (mayBeStatelessOnly(error)) return await discover(options, requestOptions);
+    // If the connection also failed at the second try, the first error may contain a better reason.
+    throw isSilent || mayBeOlder(error) ? error : firstError;
   }
 }
 
-/** Returns whether a server that failed `server/discover` like this may take `initialize`. */
+/** Returns whether `initialize` may work after `server/discover` failed with this error. */
 function mayTakeInitialize(error: unknown): boolean {
   if (mayBeOlder(error)) return true;
   return ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL"].includes(asPmlError(error).code) &&
@@ -132,56 +151,70 @@ function mayTakeInitialize(error: unknown): boolean {
 
 async function initialize(
   { peer, incoming, wire, connection }: Handshake,
-  aside: RequestOptions,
+  requestOptions: RequestOptions,
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
     protocolVersion: HANDSHAKE_REVISION,
     capabilities: { roots: { listChanged: true }, ...connection.capabilitiesFor() },
     clientInfo: clientInfoFor(connection.clientInfo()),
-  }, aside);
+  }, requestOptions);
   wire.send({ method: "notifications/initialized" });
-  await settled(peer, incoming);
-  return { isStateless: false, ...saidBy(objectOf(result)) };
+  await waitForServerRequests(peer, incoming);
+  const { protocolVersion } = objectOf(result);
+  return {
+    isStateless: false,
+    ...serverFacts(objectOf(result)),
+    revision: textOf(protocolVersion),
+  };
 }
 
 /**
- * Waits for the requests that a server makes once the handshake is over. A server that asks for the
- * roots may refuse all paths until it has the answer. A ping is answered after earlier messages.
+ * Waits until the requests that a server sends right after the handshake are answered. A server
+ * that requests the roots may refuse all paths until it has them. The answer to a ping shows that
+ * the server has sent all earlier messages.
  */
-async function settled(peer: RpcPeer, incoming: IncomingRequests): Promise<void> {
+async function waitForServerRequests(peer: RpcPeer, incoming: IncomingRequests): Promise<void> {
   const since = performance.now();
-  // A server that does not answer the ping may answer calls, so this is not cancelled.
-  const aside = { ...withoutClient(), lasts: true };
+  // A server that does not answer the ping may still answer calls, so the ping is not cancelled.
+  const requestOptions = { ...withoutClient(), isLongLived: true };
   for (let count = -1; count !== incoming.count;) {
     const leftMs = SETTLE_MS - (performance.now() - since);
     if (leftMs <= 0) return;
     count = incoming.count;
-    const pinged = peer.request("ping", {}, aside).catch(() => {});
-    if (!await soon(pinged.then(() => incoming.answered()), leftMs)) return;
+    const pinged = peer.request("ping", {}, requestOptions).catch(() => {});
+    if (!await settlesWithin(pinged.then(() => incoming.waitForAnswers()), leftMs)) return;
   }
 }
 
-async function discover({ stateless }: Handshake, aside: RequestOptions): Promise<Agreement> {
-  const result = objectOf(await stateless.request("server/discover", {}, aside));
+async function discover(
+  { stateless }: Handshake,
+  requestOptions: RequestOptions,
+): Promise<Agreement> {
+  const result = objectOf(await stateless.request("server/discover", {}, requestOptions));
   const { supportedVersions } = result;
   // An older server may answer an unknown method with any result.
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(STATELESS_REVISION)) {
     throw new RpcError(ERROR.methodNotFound, `it does not support ${STATELESS_REVISION}`);
   }
-  return { isStateless: true, ...saidBy(result) };
+  return { isStateless: true, ...serverFacts(result), revision: STATELESS_REVISION };
 }
 
-function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "isStateless"> {
+function serverFacts({ capabilities, instructions }: JsonObject): Omit<Agreement, "isStateless"> {
   return { capabilities: objectOf(capabilities), instructions: textOf(instructions) };
 }
 
-/** Returns whether an error to `initialize` means that the server supports the stateless revision. */
-function isNewer(error: unknown): boolean {
+/**
+ * Returns whether an error of `initialize` can mean that the server supports only newer revisions.
+ */
+function mayBeStatelessOnly(error: unknown): boolean {
   const codes: readonly number[] = [ERROR.unsupportedProtocolVersion, ERROR.methodNotFound];
   return error instanceof RpcError && codes.includes(error.code);
 }
 
-/** Returns whether an error to the stateless revision still lists that revision as supported. */
+/**
+ * Returns whether an error of `server/discover` lists the stateless revision as supported. Some
+ * servers reject the revision of this request nevertheless.
+ */
 function supportsStateless(error: unknown): boolean {
   if (!(error instanceof RpcError) || error.code !== ERROR.unsupportedProtocolVersion) return false;
   const { supported } = objectOf(error.data);
@@ -200,7 +233,7 @@ function failureOf(error: unknown, { wire, connection, isSession }: Handshake): 
   const own = error instanceof RpcError
     ? connection.protocolError(`it refused the handshake: ${error.message}`)
     : error;
-  // The transport is the right one: the server has answered on it in the stateless revision.
+  // The server supports the stateless revision on this transport, so no other transport is tried.
   if (isSession) return own;
   return mayBeOlder(error) && own instanceof PmlError ? wire.explain?.(own) ?? own : own;
 }

@@ -3,18 +3,17 @@ import { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { PmlError } from "../../core/errors.ts";
 import { withoutClient } from "../../protocol/rpc_peer.ts";
-import { DeclaredCapabilities } from "./_declared.ts";
+import { DeclaredCapabilities } from "./_declared_capabilities.ts";
 import { NO_CLIENTS, upstreamsHost } from "./_upstreams_host_test.ts";
 import { ServerConnection } from "./connection.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
-import type { Wire, WireEvents } from "./wire.ts";
+import type { UpstreamServer, Wire, WireEvents } from "./wire.ts";
 
 /** Answers a message. Returns true if `initialize` is answered. */
 type Answer = (message: JsonObject, send: (message: JsonObject) => void) => true | void;
 
 /** A server in this process. `answer` receives each message, and a function that sends to PML. */
 class FakeWire implements Wire {
-  readonly tells = true;
+  readonly reportsChanges = true;
   /** The methods of the messages that it got, and `answer` for answers. */
   readonly got: string[] = [];
   readonly #events: WireEvents;
@@ -37,7 +36,7 @@ class FakeWire implements Wire {
     }
   }
 
-  down(why: string): PmlError {
+  downError(why: string): PmlError {
     return new PmlError("UPSTREAM_DOWN", why);
   }
 
@@ -59,10 +58,10 @@ async function started(answer: Answer) {
   const owner = {
     host,
     closing: new AbortController().signal,
-    notified() {},
-    responds() {},
+    onNotification() {},
+    onResponsive() {},
     toolOf: () => undefined,
-    ended() {},
+    onConnectionEnd() {},
   };
   const declared = new DeclaredCapabilities(NO_CLIENTS, () => {});
   const open = (events: WireEvents) => wire = new FakeWire(events, answer);

@@ -1,5 +1,5 @@
 /**
- * The requests that a server makes.
+ * Answers the requests that a server sends to PML.
  *
  * @module
  */
@@ -18,46 +18,48 @@ import type {
 } from "../../protocol/rpc_peer.ts";
 import type { PeerRequest } from "./_server_requests.ts";
 
-/** The connection whose server makes the requests. */
+/** The connection to the server that sends the requests. */
 export interface AnsweringConnection {
   send(message: JsonObject): void;
   /** Returns the result of a request. */
   answer(request: PeerRequest): Promise<JsonObject>;
 }
 
-/** How many requests of a server may be open. */
+/** The maximum number of requests of a server that are open at the same time. */
 const OPEN_MAX = 64;
 
 /** Answers the requests of one server. */
 export class IncomingRequests {
-  /** The number of requests that the server has made. */
+  /** The number of requests that the server has sent so far. */
   count = 0;
   readonly #peer: RpcPeer;
   readonly #connection: AnsweringConnection;
   readonly #answering = new Set<Promise<void>>();
 
-  /** Takes the peer that the requests come from, and its connection. */
+  /** The requests come from `peer`, on `connection`. */
   constructor(peer: RpcPeer, connection: AnsweringConnection) {
     this.#peer = peer;
     this.#connection = connection;
   }
 
-  /** Answers a request, which may have come on the stream of one request of PML. */
+  /** Answers a request. `stream` is the id of PML's request on whose stream it arrived, if any. */
   take(message: RequestMessage, stream: RequestId | undefined): void {
     this.count++;
-    const during = this.#peer.latest("onAsk", stream);
+    const during = this.#peer.optionsOf("onAsk", stream);
     const request = new IncomingServerRequest(message, during, {
       connection: this.#connection,
       peer: this.#peer,
     });
     // guard: server-requests-open
-    if (this.#peer.open >= OPEN_MAX) return request.refuse(new Error("too many requests are open"));
+    if (this.#peer.openCount >= OPEN_MAX) {
+      return request.refuse(new Error("too many requests are open"));
+    }
     const answering = this.#peer.serve(request).finally(() => this.#answering.delete(answering));
     this.#answering.add(answering);
   }
 
-  /** Resolves when the present requests are answered. */
-  async answered(): Promise<void> {
+  /** Resolves when all requests that are open now are answered. */
+  async waitForAnswers(): Promise<void> {
     await Promise.all(this.#answering);
   }
 }
@@ -102,17 +104,20 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     this.#abort.abort(reason);
   }
 
-  /** Undefined if the server sent no progress token. */
+  /** Sends a progress report to the server; undefined if the server sent no progress token. */
   get onProgress(): PeerRequest["onProgress"] {
     const { progressToken } = objectOf(this.params._meta);
     const isToken = typeof progressToken === "string" || numberOf(progressToken) !== undefined;
     if (!isToken) return undefined;
     return ({ members, ...progress }) => {
       if (this.isCancelled || this.#isAnswered) return;
-      // A report is JSON.
+      // A progress report is plain JSON.
       const params = { ...members?.params, ...progress, progressToken } as JsonObject;
       const message = { method: "notifications/progress", params };
-      this.#connection.send({ ...this.#taken(message.method, members?.message), ...message });
+      this.#connection.send({
+        ...this.#acceptedMembers(message.method, members?.message),
+        ...message,
+      });
     };
   }
 
@@ -120,20 +125,24 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     return this.#connection.answer(this);
   }
 
-  // An answer has the id as the server wrote it.
+  // The answer repeats the id exactly as the server wrote it.
   answer(result: JsonObject): void {
     this.#isAnswered = true;
     this.#connection.send({
-      ...this.#taken(this.method, resultMembers(result)),
+      ...this.#acceptedMembers(this.method, resultMembers(result)),
       id: this.#id,
       result,
     });
   }
 
-  /** Returns members of a message to the server. One that sent such members itself takes them. */
-  #taken(method: string, members: JsonObject | undefined): JsonObject | undefined {
+  /**
+   * Returns the members for a message to the server that JSON-RPC does not define. Returns
+   * undefined if the server's request had no such members, because the server may refuse the
+   * message with them.
+   */
+  #acceptedMembers(method: string, members: JsonObject | undefined): JsonObject | undefined {
     if (members === undefined || this.members !== undefined) return members;
-    this.#peer.dropped(method, members);
+    this.#peer.reportDropped(method, members);
     return undefined;
   }
 

@@ -21,7 +21,7 @@ Deno.test("progress of a request reaches the server until it is answered or canc
     onProgress?.({ progress: 1 });
     if (isCancelled) peer.end(new Error("the connection has ended"));
     answer.resolve({});
-    await requests.answered();
+    await requests.waitForAnswers();
     onProgress?.({ progress: 2 });
     assert.deepEqual(sent, [
       { method: "notifications/progress", params: { progress: 1, progressToken: "t" } },

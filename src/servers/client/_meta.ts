@@ -10,20 +10,23 @@ import { VERSION } from "../../core/version.ts";
 import { isClientInfo, META } from "../../protocol/envelope.ts";
 import { STATELESS_REVISION } from "../../protocol/revisions.ts";
 import type { RequestOptions } from "../../protocol/rpc_peer.ts";
-import { isOfTask } from "./_task_methods.ts";
+import { isTaskMethod } from "./_task_methods.ts";
 
-/** The most characters of the name and the version of a client, as JSON. */
+/** The maximum length of a client's `clientInfo` as JSON, in characters. */
 const INFO_MAX = 4_000;
 /** The `clientInfo` of PML. */
 const CLIENT = { name: "pml", version: VERSION };
 
-/** Returns the `clientInfo` that a server gets: that of a client if it is valid, else that of PML. */
+/** Returns the `clientInfo` for a server: the client's if it is valid, otherwise PML's. */
 export function clientInfoFor(info: JsonObject | undefined): JsonObject {
   const isUsable = isClientInfo(info) && JSON.stringify(info).length <= INFO_MAX;
   return isUsable && info !== undefined ? info : CLIENT;
 }
 
-/** Adds the client capabilities and the wanted log level to the params of a request. */
+/**
+ * Adds the `_meta` of the stateless revision to the params of a request: the revision, and the
+ * client's name, capabilities and log level.
+ */
 export function withMeta(
   params: JsonObject,
   { client: { onAsk, onMessage }, takesTasks }: Pick<RequestOptions, "client" | "takesTasks">,
@@ -33,9 +36,10 @@ export function withMeta(
     readonly clientInfo: JsonObject;
   },
 ): JsonObject {
-  // A list depends on the capabilities. In a call, servers must not ask if no client can answer.
+  // A call without a client that can answer requests declares no capabilities, so that the server
+  // sends no requests. Other requests declare them, because lists depend on them.
   const declaredCapabilities = onAsk === undefined && method === "tools/call" ? {} : capabilities;
-  const tasks = (takesTasks || isOfTask(method)) &&
+  const tasks = (takesTasks || isTaskMethod(method)) &&
     { extensions: { ...objectOf(declaredCapabilities.extensions), [TASKS_EXTENSION]: {} } };
   return {
     ...params,
@@ -49,7 +53,7 @@ export function withMeta(
   };
 }
 
-/** The changes that a server of the stateless revision is asked to report. */
+/** The changes that PML subscribes to at a server of the stateless revision. */
 export const ALL_CHANGES = {
   toolsListChanged: true,
   promptsListChanged: true,

@@ -1,5 +1,5 @@
 /**
- * Handles the notifications of servers.
+ * Passes the notifications of servers on to the clients, and applies them to the cached lists.
  *
  * @module
  */
@@ -10,16 +10,16 @@ import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
 import { notificationMembers } from "../../protocol/message_members.ts";
 import { withoutNamed, withoutPmlMeta } from "../../protocol/result_members.ts";
 import type { ListName } from "../../protocol/lists.ts";
-import { resultOf } from "./_answers.ts";
+import { resultOf } from "./_server_call.ts";
 import { readTaskState, type RunningTasks } from "./_tasks.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** Removes cached lists of a server. Throws if its definition cannot be used. */
+/** Removes lists of a server from the cache. Throws if its definition cannot be used. */
 type ForgetLists = (server: string, lists: readonly ListName[]) => void;
 
 type NoticesHost = Pick<UpstreamsHost, "clients" | "logServer">;
 
-/** The lists that have changed, by notification. */
+/** The lists that have changed, by the method of the notification. */
 const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
   "notifications/resources/list_changed": ["resources", "resourceTemplates", "skills"],
@@ -32,7 +32,7 @@ export class Notices {
   readonly #tasks: RunningTasks;
   readonly #forget: ForgetLists;
 
-  /** Takes the collaborators. */
+  /** `forget` removes lists from the cache. */
   constructor(host: NoticesHost, tasks: RunningTasks, forget: ForgetLists) {
     this.#host = host;
     this.#tasks = tasks;
@@ -52,43 +52,45 @@ export class Notices {
     },
   ): void {
     const { clients } = this.#host;
-    if (method === "notifications/message") return clients.logged(params, members);
-    if (method === "notifications/elicitation/complete") return clients.elicited(params, members);
+    if (method === "notifications/message") return clients.onLog(params, members);
+    if (method === "notifications/elicitation/complete") {
+      return clients.onElicitationComplete(params, members);
+    }
     if (method === "notifications/resources/updated") {
       const others = notificationMembers(withoutNamed(params, ["uri"]), members);
-      return clients.updated(server, textOf(params.uri), others);
+      return clients.onResourceUpdated(server, textOf(params.uri), others);
     }
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
-      return this.#task(server, params);
+      return this.#passTaskState(server, params);
     }
     const lists = memberOf(CHANGES, method);
     if (lists === undefined) {
-      // It acknowledges a subscription of PML itself.
+      // This notification answers a subscription of PML itself, so no client gets it.
       if (method === "notifications/subscriptions/acknowledged") return;
-      return clients.notified(server, { method, params, members, client });
+      return clients.onNotification(server, { method, params, members, client });
     }
-    // The server may have started before its definition was read again.
     try {
       // guard: listed-anew
       this.#forget(server, lists);
     } catch {
-      // A value is missing, so no list is cached. Listing it reports the error.
+      // The definition may have changed since the server started: if the value of a variable is
+      // missing now, no list is cached. The next request of a list reports the error.
     }
     const others = notificationMembers(withoutPmlMeta(params), members);
-    for (const [at, list] of lists.entries()) {
-      // Clients are notified of the members once, although there are two lists of resources.
-      clients.changed(server, list, at === 0 ? others : undefined);
+    for (const [index, list] of lists.entries()) {
+      // Passes the other members on once, although one notification can be about several lists.
+      clients.onListChanged(server, list, index === 0 ? others : undefined);
     }
   }
 
-  /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
-  #task(server: string, params: JsonObject): void {
+  /** Passes on the state of a task. Drops a state over the limits: clients can still request it. */
+  #passTaskState(server: string, params: JsonObject): void {
     const state = readTaskState(params);
     if (state === undefined) return;
     this.#tasks.update(server, state);
     try {
       const result = resultOf(params, server, { method: "tasks/get", extensions: () => [] });
-      this.#host.clients.task(server, result as unknown as JsonObject); // plain JSON
+      this.#host.clients.onTask(server, result as unknown as JsonObject); // it is plain JSON
     } catch (error) {
       this.#host.logServer(server, "debug", `A notification was dropped: ${messageOf(error)}`);
     }

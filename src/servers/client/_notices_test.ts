@@ -8,7 +8,9 @@ function taken(method: string): readonly unknown[] {
   const all: unknown[] = [];
   const note = (what: string) => (...args: unknown[]) => void all.push([what, ...args]);
   const clients = Object.fromEntries(
-    ["changed", "logged", "updated", "notified"].map((what) => [what, note(what)]),
+    ["onListChanged", "onLog", "onResourceUpdated", "onNotification"].map((
+      what,
+    ) => [what, note(what)]),
   );
   const host = { clients, logServer: note("log") } as unknown as UpstreamsHost;
   const notices = new Notices(host, {} as RunningTasks, note("forgotten")); // nothing else is used
@@ -19,18 +21,23 @@ function taken(method: string): readonly unknown[] {
 Deno.test("a list that changed is forgotten and passed on", () => {
   assert.deepEqual(taken("notifications/prompts/list_changed"), [
     ["forgotten", "s", ["prompts"]],
-    ["changed", "s", "prompts", { params: { uri: "a:b" } }],
+    ["onListChanged", "s", "prompts", { params: { uri: "a:b" } }],
   ]);
   const [, resources, templates] = taken("notifications/resources/list_changed");
-  assert.deepEqual(resources, ["changed", "s", "resources", { params: { uri: "a:b" } }]);
-  assert.deepEqual(templates, ["changed", "s", "resourceTemplates", undefined]);
+  assert.deepEqual(resources, ["onListChanged", "s", "resources", { params: { uri: "a:b" } }]);
+  assert.deepEqual(templates, ["onListChanged", "s", "resourceTemplates", undefined]);
 });
 
 Deno.test("a notification that PML does not know is passed on", () => {
   const client = undefined;
   const params = { uri: "a:b" };
   const notification = { method: "notifications/later", params, members: undefined, client };
-  assert.deepEqual(taken("notifications/later"), [["notified", "s", notification]]);
+  assert.deepEqual(taken("notifications/later"), [["onNotification", "s", notification]]);
   assert.deepEqual(taken("notifications/subscriptions/acknowledged"), []);
-  assert.deepEqual(taken("notifications/resources/updated"), [["updated", "s", "a:b", undefined]]);
+  assert.deepEqual(taken("notifications/resources/updated"), [[
+    "onResourceUpdated",
+    "s",
+    "a:b",
+    undefined,
+  ]]);
 });

@@ -1,7 +1,7 @@
 /**
- * Sessions of the older revisions with servers that support the stateless revision, too. In a session,
- * a server can send requests to its client while a call runs. Clients of the older revisions
- * therefore call in a session.
+ * Opens sessions of the older revisions with servers that also support the stateless revision. If a
+ * client uses an older revision, its calls run in such a session: there the server can send
+ * requests to the client during a call.
  *
  * @module
  */
@@ -9,28 +9,27 @@
 import { asPmlError } from "../../core/errors.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { Pool, type PoolLimits, type PoolOwner, type PoolUse } from "../../io/pool.ts";
-import { DeclaredCapabilities } from "./_declared.ts";
+import { DeclaredCapabilities } from "./_declared_capabilities.ts";
 import type { ServerConnection } from "./connection.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
+import { SessionLost, type UpstreamServer } from "./wire.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
-import { SessionLost } from "./wire.ts";
 
-/** Opens a session. `declared` has the capabilities that the server gets. */
+/** Opens a session. `declared` decides which client capabilities the server gets. */
 export type OpenSession = (
   server: UpstreamServer,
   declared: DeclaredCapabilities,
 ) => Promise<ServerConnection>;
 
-/** A request that goes in a session if the server has sessions. */
+/** A request that is sent in a session, if the server has sessions. */
 export interface SessionRequest {
   /** The connection to the server in the stateless revision. */
   readonly stateless: ServerConnection;
-  /** Ends waiting for the session. */
+  /** Stops waiting for the session. */
   readonly cancellation: Cancellation;
 }
 
 /** Sends a request on a connection. */
-type Use<T> = (connection: ServerConnection) => Promise<T>;
+type UseConnection<T> = (connection: ServerConnection) => Promise<T>;
 
 type SessionsHost = Pick<UpstreamsHost, "clients"> & { readonly limits: PoolLimits };
 
@@ -41,10 +40,10 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   readonly #openSession: OpenSession;
   readonly #pool: Pool<ServerConnection>;
   readonly #declared: DeclaredCapabilities;
-  /** The connections in the stateless revision of servers that have had a session. */
+  /** The stateless connections to servers that have had a session. */
   readonly #withSession = new WeakSet<ServerConnection>();
 
-  /** Takes the collaborators; opens nothing. */
+  /** `open` opens a session when the first request needs it. */
   constructor(host: SessionsHost, open: OpenSession) {
     this.#host = host;
     this.#openSession = open;
@@ -52,13 +51,13 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     this.#declared = new DeclaredCapabilities(host.clients, () => {});
   }
 
-  /** The limits of sessions: only idle time closes one. */
+  /** The limits of sessions. Only idle time closes a session, so their number has no limit. */
   get poolLimits(): PoolLimits {
     return { ...this.#host.limits, idleChildren: Infinity };
   }
 
   /** Uses the session with a server, or the stateless connection if no session can be opened. */
-  async use<T>(server: UpstreamServer, request: SessionRequest, use: Use<T>): Promise<T> {
+  async use<T>(server: UpstreamServer, request: SessionRequest, use: UseConnection<T>): Promise<T> {
     const { name } = server;
     this.#declared.begin(name);
     try {
@@ -68,7 +67,9 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     }
   }
 
-  /** Keeps an open session with a server until a promise resolves. */
+  /**
+   * Keeps the session with a server open until a promise resolves. Does nothing without a session.
+   */
   async hold(server: UpstreamServer, until: Promise<void>): Promise<void> {
     const { name } = server;
     using lease = this.#pool.hold(name, server.version(), true);
@@ -81,6 +82,11 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     }
   }
 
+  /** Closes the sessions with a server. */
+  async end(name: string): Promise<void> {
+    await this.#pool.end(name);
+  }
+
   /** Closes all sessions. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#declared[Symbol.dispose]();
@@ -90,32 +96,32 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
   async #useSession<T>(
     server: UpstreamServer,
     { stateless, cancellation }: SessionRequest,
-    use: Use<T>,
+    use: UseConnection<T>,
   ): Promise<T> {
     const { name } = server;
     let isOpen = false;
-    const own = (session: ServerConnection) => {
+    const useOpen = (session: ServerConnection) => {
       isOpen = true;
-      // If the session was interrupted, the server may be another program: tools are compared again.
+      // After an interruption the server may be another program, so its tools are compared again.
       // guard: session-lists
       stateless.lostAt = Math.max(stateless.lostAt, session.lostAt);
       return use(session);
     };
-    const once = () => {
+    const attempt = () => {
       const [start, version] = [() => this.#open(server, stateless), server.version()];
-      const options: PoolUse<ServerConnection, T> = { name, version, start, use: own };
-      const isRunning = this.#pool.at(name, version) !== undefined;
+      const options: PoolUse<ServerConnection, T> = { name, version, start, use: useOpen };
+      const isRunning = this.#pool.find(name, version) !== undefined;
       return this.#pool.use(
         name,
         isRunning ? options : { ...options, signal: cancellation.signal },
       );
     };
     try {
-      return await once().catch((error) => {
-        // The server did not handle the request.
+      return await attempt().catch((error) => {
+        // A server that lost the session did not handle the request, so the request is sent again.
         if (!(error instanceof SessionLost)) throw error;
         isOpen = false;
-        return once();
+        return attempt();
       });
     } catch (error) {
       if (isOpen) throw error;
@@ -127,7 +133,7 @@ export class OlderSessions implements PoolOwner, AsyncDisposable {
     const { name } = server;
     try {
       const session = await this.#openSession(server, this.#declared);
-      this.#declared.connected(name, session);
+      this.#declared.setConnection(name, session);
       if (this.#withSession.has(stateless)) session.lostAt = performance.now();
       this.#withSession.add(stateless);
       return session;

@@ -4,15 +4,15 @@ import type { ServerConnection } from "./connection.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { OlderSessions } from "./_older_sessions.ts";
 import { NO_CLIENTS } from "./_upstreams_host_test.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
+import type { UpstreamServer } from "./wire.ts";
 
 /** Returns a connection of an older revision that a test can close. */
 function sessionOf(closed: string[]): ServerConnection {
   const session = {
-    ...{ isStateless: false, alive: true, pending: 0, hung: false, lostAt: -Infinity },
+    ...{ isStateless: false, isAlive: true, pending: 0, isHung: false, lostAt: -Infinity },
     [Symbol.asyncDispose]() {
-      if (session.alive) closed.push("closed");
-      session.alive = false;
+      if (session.isAlive) closed.push("closed");
+      session.isAlive = false;
       return Promise.resolve();
     },
   };

@@ -98,7 +98,7 @@ Deno.test("readableResult() takes texts, lists and other JSON as the result of a
   assert.deepEqual(texts("said").slice(0, 1), ["said"]);
   assert.deepEqual(texts([SAID]).slice(0, 1), ["said"]);
   assert.deepEqual(texts(7).slice(0, 1), ["7"]);
-  assert.match(texts(null)[0] ?? "", /the result: no object/);
+  assert.match(texts(null)[0] ?? "", /result: not an object/);
   assert.deepEqual(texts({ content: "said" }).slice(0, 1), ["said"]);
   assert.deepEqual(texts({ content: SAID }).slice(0, 1), ["said"]);
   assert.equal(ofTool(undefined), undefined);
@@ -176,7 +176,7 @@ function assertReadable(method: string, { json, is }: {
   }
 }
 
-Deno.test("every corrected result is one that the SDK reads, and its own results stay", () => {
+Deno.test("the SDK reads every corrected result, and correct results stay the same", () => {
   const result = fc.record({
     content: fc.oneof(fc.array(block, { maxLength: 3 }), odd),
     isError: odd,
@@ -192,7 +192,7 @@ Deno.test("every corrected result is one that the SDK reads, and its own results
   );
 });
 
-Deno.test("every corrected prompt, resource and completion is one that the SDK reads", () => {
+Deno.test("the SDK reads every corrected prompt, resource and completion", () => {
   const message = fc.oneof(
     odd,
     fc.record({

@@ -1,6 +1,8 @@
 /**
- * Watches whether a server still sends something while requests wait for it. A quiet server sends
- * nothing; an unresponsive one does not answer a ping either. A server that is busy may be both.
+ * Detects servers that stop answering while requests wait for them. PML sends a ping to a server
+ * that sends nothing for a while. A server that does not answer the ping either counts as
+ * unresponsive, although it may only be busy. It counts as hung, and is ended, only after a request
+ * was cancelled.
  *
  * @module
  */
@@ -14,8 +16,9 @@ import {
   type RpcPeer,
   withoutClient,
 } from "../../protocol/rpc_peer.ts";
+import { turnTime } from "../../io/waiting.ts";
 
-/** The connection whose server is watched. */
+/** The connection to the server that is watched. */
 export interface WatchedConnection {
   /** The name of the server. */
   readonly name: string;
@@ -23,28 +26,32 @@ export interface WatchedConnection {
   probe(): { readonly method: string; readonly params?: JsonObject };
   /** Is called when the server stops answering, and when it answers again. */
   onResponsive(isResponsive: boolean): void;
-  /** Is called when the server is to be ended, because it sent nothing for `ms`. */
+  /** Is called when the server must be ended, because it did not answer for `ms` milliseconds. */
   onHung(ms: number): void;
 }
 
-/** How long a server is quiet before it gets a ping, and how long it may take to answer that. */
+/** How long a server may send nothing before PML sends a ping, and how long the answer may take. */
 const TIMES = { quietMs: 10_000, pongMs: 1_000 };
 
-/** Watches the server at the other end of a peer with one timer, which is set while requests wait. */
+/** Watches the server of one connection, with one timer that is set while requests wait. */
 export class Responsiveness implements PeerObserver, Disposable {
   readonly #peer: RpcPeer;
   readonly #connection: WatchedConnection;
   readonly #times: typeof TIMES;
-  #heardAt = -Infinity;
-  /** When a ping was sent that has no answer. */
+  /** When the server sent its last message. */
+  #lastMessageAt = -Infinity;
+  /** When PML sent a ping that has no answer yet; undefined if there is none. */
   #pingedAt: number | undefined;
-  /** When the first request was cancelled after which the server has answered no ping. */
+  /**
+   * When a request was cancelled for the first time since the server last answered a ping; undefined
+   * if none was cancelled.
+   */
   #cancelledAt: number | undefined;
   #isUnresponsive = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #isOver = false;
+  #isDisposed = false;
 
-  /** Takes the peer, whose requests it follows, and the times to wait in milliseconds. */
+  /** `times` are the times to wait, in milliseconds. */
   constructor(peer: RpcPeer, connection: WatchedConnection, times: typeof TIMES = TIMES) {
     this.#peer = peer;
     this.#connection = connection;
@@ -52,53 +59,61 @@ export class Responsiveness implements PeerObserver, Disposable {
     peer.observe(this);
   }
 
-  /** Whether a request was cancelled, and the server has not answered a ping since. */
-  get hung(): boolean {
+  /**
+   * Whether a request was cancelled, and the server has not answered the following ping in time.
+   */
+  get isHung(): boolean {
     return this.#cancelledAt !== undefined && this.#isPingLate();
   }
 
-  /** Notes that a message came. */
+  /** Notes that the server sent a message. */
   onMessage(): void {
-    this.#heardAt = performance.now();
-    if (this.#isUnresponsive) this.#change(false);
+    this.#lastMessageAt = turnTime();
+    if (this.#isUnresponsive) this.#setUnresponsive(false);
   }
 
   /** Notes that a request begins. */
-  began(options: RequestOptions): void {
-    if (this.#timer === undefined) this.#wake(this.#times.quietMs);
+  onRequestSent(options: RequestOptions): void {
+    if (this.#timer === undefined) this.#setTimer(this.#times.quietMs);
     if (this.#isUnresponsive) this.#report(options);
   }
 
   /**
-   * Notes that a request was cancelled: the server gets a ping. A server that sent nothing until the
-   * deadline of a request is ended.
+   * Notes that a request was cancelled, and sends a ping. `activeAt` is when the request was sent,
+   * or when its last progress came. Ends the server if it sent nothing from then to the deadline of
+   * the request, not even an answer to a ping.
    */
-  cancelled({ at, reason }: { readonly at: number; readonly reason: unknown }): void {
+  onRequestCancelled(
+    { activeAt, reason }: { readonly activeAt: number; readonly reason: unknown },
+  ): void {
     const isLate = reason instanceof PmlError && reason.code === "TIMED_OUT";
-    const isSilent = isLate && this.#heardAt <= at && this.#isPingLate();
+    const isSilent = isLate && this.#lastMessageAt <= activeAt && this.#isPingLate();
     this.#cancelledAt ??= performance.now();
     this.#ping();
-    if (this.#timer === undefined) this.#wake(this.#times.quietMs);
-    if (isSilent) this.#connection.onHung(performance.now() - at);
+    if (this.#timer === undefined) this.#setTimer(this.#times.quietMs);
+    if (isSilent) this.#connection.onHung(performance.now() - activeAt);
   }
 
-  /** Ends watching. */
+  /** Stops watching the server. */
   [Symbol.dispose](): void {
-    this.#isOver = true;
+    this.#isDisposed = true;
     clearTimeout(this.#timer);
-    if (this.#isUnresponsive) this.#change(false);
+    if (this.#isUnresponsive) this.#setUnresponsive(false);
   }
 
   #ping(): void {
     if (this.#pingedAt !== undefined) return;
     this.#pingedAt = performance.now();
     const { method, params } = this.#connection.probe();
-    // A ping that could not be sent does not mean that the server hangs.
-    const over = () => {
+    // Also called if the ping fails: a failed request does not mean that the server hangs.
+    const onPong = () => {
       this.#pingedAt = this.#cancelledAt = undefined;
       this.onMessage();
     };
-    this.#peer.request(method, params, { ...withoutClient(), lasts: true }).then(over, over);
+    this.#peer.request(method, params, { ...withoutClient(), isLongLived: true }).then(
+      onPong,
+      onPong,
+    );
   }
 
   #isPingLate(): boolean {
@@ -106,40 +121,40 @@ export class Responsiveness implements PeerObserver, Disposable {
       performance.now() - this.#pingedAt >= this.#times.pongMs;
   }
 
-  #change(isUnresponsive: boolean): void {
+  #setUnresponsive(isUnresponsive: boolean): void {
     this.#isUnresponsive = isUnresponsive;
-    for (const options of this.#peer.waiting) this.#report(options);
+    for (const options of this.#peer.pendingOptions) this.#report(options);
     this.#connection.onResponsive(!isUnresponsive);
   }
 
   /** Reports to the client of a request whether the server answers. */
   #report({ client }: RequestOptions): void {
     const message = `${this.#connection.name} has not answered for ${TIMES.quietMs / 1_000} s`;
-    const own = this.#isUnresponsive ? "unresponsive" : "responsive";
-    client.onProgress?.(ownProgress(own, message));
+    const state = this.#isUnresponsive ? "unresponsive" : "responsive";
+    client.onProgress?.(ownProgress(state, message));
   }
 
-  #wake(ms: number): void {
-    if (this.#isOver) return;
+  #setTimer(ms: number): void {
+    if (this.#isDisposed) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#look();
+      this.#check();
     }, ms);
     Deno.unrefTimer(this.#timer);
   }
 
-  #look(): void {
+  #check(): void {
     const since = this.#peer.waitingSince ?? this.#cancelledAt;
     if (since === undefined) return;
     const now = performance.now();
-    const quietMs = now - Math.max(since, this.#heardAt);
+    const quietMs = now - Math.max(since, this.#lastMessageAt);
     const leftMs = this.#times.quietMs - quietMs;
-    if (leftMs > 0) return this.#wake(leftMs);
+    if (leftMs > 0) return this.#setTimer(leftMs);
     if (this.#peer.waitingSince === undefined) return this.#connection.onHung(quietMs);
     this.#ping();
-    if (!this.#isPingLate()) return this.#wake(this.#times.pongMs);
-    if (!this.#isUnresponsive) this.#change(true);
-    this.#wake(this.#times.quietMs);
+    if (!this.#isPingLate()) return this.#setTimer(this.#times.pongMs);
+    if (!this.#isUnresponsive) this.#setUnresponsive(true);
+    this.#setTimer(this.#times.quietMs);
   }
 }

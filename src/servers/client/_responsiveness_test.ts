@@ -78,10 +78,10 @@ Deno.test("a quiet server gets one ping, and is unresponsive until it sends some
   using watched = new Watched();
   watched.begin();
   await watched.until("unresponsive");
-  assert.equal(watched.responsiveness.hung, false, "no request was cancelled");
+  assert.equal(watched.responsiveness.isHung, false, "no request was cancelled");
   watched.note();
   assert.deepEqual(watched.events, ["a", "ping", "unresponsive", "responsive"]);
-  assert.equal(watched.peer.pending, 1, "a ping does not count");
+  assert.equal(watched.peer.pendingCount, 1, "a ping does not count");
 });
 
 Deno.test("a server that answers pings is quiet and stays responsive", async () => {
@@ -117,7 +117,7 @@ Deno.test("a server that is silent after a cancelled request is hung once no oth
   watched.begin(NO_CLIENT, second);
   first.cancel("enough");
   await watched.until("unresponsive");
-  assert.equal(watched.responsiveness.hung, true);
+  assert.equal(watched.responsiveness.isHung, true);
   await pause(100);
   assert.deepEqual(watched.hung, [], "a request waits");
   second.cancel("enough");
@@ -133,14 +133,14 @@ Deno.test("a server that answers the ping after a cancelled request is not hung"
   await watched.answer();
   await pause(120);
   assert.deepEqual(watched.events, ["a", "notifications/cancelled", "ping"]);
-  assert.equal(watched.responsiveness.hung, false);
+  assert.equal(watched.responsiveness.isHung, false);
 });
 
 Deno.test("requests report once that their server does not answer, also those that begin later", async () => {
   using watched = new Watched();
   const reports: unknown[] = [];
   const listening = (of: string): CallClient => ({
-    onProgress: ({ own, message }) => void reports.push([of, own, message]),
+    onProgress: ({ ownReport: own, message }) => void reports.push([of, own, message]),
   });
   watched.begin(listening("first"));
   await watched.until("unresponsive");
@@ -168,6 +168,7 @@ Deno.test("a deadline ends no server that sent something meanwhile, and no other
   const late = new PmlError("TIMED_OUT", "late");
   watched.begin();
   watched.begin();
+  await pause(1);
   watched.note();
   await watched.until("ping");
   await pause(20);
@@ -176,7 +177,7 @@ Deno.test("a deadline ends no server that sent something meanwhile, and no other
   watched.begin(NO_CLIENT, cancellation);
   cancellation.cancel(new PmlError("CANCELLED", "no more"));
   assert.deepEqual(watched.hung, []);
-  assert.equal(watched.responsiveness.hung, true, "the next use starts another");
+  assert.equal(watched.responsiveness.isHung, true, "the next use starts another");
   watched.peer.cancel(8, late);
   watched.peer.end(new Error("over"));
 });

@@ -1,13 +1,13 @@
 /**
- * Reads the values in results that have a format: dates, base64 and types of media.
+ * Reads values in results that have a format: dates, base64 and MIME types.
  *
  * @module
  */
 
 const DATE_TIME =
   /^(\d{4}-\d{2}-\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
-/** How the base64 of common kinds of media begins. */
-const BEGINNINGS: Readonly<Record<string, string>> = {
+/** MIME types of media, by the first characters of their base64. */
+const TYPES_BY_START: Readonly<Record<string, string>> = {
   iVBORw0KGgo: "image/png",
   "/9j/": "image/jpeg",
   R0lGOD: "image/gif",
@@ -17,27 +17,27 @@ const BEGINNINGS: Readonly<Record<string, string>> = {
 };
 const WAV = "audio/wav";
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w."+-]+)*;base64,/i;
-/** How many characters of a data URL may precede its data. */
+/** The maximum length of the part of a data URL before its data, in characters. */
 const HEAD_MAX = 200;
 
-/** Base64 as MCP requires it, and the type that a data URL names. */
+/** Base64 as MCP requires it, and the MIME type if the base64 came from a data URL with one. */
 export interface Base64 {
   readonly data: string;
   readonly mimeType?: string | undefined;
 }
 
-/** Returns whether a value is a date and time with a time zone, as ISO 8601 writes it. */
+/** Returns whether a value is an ISO 8601 date and time with a time zone. */
 export function isDateTime(value: unknown): boolean {
   const [, date] = typeof value === "string" ? DATE_TIME.exec(value) ?? [] : [];
   if (date === undefined) return false;
   const time = Date.parse(`${date}T00:00:00Z`);
-  // Some days that do not exist are read as days of the next month.
+  // `Date.parse` reads a day that does not exist, such as February 30, as a day of the next month.
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(date);
 }
 
 /**
- * Returns the base64 in a value, in the usual alphabet; of a data URL only its data. Undefined if
- * the value is not base64.
+ * Returns the base64 in a value, which may be a data URL. Replaces the URL-safe alphabet by the
+ * usual one. Returns undefined if the value is not base64.
  */
 export function readableBase64(value: unknown): Base64 | undefined {
   if (typeof value !== "string") return undefined;
@@ -56,10 +56,10 @@ function isBase64(text: string): boolean {
   }
 }
 
-/** Returns the type of media by its first bytes; undefined if it is not known. */
+/** Returns the MIME type of media by its first bytes; undefined if it is not known. */
 export function mimeTypeIn(base64: string, kind: "image" | "audio"): string | undefined {
-  const [, type] = Object.entries(BEGINNINGS).find(([start]) => base64.startsWith(start)) ?? [];
-  // RIFF contains both.
+  const [, type] = Object.entries(TYPES_BY_START).find(([start]) => base64.startsWith(start)) ?? [];
+  // WebP images and WAV audio both begin with "RIFF".
   const knownType = type === "image/webp" && kind === "audio" ? WAV : type;
   return knownType?.startsWith(`${kind}/`) ? knownType : undefined;
 }

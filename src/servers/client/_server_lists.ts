@@ -7,224 +7,234 @@
 import { basename, join } from "node:path";
 import { parseExact } from "../../core/exact_json.ts";
 import { sha256 } from "../../core/hash.ts";
-import { isObject, type JsonObject, objectOf, sorted } from "../../core/json.ts";
+import { isObject, type JsonObject, objectOf, sortedJsonText } from "../../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
-import { drop, pruneCache, readCache, writeCache } from "../../io/kept.ts";
+import { pruneCache, readCache, removeIfPossible, writeCache } from "../../io/cache_files.ts";
 
-/** The key of cached lists. The same object has the same lists. */
+/** The key of cached lists. Two keys are equal only if they are the same object. */
 export interface ListKey {
   readonly name: string;
-  /** Everything that the lists depend on, without secrets. */
+  /** The facts on which the lists depend, without secrets. */
   readonly definition: unknown;
-  /** Whether the lists are kept in a file for other processes. */
+  /** Whether the lists are stored in a file for other processes. */
   readonly isKept: boolean;
 }
 
 interface CachedLists {
   readonly lists: Map<ListName, readonly ListItem[]>;
-  readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
-  /** When each was loaded since the server was started. */
-  readonly at: Map<ListName, number>;
-  /** Undefined if the lists are not, or no longer, kept in a file. */
+  /** The open requests for lists. */
+  readonly loading: Map<ListName, Promise<readonly ListItem[]>>;
+  /** When each list was loaded, by `performance.now()`. Empty after a start of the server. */
+  readonly loadedAt: Map<ListName, number>;
+  /** The file that stores the lists; undefined if no file stores them, or no longer does. */
   file: string | undefined;
-  /** The file that names the file with the latest lists of the server. */
+  /** A second file, which contains the name of the file with the latest lists of the server. */
   readonly latest: string | undefined;
-  /** Whether they are from an earlier process of the server. */
+  /** Whether the lists are from an earlier process of the server. */
   isOld: boolean;
 }
 
 /**
- * The version of the files. In version 1 lists of tools had no instructions: a server with such a
- * file would look as if it had none until its next start, and then as if they were new.
+ * The version of the files. In version 1, lists of tools had no instructions. With such a file, the
+ * server would seem to have no instructions until its next start, and then to have new ones.
  */
-const FORM = 2;
+const FORMAT_VERSION = 2;
 /** How long a list is fresh if its server does not report changes, in milliseconds. */
 export const FRESH_MS = 60_000;
 const NONE: readonly ListItem[] = [];
 const NO_NAMES: readonly ListName[] = [];
-/** For how many sets of client capabilities the lists of a server are cached at once. */
+/** The maximum number of sets of client capabilities for which the lists of a server are cached. */
 const SETS_MAX = 8;
 /** The maximum number of files of one server, over all workspaces. */
 const FILES_MAX = 64;
-/** The maximum number of files that name the latest lists of a server, over all servers. */
+/** The maximum number of files that name the latest lists, over all servers. */
 const LATEST_MAX = 256;
 
-/** The facts that the lists of a server depend on, next to its definition. */
+/** The facts on which the lists of a server depend, besides its definition. */
 export interface ListFacts {
   readonly workspace: string;
   /** The capabilities that the server gets. */
-  readonly able: JsonObject;
+  readonly capabilities: JsonObject;
 }
 
 /** The cached lists of all servers. */
 export class ServerLists {
   readonly #folder: string;
   readonly #onError: (error: unknown) => void;
-  readonly #of = memoized((owner: ListKey) => this.#open(owner));
-  readonly #owners = memoized((_: ListKey) => new Map<string, ListKey>());
-  /** For each owner, the file that names the file with the latest lists of its server. */
+  readonly #cachedOf = memoized((listKey: ListKey) => this.#open(listKey));
+  /** The keys of each server, by a hash of their facts, the oldest first. */
+  readonly #keysOf = memoized((_: ListKey) => new Map<string, ListKey>());
+  /** For each key, the file that names the file with the latest lists of its server. */
   readonly #latest = new WeakMap<ListKey, string>();
-  /** The server of each owner, and the servers that were started. */
+  /** The server of each key. */
   readonly #servers = new WeakMap<ListKey, ListKey>();
+  /** The servers that were started. */
   readonly #started = new WeakSet<ListKey>();
-  /** The owner of each server that was returned last: the next call mostly wants the same. */
-  readonly #last = new WeakMap<ListKey, ListFacts & { readonly owner: ListKey }>();
+  /**
+   * The last key that was returned for each server, because the next call mostly uses the same key.
+   */
+  readonly #lastKeys = new WeakMap<ListKey, ListFacts & { readonly listKey: ListKey }>();
 
-  /** Uses a folder in the PML home. Calls `onError` if a file cannot be written. */
+  /** `home` is the PML home. Calls `onError` if a file cannot be written. */
   constructor(home: string, onError: (error: unknown) => void) {
     this.#folder = join(home, "lists");
     this.#onError = onError;
   }
 
   /**
-   * Returns the owner of the lists that a server has under given facts, such as the capabilities of
-   * a client. It is the same object as long as it is among the last few: a client can declare any
-   * number of capabilities.
+   * Returns the key of the lists that a server has for a workspace and a set of client
+   * capabilities. Only the last few keys of a server stay the same object, because a client can
+   * declare any number of different capabilities.
    */
-  ownerOf(server: ListKey, facts: ListFacts): ListKey {
-    const last = this.#last.get(server);
-    if (last?.workspace === facts.workspace && last.able === facts.able) return last.owner;
-    const owner = this.#ownerOf(server, facts);
-    this.#last.set(server, { ...facts, owner });
-    return owner;
+  keyOf(server: ListKey, facts: ListFacts): ListKey {
+    const last = this.#lastKeys.get(server);
+    if (last?.workspace === facts.workspace && last.capabilities === facts.capabilities) {
+      return last.listKey;
+    }
+    const listKey = this.#newKeyOf(server, facts);
+    this.#lastKeys.set(server, { ...facts, listKey });
+    return listKey;
   }
 
-  #ownerOf(server: ListKey, facts: ListFacts): ListKey {
-    const owners = this.#owners(server);
-    const key = sha256(sorted([facts.workspace, facts.able]));
+  #newKeyOf(server: ListKey, facts: ListFacts): ListKey {
+    const listKeys = this.#keysOf(server);
+    const key = sha256(sortedJsonText([facts.workspace, facts.capabilities]));
     const { name, definition, isKept } = server;
-    const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
-    owners.delete(key);
-    owners.set(key, owner);
-    this.#servers.set(owner, server);
-    if (isKept) this.#latest.set(owner, this.#latestOf(server, facts));
-    const [[oldest, old] = []] = owners;
+    const listKey = listKeys.get(key) ?? { name, definition: [definition, key], isKept };
+    listKeys.delete(key);
+    listKeys.set(key, listKey);
+    this.#servers.set(listKey, server);
+    if (isKept) this.#latest.set(listKey, this.#latestOf(server, facts));
+    const [[oldestHash, oldest] = []] = listKeys;
     // guard: able-sets
-    if (owners.size > SETS_MAX && oldest !== undefined && old !== undefined) {
-      owners.delete(oldest);
-      this.#discard(this.#of(old));
+    if (listKeys.size > SETS_MAX && oldestHash !== undefined && oldest !== undefined) {
+      listKeys.delete(oldestHash);
+      this.#discard(this.#cachedOf(oldest));
     }
-    return owner;
+    return listKey;
   }
 
-  /** Removes lists of a server, for all clients. */
+  /** Forgets lists of a server for all sets of client capabilities. */
   forgetAll(server: ListKey, lists: readonly ListName[]): void {
-    for (const owner of this.#owners(server).values()) {
-      for (const list of lists) this.forget(owner, list);
+    for (const listKey of this.#keysOf(server).values()) {
+      for (const list of lists) this.forget(listKey, list);
     }
-  }
-
-  /** Returns a list: the same array until the list is forgotten. */
-  async get(
-    owner: ListKey,
-    name: ListName,
-    ask: () => Promise<readonly ListItem[]>,
-  ): Promise<readonly ListItem[]> {
-    const cached = this.#of(owner);
-    return cached.lists.get(name) ?? await this.renew(owner, name, ask);
-  }
-
-  /** Loads a list again, although it is cached. The cached one stays until the answer comes. */
-  async renew(
-    owner: ListKey,
-    name: ListName,
-    ask: () => Promise<readonly ListItem[]>,
-  ): Promise<readonly ListItem[]> {
-    const cached = this.#of(owner);
-    const asking = cached.asking.get(name) ?? this.#ask(cached, name, ask);
-    cached.asking.set(name, asking);
-    return await asking;
-  }
-
-  /** Removes a list, so that it is loaded again: by the next process, if this one ends before. */
-  forget(owner: ListKey, name: ListName): void {
-    const cached = this.#of(owner);
-    if (cached.lists.delete(name)) this.#keep(cached);
-    // An answer that is under way may be from before the change.
-    cached.asking.delete(name);
   }
 
   /**
-   * Marks the cached lists of a server, for all sets of capabilities, as those of an earlier process:
-   * the server was started.
+   * Returns a list: the same array until the list is forgotten. `ask` requests it from the server.
    */
-  outdate(owner: ListKey): void {
-    const server = this.#servers.get(owner) ?? owner;
+  async get(
+    listKey: ListKey,
+    name: ListName,
+    ask: () => Promise<readonly ListItem[]>,
+  ): Promise<readonly ListItem[]> {
+    const cached = this.#cachedOf(listKey);
+    return cached.lists.get(name) ?? await this.renew(listKey, name, ask);
+  }
+
+  /** Loads a list again, although it is cached. The cached list stays until the answer arrives. */
+  async renew(
+    listKey: ListKey,
+    name: ListName,
+    ask: () => Promise<readonly ListItem[]>,
+  ): Promise<readonly ListItem[]> {
+    const cached = this.#cachedOf(listKey);
+    const loading = cached.loading.get(name) ?? this.#load(cached, name, ask);
+    cached.loading.set(name, loading);
+    return await loading;
+  }
+
+  /** Removes a list from memory and from its file, so that it is loaded again. */
+  forget(listKey: ListKey, name: ListName): void {
+    const cached = this.#cachedOf(listKey);
+    if (cached.lists.delete(name)) this.#write(cached);
+    // A request that is still open may return the list from before the change.
+    cached.loading.delete(name);
+  }
+
+  /**
+   * Marks the cached lists of a server, for all sets of capabilities, as lists of an earlier
+   * process. Called when the server was started.
+   */
+  markOld(listKey: ListKey): void {
+    const server = this.#servers.get(listKey) ?? listKey;
     this.#started.add(server);
-    for (const one of [owner, ...this.#owners(server).values()]) {
-      const cached = this.#of(one);
+    for (const key of [listKey, ...this.#keysOf(server).values()]) {
+      const cached = this.#cachedOf(key);
       cached.isOld = cached.lists.size > 0;
-      cached.at.clear();
+      cached.loadedAt.clear();
     }
   }
 
   /** Returns whether a list is cached. */
-  has(owner: ListKey, name: ListName): boolean {
-    return this.#of(owner).lists.has(name);
+  has(listKey: ListKey, name: ListName): boolean {
+    return this.#cachedOf(listKey).lists.has(name);
   }
 
-  /** Returns a list as far as it is cached. */
-  cached(owner: ListKey, name: ListName): readonly ListItem[] {
-    return this.#of(owner).lists.get(name) ?? NONE;
+  /** Returns a cached list; empty if it is not cached. */
+  cached(listKey: ListKey, name: ListName): readonly ListItem[] {
+    return this.#cachedOf(listKey).lists.get(name) ?? NONE;
   }
 
   /**
-   * Returns the list that the server had last for any client; undefined if there is none, or the
-   * list of this owner is cached.
+   * Returns the last list that the server sent, for whichever client; undefined if there is none,
+   * or if the list of this key is cached.
    */
-  earlier(owner: ListKey, name: ListName): readonly ListItem[] | undefined {
-    const latest = this.#latest.get(owner);
-    if (latest === undefined || this.has(owner, name)) return undefined;
+  earlierList(listKey: ListKey, name: ListName): readonly ListItem[] | undefined {
+    const latest = this.#latest.get(listKey);
+    if (latest === undefined || this.has(listKey, name)) return undefined;
     const { file } = objectOf(readCache(latest));
     if (typeof file !== "string") return undefined;
     return listsAt(join(this.#folder, basename(file))).get(name);
   }
 
   /**
-   * Returns, once, the names of the lists that are from an earlier process of the server, or older
-   * than `maxMs`: they may have changed.
+   * Returns the names of the lists that may have changed: lists older than `maxMs`, and lists from
+   * an earlier process of the server. The latter are returned only at the first call after a start.
    */
-  takeOld(owner: ListKey, maxMs = Infinity): readonly ListName[] {
-    const cached = this.#of(owner);
-    const { isOld, at, lists } = cached;
+  takeOld(listKey: ListKey, maxMs = Infinity): readonly ListName[] {
+    const cached = this.#cachedOf(listKey);
+    const { isOld, loadedAt, lists } = cached;
     cached.isOld = false;
     let old: ListName[] | undefined;
     for (const name of lists.keys()) {
-      const since = at.get(name);
-      // No notification reports that only the files of a skill changed.
-      const most = name === "skills" ? Math.min(maxMs, FRESH_MS) : maxMs;
+      const since = loadedAt.get(name);
+      // If only the files of a skill change, no notification reports that.
+      const limitMs = name === "skills" ? Math.min(maxMs, FRESH_MS) : maxMs;
       const isTooOld = since === undefined
         ? isOld
-        : most !== Infinity && performance.now() - since > most;
+        : limitMs !== Infinity && performance.now() - since > limitMs;
       if (isTooOld) (old ??= []).push(name);
     }
     return old ?? NO_NAMES;
   }
 
-  async #ask(
+  async #load(
     cached: CachedLists,
     name: ListName,
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
-    // One turn later, so that `get` has registered it as being loaded.
+    // Waits one turn, so that `renew` has stored the promise of this load.
     await Promise.resolve();
-    const own = cached.asking.get(name);
+    const thisLoad = cached.loading.get(name);
     try {
       const list = await ask();
-      if (cached.asking.get(name) !== own) return list;
+      // If the list was forgotten meanwhile, it may already be out of date, so it is not cached.
+      if (cached.loading.get(name) !== thisLoad) return list;
       cached.lists.set(name, list);
-      cached.at.set(name, performance.now());
-      this.#keep(cached);
-      this.#keepLatest(cached);
+      cached.loadedAt.set(name, performance.now());
+      this.#write(cached);
+      this.#writeLatest(cached);
       return list;
     } finally {
-      if (cached.asking.get(name) === own) cached.asking.delete(name);
+      if (cached.loading.get(name) === thisLoad) cached.loading.delete(name);
     }
   }
 
-  /** Writes the file. If it cannot be written, the next process loads the lists again. */
-  #keep({ file, lists }: CachedLists): void {
+  /** Writes the file of lists. If that fails, the next process loads the lists again. */
+  #write({ file, lists }: CachedLists): void {
     if (file === undefined) return;
     try {
       writeCache(file, Object.fromEntries(lists));
@@ -234,32 +244,35 @@ export class ServerLists {
     }
   }
 
-  /** Writes which file has the latest lists of a server. */
-  #keepLatest({ file, latest }: CachedLists): void {
+  /** Writes the file that names the file with the latest lists of a server. */
+  #writeLatest({ file, latest }: CachedLists): void {
     if (file === undefined || latest === undefined) return;
     try {
       if (objectOf(readCache(latest)).file === basename(file)) return;
       writeCache(latest, { file: basename(file) });
       pruneCache(this.#folder, { like: latest, most: LATEST_MAX });
     } catch {
-      // The lists of another set of capabilities are not used.
+      // Without this file, `earlierList` finds no list for a client with other capabilities.
     }
   }
 
-  /** Removes the file: nothing would update it when the lists change. */
+  /**
+   * Removes the file of a dropped key, because the file would no longer follow changes of the
+   * lists.
+   */
   #discard(cached: CachedLists): void {
-    if (cached.file !== undefined) drop(cached.file);
+    if (cached.file !== undefined) removeIfPossible(cached.file);
     cached.file = undefined;
   }
 
-  #open(owner: ListKey): CachedLists {
-    const { name, definition, isKept } = owner;
+  #open(listKey: ListKey): CachedLists {
+    const { name, definition, isKept } = listKey;
     const file = isKept ? this.#fileOf(name, definition) : undefined;
-    const latest = this.#latest.get(owner);
+    const latest = this.#latest.get(listKey);
     const lists = file === undefined ? new Map() : listsAt(file);
-    // The file may be from before the start of the server.
-    const isOld = lists.size > 0 && this.#started.has(this.#servers.get(owner) ?? owner);
-    return { lists, asking: new Map(), at: new Map(), file, latest, isOld };
+    // The file may be older than the start of the server.
+    const isOld = lists.size > 0 && this.#started.has(this.#servers.get(listKey) ?? listKey);
+    return { lists, loading: new Map(), loadedAt: new Map(), file, latest, isOld };
   }
 
   #fileOf(name: string, definition: unknown): string {
@@ -272,10 +285,10 @@ export class ServerLists {
 }
 
 function keyOf(facts: readonly unknown[]): string {
-  return sha256(JSON.stringify([FORM, ...facts])).slice(0, 32);
+  return sha256(JSON.stringify([FORMAT_VERSION, ...facts])).slice(0, 32);
 }
 
-/** Reads the lists in a file. Their numbers keep their text. */
+/** Reads the lists in a file. Numbers keep their exact text. */
 function listsAt(file: string): Map<ListName, readonly ListItem[]> {
   const stored = readCache(file, parseExact);
   const lists = new Map<ListName, readonly ListItem[]>();
@@ -295,11 +308,11 @@ export function isListItem(
   return isObject(value) && typeof value[LISTS[name].key] === "string";
 }
 
-/** A list of tools that came on a connection. */
+/** A list of tools that arrived on a connection. */
 export interface ListedTools {
   readonly tools: readonly ListItem[];
-  /** When it was requested, by `performance.now()`. */
-  readonly at: number;
-  /** How long it stays current by its `ttlMs`, in milliseconds. */
+  /** When the list was requested, by `performance.now()`. */
+  readonly requestedAt: number;
+  /** How long the list stays current by its `ttlMs`, in milliseconds. */
   readonly ttlMs: number | undefined;
 }

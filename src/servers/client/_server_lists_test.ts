@@ -22,7 +22,7 @@ const never = () => assert.fail("the server was asked");
 const lost = (error: unknown) => assert.fail(`it was not kept: ${error}`);
 
 function facts(set: number) {
-  return { workspace: "/ws", able: { set } };
+  return { workspace: "/ws", capabilities: { set } };
 }
 
 Deno.test("ServerLists loads a list once, and another process reads it from the file", async () => {
@@ -37,7 +37,7 @@ Deno.test("ServerLists loads a list once, and another process reads it from the 
     assert.deepEqual(await other.get(OWNER, "tools", never), TOOLS);
     for (const one of [lists, other]) {
       assert.deepEqual(one.takeOld(OWNER), []);
-      one.outdate(OWNER);
+      one.markOld(OWNER);
       assert.deepEqual(one.takeOld(OWNER), ["tools"]);
       assert.deepEqual(one.takeOld(OWNER), [], "told once");
     }
@@ -49,18 +49,18 @@ Deno.test("ServerLists marks the lists of all sets of capabilities as old when t
     const ask = () => Promise.resolve(TOOLS);
     const before = new ServerLists(home, lost);
     const sets = [1, 2, 3];
-    for (const set of sets) await before.get(before.ownerOf(OWNER, facts(set)), "prompts", ask);
+    for (const set of sets) await before.get(before.keyOf(OWNER, facts(set)), "prompts", ask);
     const lists = new ServerLists(home, lost);
     const server = { ...OWNER };
     // One is used before the start, and the others after it.
-    assert.deepEqual(await lists.get(lists.ownerOf(server, facts(1)), "prompts", never), TOOLS);
-    assert.deepEqual(lists.takeOld(lists.ownerOf(server, facts(1))), []);
-    lists.outdate(lists.ownerOf(server, facts(2)));
+    assert.deepEqual(await lists.get(lists.keyOf(server, facts(1)), "prompts", never), TOOLS);
+    assert.deepEqual(lists.takeOld(lists.keyOf(server, facts(1))), []);
+    lists.markOld(lists.keyOf(server, facts(2)));
     for (const set of sets) {
-      const owner = lists.ownerOf(server, facts(set));
-      assert.deepEqual(await lists.get(owner, "prompts", never), TOOLS);
-      assert.deepEqual(lists.takeOld(owner), ["prompts"], `set ${set}`);
-      assert.deepEqual(lists.takeOld(owner), [], `set ${set}, once`);
+      const listKey = lists.keyOf(server, facts(set));
+      assert.deepEqual(await lists.get(listKey, "prompts", never), TOOLS);
+      assert.deepEqual(lists.takeOld(listKey), ["prompts"], `set ${set}`);
+      assert.deepEqual(lists.takeOld(listKey), [], `set ${set}, once`);
     }
   });
 });
@@ -70,11 +70,11 @@ Deno.test("ServerLists keeps the text of numbers in its files", async () => {
     const text = '[{"name":"t","inputSchema":{"default":725653563933458432,"minimum":0.0}}]';
     const tools = () => Promise.resolve(parseExact(text));
     const lists = new ServerLists(home, lost);
-    await lists.get(lists.ownerOf(OWNER, facts(1)), "tools", tools);
+    await lists.get(lists.keyOf(OWNER, facts(1)), "tools", tools);
     const other = new ServerLists(home, lost);
     const server = { ...OWNER };
-    const kept = await other.get(other.ownerOf(server, facts(1)), "tools", never);
-    const earlier = other.earlier(other.ownerOf(server, facts(2)), "tools");
+    const kept = await other.get(other.keyOf(server, facts(1)), "tools", never);
+    const earlier = other.earlierList(other.keyOf(server, facts(2)), "tools");
     assert.deepEqual([kept, earlier].map((one) => JSON.stringify(one)), [text, text]);
   });
 });
@@ -82,23 +82,23 @@ Deno.test("ServerLists keeps the text of numbers in its files", async () => {
 Deno.test("ServerLists returns the list that another set of capabilities had last, also in another process", async () => {
   await inHome(async (home) => {
     const lists = new ServerLists(home, lost);
-    const [first, second] = [1, 2].map((set) => lists.ownerOf(OWNER, facts(set)));
+    const [first, second] = [1, 2].map((set) => lists.keyOf(OWNER, facts(set)));
     assert.ok(first !== undefined && second !== undefined);
-    assert.equal(lists.earlier(second, "tools"), undefined);
+    assert.equal(lists.earlierList(second, "tools"), undefined);
     await lists.get(first, "tools", () => Promise.resolve(TOOLS));
     const other = new ServerLists(home, lost);
     const server = { ...OWNER };
     for (
-      const [all, owner] of [[lists, second], [other, other.ownerOf(server, facts(3))]] as const
+      const [all, listKey] of [[lists, second], [other, other.keyOf(server, facts(3))]] as const
     ) {
-      assert.deepEqual(all.earlier(owner, "tools"), TOOLS);
-      assert.equal(all.has(owner, "tools"), false, "it is loaded for this set");
+      assert.deepEqual(all.earlierList(listKey, "tools"), TOOLS);
+      assert.equal(all.has(listKey, "tools"), false, "it is loaded for this set");
     }
     const elsewhere = { ...facts(3), workspace: "/other" };
-    assert.equal(other.earlier(other.ownerOf(server, elsewhere), "tools"), undefined);
-    assert.equal(lists.earlier(first, "tools"), undefined, "its own list is cached");
+    assert.equal(other.earlierList(other.keyOf(server, elsewhere), "tools"), undefined);
+    assert.equal(lists.earlierList(first, "tools"), undefined, "its own list is cached");
     lists.forgetAll(OWNER, ["tools"]);
-    assert.equal(other.earlier(other.ownerOf(server, facts(3)), "tools"), undefined);
+    assert.equal(other.earlierList(other.keyOf(server, facts(3)), "tools"), undefined);
   });
 });
 
@@ -158,13 +158,13 @@ Deno.test("ServerLists keeps the files of a server that were written last, and n
     assert.deepEqual([await files("one-more"), await files("one")], [1, 65]);
     const lists = new ServerLists(home, lost);
     const server = { ...OWNER, name: "two" };
-    const first = lists.ownerOf(server, facts(0));
+    const first = lists.keyOf(server, facts(0));
     for (let set = 0; set < 30; set++) {
-      await lists.get(lists.ownerOf(server, facts(set)), "tools", ask);
+      await lists.get(lists.keyOf(server, facts(set)), "tools", ask);
     }
     assert.equal(await files("two"), 8);
-    assert.notEqual(lists.ownerOf(server, facts(0)), first);
-    const last = lists.ownerOf(server, facts(29));
+    assert.notEqual(lists.keyOf(server, facts(0)), first);
+    const last = lists.keyOf(server, facts(29));
     assert.equal(await lists.get(last, "tools", never), TOOLS);
   });
 });

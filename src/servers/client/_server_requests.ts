@@ -1,12 +1,13 @@
 /**
- * Answers requests of a server: `ping`, `roots/list`, and requests for the client.
+ * Answers the requests of a server: PML itself answers `ping` and `roots/list`, and passes other
+ * requests on to the client.
  *
  * @module
  */
 
 import type { CallClient } from "../../protocol/call.ts";
 import { messageOf, PmlError } from "../../core/errors.ts";
-import { defined, type JsonObject, quoted, visible } from "../../core/json.ts";
+import { type JsonObject, quoted, visible, withoutUndefined } from "../../core/json.ts";
 import type { LimitedLog } from "../../io/limited_log.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import type { UpstreamClients } from "./upstream_clients.ts";
@@ -19,12 +20,12 @@ export interface PeerRequest {
   readonly params: JsonObject;
   /** The members next to `method` and `params` that JSON-RPC does not define. */
   readonly members?: JsonObject | undefined;
-  /** Sends the progress of the client to the server, with the token of the server. */
+  /** Sends a progress report of the client to the server, with the progress token of the server. */
   readonly onProgress?: CallClient["onProgress"];
   readonly signal: AbortSignal;
-  /** The server's own name of the request, in the stateless revision. */
+  /** The key of the request in `inputRequests`, in the stateless revision. */
   readonly key?: string;
-  /** The client's request that it belongs to, if that is known. */
+  /** The options of the client's request during which the server sent this one, if it is known. */
   readonly during: RequestOptions | undefined;
 }
 
@@ -32,13 +33,13 @@ export interface PeerRequest {
 export interface RequestingServer {
   readonly name: string;
   readonly host: RequestsHost;
-  /** Limits the lines about requests that are refused. */
+  /** Limits the log lines about refused requests. */
   readonly refusals: LimitedLog;
 }
 
 /** The parts of the host that requests of servers need. */
 interface RequestsHost extends Pick<UpstreamsHost, "roots" | "withoutSecrets" | "logServer"> {
-  readonly clients: Pick<UpstreamClients, "asked">;
+  readonly clients: Pick<UpstreamClients, "onRequest">;
 }
 
 /** Answers a request of a server. Throws `RpcError` if neither PML nor the client supports it. */
@@ -64,11 +65,11 @@ async function passQuestion(request: PeerRequest, server: RequestingServer): Pro
   try {
     return await passTo(onAsk, request, server);
   } catch (error) {
-    throw error instanceof RpcError ? refusedByClient(error) : error;
+    throw error instanceof RpcError ? clientError(error) : error;
   }
 }
 
-/** Passes a request of an extension to the client. Logs why one is refused. */
+/** Passes a request of an extension to the client. If the request is refused, logs the reason. */
 async function passUnknown(request: PeerRequest, server: RequestingServer): Promise<JsonObject> {
   try {
     return await passTo(clientFor(request, server), request, server);
@@ -79,7 +80,7 @@ async function passUnknown(request: PeerRequest, server: RequestingServer): Prom
     const key = JSON.stringify([method.slice(0, 200), why]);
     const { name, host, refusals } = server;
     refusals.write(key, text, (line) => host.logServer(name, "warn", line));
-    throw error instanceof RpcError ? refusedUnknown(error, method) : error;
+    throw error instanceof RpcError ? unknownRequestError(error, method) : error;
   }
 }
 
@@ -87,8 +88,8 @@ type OnAsk = NonNullable<CallClient["onAsk"]>;
 
 /** Returns the function that asks the client. Throws `RpcError` if no client can be asked. */
 function clientFor({ method, during }: PeerRequest, server: RequestingServer): OnAsk {
-  // A request whose own client cannot be asked has no other that can.
-  const onAsk = during === undefined ? server.host.clients.asked : during.client.onAsk;
+  // A request that belongs to a client's request is never sent to another client.
+  const onAsk = during === undefined ? server.host.clients.onRequest : during.client.onAsk;
   if (onAsk !== undefined) return onAsk;
   const how = method === "sampling/createMessage"
     ? "; `sampling` in config.yaml names a model to ask"
@@ -104,7 +105,8 @@ function passTo(
   { key, method, params, members, signal, during, onProgress }: PeerRequest,
   { name, host }: RequestingServer,
 ): Promise<JsonObject> {
-  const { url, ...rest } = params; // a URL without its key would lead to another page
+  // The URL stays as it is: without a secret in it, it would lead to another page.
+  const { url, ...rest } = params;
   return onAsk({
     server: name,
     key,
@@ -117,20 +119,23 @@ function passTo(
 }
 
 /**
- * Returns an error response of the client as a `PmlError`. An `RpcError` would count as the
- * server's.
+ * Returns an error response of the client as a `PmlError`: an `RpcError` would count as an error of
+ * the server.
  */
-export function refusedByClient(error: RpcError): PmlError {
+export function clientError(error: RpcError): PmlError {
   const { code, data } = error;
   const message = error.message || "Unknown error";
   return new PmlError("BAD_REQUEST", message, {
-    detail: { answered: defined({ code, message, data }) },
+    detail: { answered: withoutUndefined({ code, message, data }) },
     cause: error,
   });
 }
 
-/** Returns the error of the client, or of PML for a client without the extension, as the server's. */
-function refusedUnknown({ code, message, data }: RpcError, method: string): RpcError {
+/**
+ * Returns the error for a server whose request of an extension failed. If the client does not know
+ * the method, the message states that PML cannot pass the request on.
+ */
+function unknownRequestError({ code, message, data }: RpcError, method: string): RpcError {
   const text = code === ERROR.methodNotFound
     ? `PML cannot pass ${visible(method, 100)} on: ${message}`
     : message;

@@ -18,7 +18,7 @@ function answered(
   const host = upstreamsHost("/nowhere", {
     limits: { startMs: 0, catalogTools: 0, idleMs: 0, idleChildren: 0 },
     upstreamOf: () => assert.fail("no server is looked for"),
-    clients: { ...NO_CLIENTS, asked: onAsk },
+    clients: { ...NO_CLIENTS, onRequest: onAsk },
     logServer: (_, __, text) => onLog(text),
   });
   return answerRequest(request, { name: "s", host, refusals: new LimitedLog() });

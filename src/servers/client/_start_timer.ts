@@ -9,24 +9,25 @@ import { join } from "node:path";
 import { durationText } from "../../core/amounts.ts";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
-import { after } from "../../io/waiting.ts";
+import { LateStarts, type StartKey } from "../../io/late_starts.ts";
+import { callAfter } from "../../io/waiting.ts";
 
-/** The longest start that `limits.start_ms` allows. */
+/** The highest value of `limits.start_ms` in milliseconds. */
 const LONGEST_MS = 600_000;
 
-/** A limit that counts until it is disposed. */
+/** The time limit of a start. Disposing stops the timer. */
 export interface StartTimer extends Disposable {
-  /** Aborts with `TIMED_OUT`, or with the reason of `closing`. */
+  /** Aborts with `TIMED_OUT` when the time is over, or with the reason of `closing`. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Limits the time until a server answers for the first time. `closing` aborts when the start is
- * cancelled.
+ * Limits the time until a server answers for the first time to `limits.start_ms`. If the server
+ * takes longer, records a late start. `closing` aborts when the start is cancelled.
  */
 export function startTimer(
-  name: string,
-  host: Pick<UpstreamsHost, "home" | "limits">,
+  { name, definition }: StartKey,
+  host: Pick<UpstreamsHost, "home" | "workspace" | "limits">,
   closing: AbortSignal,
 ): StartTimer {
   const ms = host.limits.startMs;
@@ -37,6 +38,9 @@ export function startTimer(
       `set start_ms under limits in ${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
   });
   const abort = new AbortController();
-  const timer = after(ms, () => abort.abort(late));
+  const timer = callAfter(ms, () => {
+    new LateStarts(host).record({ name, definition }, late);
+    abort.abort(late);
+  });
   return { ...timer, signal: AbortSignal.any([abort.signal, closing]) };
 }

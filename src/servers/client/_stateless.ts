@@ -1,6 +1,7 @@
 /**
- * Requests of the stateless revision. Each carries the client capabilities. The server may answer with
- * `input_required`: requests to the client that it needs answered first.
+ * Sends requests of the stateless revision, each with the client capabilities. The server may
+ * answer with `input_required`, which contains requests to the client. PML answers these requests,
+ * and sends its own request again with the answers.
  *
  * @module
  */
@@ -10,15 +11,20 @@ import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { clientInfoFor, withMeta } from "./_meta.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
-import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
+import { clientError, type PeerRequest } from "./_server_requests.ts";
 
-/** The connection that requests are sent on. */
+/** The connection on which requests are sent. */
 export interface StatelessConnection {
   /** Aborts when the connection ends. */
-  readonly over: AbortSignal;
-  /** Returns the client capabilities that the server gets, for a client with these or for all. */
-  capabilitiesFor(able?: JsonObject): JsonObject;
-  /** Returns the name of the client that the server gets, for a client with this one or for all. */
+  readonly endSignal: AbortSignal;
+  /**
+   * Returns the client capabilities that the server gets. `clientCapabilities` are the capabilities
+   * of the client for which a request is sent, if there is one.
+   */
+  capabilitiesFor(clientCapabilities?: JsonObject): JsonObject;
+  /**
+   * Returns the `clientInfo` that the server gets. `info` is that of the requesting client, if any.
+   */
   clientInfo(info?: JsonObject): JsonObject | undefined;
   /** Answers a request of the server. */
   answer(request: PeerRequest): Promise<JsonObject>;
@@ -36,13 +42,13 @@ export class StatelessRequests {
   readonly #peer: RpcPeer;
   readonly #connection: StatelessConnection;
 
-  /** Takes the peer, which may not support the stateless revision, and its connection. */
+  /** Creates the sender also for servers that may not support the stateless revision. */
   constructor(peer: RpcPeer, connection: StatelessConnection) {
     this.#peer = peer;
     this.#connection = connection;
   }
 
-  /** Sends a request, answers the server's own requests, and returns the result. */
+  /** Sends a request, answers the requests of the server, and returns the result. */
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     let answers: JsonObject = {};
     for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -59,20 +65,29 @@ export class StatelessRequests {
     this.#peer.notify(method, this.#withMeta(params, options), options);
   }
 
-  /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
+  /** Returns a request that checks whether the server answers. This revision has no `ping`. */
   probe(): { readonly method: string; readonly params: JsonObject } {
     const method = "server/discover";
     return { method, params: this.#withMeta({}, withoutClient(), method) };
   }
 
-  /** Subscribes to notifications. Resolves when the server ends it; rejects on abort. */
+  /**
+   * Subscribes to notifications. Resolves when the server ends the subscription; rejects on abort.
+   */
   async listen(notifications: JsonObject, options: RequestOptions): Promise<void> {
     const params = this.#withMeta({ notifications }, options);
     const { cancellation, client } = options;
-    await this.#peer.request("subscriptions/listen", params, { cancellation, client, lasts: true });
+    await this.#peer.request("subscriptions/listen", params, {
+      cancellation,
+      client,
+      isLongLived: true,
+    });
   }
 
-  /** Answers all requests of an `input_required` result. Returns the params for the next try. */
+  /**
+   * Answers all requests of an `input_required` result. Returns the additional params for the next
+   * try.
+   */
   async answersTo(result: JsonObject, during: RequestOptions): Promise<JsonObject> {
     const connection = this.#connection;
     const { inputRequests, requestState } = result;
@@ -80,20 +95,24 @@ export class StatelessRequests {
     if (requests.length > REQUESTS_MAX) {
       throw connection.protocolError(`it made over ${REQUESTS_MAX} requests at once`);
     }
-    // If one fails, the others are cancelled.
-    const failed = new AbortController();
-    const signal = AbortSignal.any([during.cancellation.signal, connection.over, failed.signal]);
-    const answers = requests.map(async ([key, one]) => {
-      const { method, params, ...others } = objectOf(one);
+    // If one request fails, the other requests are cancelled.
+    const cancelOthers = new AbortController();
+    const signal = AbortSignal.any([
+      during.cancellation.signal,
+      connection.endSignal,
+      cancelOthers.signal,
+    ]);
+    const answers = requests.map(async ([key, rawRequest]) => {
+      const { method, params, ...others } = objectOf(rawRequest);
       const members = messageMembers(others);
-      const own = { method: textOf(method), params: objectOf(params), members };
-      const request = { key, ...own, signal, during };
+      const fields = { method: textOf(method), params: objectOf(params), members };
+      const request = { key, ...fields, signal, during };
       try {
         return [key, await connection.answer(request)] as const;
       } catch (error) {
         // An error of PML or of the client is not the fault of the server.
         if (!(error instanceof RpcError)) throw error;
-        if (error.code !== ERROR.methodNotFound) throw refusedByClient(error);
+        if (error.code !== ERROR.methodNotFound) throw clientError(error);
         throw connection.protocolError(
           `it asked for ${quoted(request.method)}, but ${error.message}`,
         );
@@ -103,13 +122,13 @@ export class StatelessRequests {
       const inputResponses = Object.fromEntries(await Promise.all(answers));
       return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
     } finally {
-      failed.abort(new RpcError(ERROR.methodNotFound, "another request failed"));
+      cancelOthers.abort(new RpcError(ERROR.methodNotFound, "another request failed"));
     }
   }
 
   #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
-    const { able, info } = options.client;
-    const capabilities = this.#connection.capabilitiesFor(able);
+    const { info } = options.client;
+    const capabilities = this.#connection.capabilitiesFor(options.client.capabilities);
     const clientInfo = clientInfoFor(this.#connection.clientInfo(info));
     return withMeta(params, options, { method, capabilities, clientInfo });
   }

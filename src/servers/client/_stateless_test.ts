@@ -12,7 +12,7 @@ async function errorAfter(error: RpcError): Promise<unknown> {
     capabilitiesFor: () => ({}),
     clientInfo: () => undefined,
     protocolError: (why) => new PmlError("UPSTREAM_PROTOCOL", why),
-    over: new AbortController().signal,
+    endSignal: new AbortController().signal,
   });
   const inputRequests = { one: { method: "notes/pick", params: {} } };
   return await newest.answersTo({ inputRequests }, withoutClient()).catch((error) => error);

@@ -1,76 +1,85 @@
 /**
- * The resources that clients follow. Their servers keep running.
+ * Follows resources and tasks for clients. Meanwhile, keeps the servers running.
  *
  * @module
  */
 
-import { ending } from "../../core/errors.ts";
+import { endingError } from "../../core/errors.ts";
+import { type JsonObject, objectOf } from "../../core/json.ts";
 import { pause, unlessAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
-import { notFollowed } from "./_answers.ts";
+import { withoutNamed } from "../../protocol/result_members.ts";
+import { SUBSCRIPTION_KEY } from "../../protocol/subscriptions.ts";
+import { followErrorLine } from "./_error_answers.ts";
 import type { UpstreamClients } from "./upstream_clients.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** A resource of a server, or a task. */
-export interface Followed {
+/** A resource or a task that a client follows. */
+export interface FollowTarget {
   readonly server: string;
   /** The address of the resource, or the id of the task. */
   readonly uri: string;
   readonly isTask?: boolean;
 }
 
-/** A resource that is being followed. */
-export interface ResourceSubscription extends Followed {
+/** One try to follow a resource or a task. */
+export interface ResourceSubscription extends FollowTarget {
   readonly signal: AbortSignal;
-  /** Is called when the server has accepted. */
+  /** Is called when the server has accepted the subscription. */
   readonly onAgreed: () => void;
 }
 
-/** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
+/** Keeps a server running and follows a target until the signal aborts or the server ends. */
 export type Follow = (following: ResourceSubscription) => Promise<void>;
 
+/** The state of a followed resource or task. */
 interface FollowedResource {
-  count: number;
+  followerCount: number;
+  /** Aborts when the last follower is removed. */
   readonly end: AbortController;
-  /** Ends the present try, so that the next one begins. */
+  /** Aborts the current try, so that the next try begins. */
   retry: AbortController;
-  /** Settles with the first try since the server was asked. */
+  /** Settles when the server accepts or refuses the subscription for the first time. */
   agreed: PromiseWithResolvers<void>;
   /** Whether the server has accepted once. */
   hasAgreed: boolean;
-  /** Whether the server has refused, so that it is asked again only for another follower. */
+  /** Whether the server has refused. It is asked again only when another follower is added. */
   isRefused: boolean;
 }
 
+/**
+ * How long to wait before the first failed try is repeated, in milliseconds. Each wait is doubled.
+ */
 const WAIT_MS = 500;
+/** The longest wait before a failed try is repeated, in milliseconds. */
 const WAIT_MAX_MS = 30_000;
 
-/** The log of errors, and the clients, which are notified if a resource is followed again. */
+/** The services of PML that subscriptions use. */
 interface SubscriptionsHost extends Pick<UpstreamsHost, "logServer"> {
-  readonly clients: Pick<UpstreamClients, "updated">;
+  readonly clients: Pick<UpstreamClients, "onResourceUpdated">;
 }
 
-/** Counts the followers of each resource, and follows it again if its server ended. */
+/** Counts the followers of each resource and task, and follows it again if its server ended. */
 export class ResourceSubscriptions implements Disposable {
   readonly #entries = new Map<string, FollowedResource>();
   readonly #follow: Follow;
   readonly #host: SubscriptionsHost;
 
-  /** Takes the host, and the function that follows. */
+  /** `follow` makes one try. */
   constructor(host: SubscriptionsHost, follow: Follow) {
     this.#host = host;
     this.#follow = follow;
   }
 
   /**
-   * Adds one follower to a resource. Throws if the server does not accept, or if the signal aborts
-   * first.
+   * Adds one follower to a resource or task. Throws if the server does not accept the subscription,
+   * or if the signal aborts first.
    */
-  async add(followed: Followed, signal: AbortSignal): Promise<void> {
+  async add(followed: FollowTarget, signal: AbortSignal): Promise<void> {
     const key = keyOf(followed);
     const entry = this.#entries.get(key) ?? this.#begin(followed);
     if (entry.isRefused) this.#start(followed, entry);
-    entry.count++;
+    entry.followerCount++;
     try {
       await unlessAborted(entry.agreed.promise, signal);
     } catch (error) {
@@ -79,85 +88,93 @@ export class ResourceSubscriptions implements Disposable {
     }
   }
 
-  /** Removes one follower of a resource. */
-  remove(followed: Followed): void {
+  /** Removes one follower of a resource or task. */
+  remove(followed: FollowTarget): void {
     const key = keyOf(followed);
     const entry = this.#entries.get(key);
     if (entry !== undefined) this.#release(key, entry);
   }
 
-  /** Follows everything again: the configuration may have changed. */
-  again(): void {
+  /** Begins to follow all targets again, because the configuration may have changed. */
+  followAllAgain(): void {
     for (const { retry } of this.#entries.values()) retry.abort();
   }
 
   /** Stops following. */
   [Symbol.dispose](): void {
     // Callers that still wait for a server get this reason.
-    for (const { end } of this.#entries.values()) end.abort(ending("follow a resource"));
+    for (const { end } of this.#entries.values()) end.abort(endingError("follow a resource"));
     this.#entries.clear();
   }
 
-  #begin(followed: Followed): FollowedResource {
-    const own: FollowedResource = {
-      count: 0,
+  #begin(followed: FollowTarget): FollowedResource {
+    const entry: FollowedResource = {
+      followerCount: 0,
       end: new AbortController(),
       retry: new AbortController(),
       agreed: Promise.withResolvers(),
       hasAgreed: false,
       isRefused: false,
     };
-    this.#entries.set(keyOf(followed), own);
-    this.#start(followed, own);
-    return own;
+    this.#entries.set(keyOf(followed), entry);
+    this.#start(followed, entry);
+    return entry;
   }
 
-  #start(followed: Followed, entry: FollowedResource): void {
+  #start(followed: FollowTarget, entry: FollowedResource): void {
     entry.isRefused = false;
     entry.agreed = Promise.withResolvers();
-    // Only `add` waits for it.
+    // `add` handles a rejection. It is also handled here, because a later try has no call of `add`.
     entry.agreed.promise.catch(() => {});
-    void this.#keep(followed, entry);
+    void this.#followUntilEnd(followed, entry);
   }
 
   #release(key: string, entry: FollowedResource): void {
-    if (--entry.count > 0) return;
+    if (--entry.followerCount > 0) return;
     entry.end.abort();
     // A newer entry may have this key now.
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
-  async #keep(followed: Followed, entry: FollowedResource): Promise<void> {
+  async #followUntilEnd(followed: FollowTarget, entry: FollowedResource): Promise<void> {
     const { end: { signal: end }, agreed } = entry;
     const { server, uri, isTask } = followed;
     const onAgreed = () => {
       agreed.resolve();
-      // It may have changed in between.
-      if (entry.hasAgreed && !isTask) this.#host.clients.updated(server, uri);
+      // The resource may have changed while it was not followed.
+      if (entry.hasAgreed && !isTask) this.#host.clients.onResourceUpdated(server, uri);
       entry.hasAgreed = true;
     };
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
       entry.retry = new AbortController();
-      const { signal: again } = entry.retry;
-      const signal = AbortSignal.any([end, again]);
+      const { signal: retry } = entry.retry;
+      const signal = AbortSignal.any([end, retry]);
       try {
         await this.#follow({ ...followed, signal, onAgreed });
       } catch (error) {
-        // A try that begins again has not failed.
-        entry.isRefused = error instanceof RpcError && !again.aborted;
-        // The first error goes to `add`. For later errors, this changes nothing.
-        if (!again.aborted) agreed.reject(error);
-        if (!signal.aborted) this.#host.logServer(server, "warn", notFollowed(server, error));
+        // A try that was aborted to begin again has not failed.
+        entry.isRefused = error instanceof RpcError && !retry.aborted;
+        // `add` throws the first error. After the server has accepted once, this line has no
+        // effect.
+        if (!retry.aborted) agreed.reject(error);
+        if (!signal.aborted) this.#host.logServer(server, "warn", followErrorLine(server, error));
         if (entry.isRefused) return;
       }
-      // A server that ran for long does not fail each time.
+      // A try that lasted long was a success, so the waits begin anew.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;
-      if (!again.aborted) await pause(wait, signal);
+      if (!retry.aborted) await pause(wait, signal);
     }
   }
 }
 
-function keyOf({ server, uri, isTask = false }: Followed): string {
+function keyOf({ server, uri, isTask = false }: FollowTarget): string {
   return `${server} ${isTask} ${uri}`;
+}
+
+/** Removes the id of PML's own subscription, which means nothing to a client, from params. */
+export function withoutSubscription(params: JsonObject): JsonObject {
+  const meta = objectOf(params._meta);
+  if (!(SUBSCRIPTION_KEY in meta)) return params;
+  return { ...params, _meta: withoutNamed(meta, [SUBSCRIPTION_KEY]) };
 }

@@ -14,7 +14,7 @@ interface Listeners {
 function subscribing(follow: Follow, { lost, again }: Listeners = {}): ResourceSubscriptions {
   const host = {
     logServer: (_: string, __: string, text: string) => lost?.(text),
-    clients: { updated: (server: string, uri: string) => again?.(server, uri) },
+    clients: { onResourceUpdated: (server: string, uri: string) => again?.(server, uri) },
   };
   return new ResourceSubscriptions(host, follow);
 }
@@ -59,7 +59,7 @@ Deno.test("Subscriptions.add() waits for the next try if the first one is begun 
   });
   const added = subscriptions.add(A, NEVER).then(() => "followed", String);
   // An approval, for example, changes the configuration.
-  subscriptions.again();
+  subscriptions.followAllAgain();
   assert.equal(await added, "followed");
   assert.equal(tries, 2);
 });
@@ -72,7 +72,7 @@ Deno.test("Subscriptions asks again if a try is refused while the next one begin
     if (tries === 1) throw new RpcError(-32603, "not now");
   });
   const added = subscriptions.add(A, NEVER).then(() => "followed", String);
-  subscriptions.again();
+  subscriptions.followAllAgain();
   assert.equal(await added, "followed");
 });
 
@@ -144,7 +144,7 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
     },
   });
   await subscriptions.add(A, NEVER);
-  subscriptions.again();
+  subscriptions.followAllAgain();
   await refused.promise;
   assert.deepEqual([asked, lost.length], [2, 1]);
   assert.match(lost[0] ?? "", /no such method/);
@@ -159,7 +159,7 @@ Deno.test("Subscriptions.add() asks a server again that refused to follow a reso
     await untilAborted(following);
   }, { lost: () => refused.resolve() });
   await subscriptions.add(A, NEVER);
-  subscriptions.again();
+  subscriptions.followAllAgain();
   await refused.promise;
   await subscriptions.add(A, NEVER);
   assert.equal(attempts.length, 3);

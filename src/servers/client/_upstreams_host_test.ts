@@ -7,12 +7,12 @@ export const NO_CLIENTS: UpstreamClients = {
   level: undefined,
   capabilities: () => ({}),
   clientInfo: () => undefined,
-  changed() {},
-  updated() {},
-  logged() {},
-  task() {},
-  elicited() {},
-  notified() {},
+  onListChanged() {},
+  onResourceUpdated() {},
+  onLog() {},
+  onTask() {},
+  onElicitationComplete() {},
+  onNotification() {},
 };
 
 /** The PML that connections of a test belong to. It has no client and no roots. */
@@ -24,6 +24,8 @@ export function upstreamsHost(
     home,
     workspace: home,
     clients: NO_CLIENTS,
+    metrics: undefined,
+    tracer: undefined,
     starts: new StartProgress(),
     roots: () => Promise.resolve([]),
     mayFollow: () => true,

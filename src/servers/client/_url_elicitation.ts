@@ -1,5 +1,6 @@
 /**
- * The error -32042 (URL elicitation required): addresses that the user must open before a request.
+ * Handles the error -32042 (URL elicitation required). The error lists pages that the user must
+ * open before the request can run.
  *
  * @module
  */
@@ -7,19 +8,19 @@
 import type { Call } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../../core/json.ts";
-import { onAbort, soon } from "../../io/waiting.ts";
+import { onAbort, settlesWithin } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 
-/** The maximum number of pages of one error. */
+/** The maximum number of pages that PML opens for one error. */
 const PAGES_MAX = 5;
-/** The maximum length of an address or a message that an error shows, in characters. */
+/** The maximum length of an address or a message that PML shows, in characters. */
 const SHOWN_MAX = 2_000;
-/** How long a request waits for the user to finish in the browser, in milliseconds. */
+/** How long a request waits at most until the user has finished in the browser, in milliseconds. */
 const DONE_MS = 60_000;
-/** How many pages that are done are remembered. */
+/** The maximum number of finished pages that are remembered. */
 const REMEMBERED_MAX = 100;
 
-/** The params of `elicitation/create` for each page that an error names. */
+/** Returns the params of `elicitation/create` for each page that an error names. */
 export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
   if (!(error instanceof RpcError) || error.code !== ERROR.urlElicitationRequired) return [];
   return listOf(objectOf(error.data).elicitations).map(objectOf)
@@ -27,21 +28,26 @@ export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
     .slice(0, PAGES_MAX);
 }
 
-/** Returns the error of a response with the addresses as its server wrote them. */
+/**
+ * Returns an error whose secrets were removed (`cleaned`), but with the addresses of pages as the
+ * server wrote them in `error`: without a secret in it, an address would lead to another page.
+ */
 export function withAddresses(cleaned: unknown, error: unknown): unknown {
   const { code, data } = objectOf(error);
   if (code !== ERROR.urlElicitationRequired) return cleaned;
-  const own = listOf(objectOf(data).elicitations).map(objectOf);
+  const originals = listOf(objectOf(data).elicitations).map(objectOf);
   const fields = objectOf(cleaned);
-  // A URL without its key would lead to another page.
   const elicitations = listOf(objectOf(fields.data).elicitations)
-    .map((one, at) => ({ ...objectOf(one), ...own[at]?.url && { url: own[at].url } }));
+    .map((page, index) => ({
+      ...objectOf(page),
+      ...originals[index]?.url && { url: originals[index].url },
+    }));
   return { ...fields, data: { ...objectOf(fields.data), elicitations } };
 }
 
 /**
- * Returns a line with the address for each page that an error names. The message of the server is
- * quoted: it could be taken for PML's own.
+ * Returns a line for each page that an error names, with its address and the message of the server.
+ * Quotes the message, which could otherwise look like a message of PML.
  */
 export function urlElicitationLines(error: unknown): string {
   return urlElicitationsOf(error).map(({ url, message }) => {
@@ -51,10 +57,10 @@ export function urlElicitationLines(error: unknown): string {
   }).join("");
 }
 
-/** Remembers which pages users have finished, by the ids of their servers. */
+/** Remembers which pages the user has finished, by server and elicitation id. */
 export class FinishedElicitations {
   readonly #done = new Set<string>();
-  /** The requests that wait. Each is called with the key of a finished page. */
+  /** Functions of waiting requests. Each is called with the key of each finished page. */
   readonly #waiting = new Set<(key: string) => void>();
 
   /** Notes that a page of a server is finished. */
@@ -62,12 +68,12 @@ export class FinishedElicitations {
     const key = `${server} ${textOf(elicitationId)}`;
     this.#done.add(key);
     dropOldest(this.#done, REMEMBERED_MAX);
-    for (const finished of this.#waiting) finished(key);
+    for (const onFinished of this.#waiting) onFinished(key);
   }
 
   /**
-   * Asks the client to open the pages that an error names. Returns whether the user agreed to all.
-   * Waits until they are finished, at most a minute: not every server reports that.
+   * Asks the client to open the pages that an error names. Returns whether the user agreed to all
+   * pages. Waits until the pages are finished, but at most a minute: not every server reports that.
    */
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
     const pages = urlElicitationsOf(error);
@@ -82,26 +88,26 @@ export class FinishedElicitations {
       }
     } catch (error) {
       if (signal.aborted) throw error;
-      return false; // the rules or the client refuse it, so the model gets the addresses
+      return false; // the rules or the client refuse the request, so the model gets the addresses
     }
     const keys = pages.map(({ elicitationId }) => `${server} ${textOf(elicitationId)}`);
-    await this.#finished(new Set(keys), signal);
+    await this.#waitFor(new Set(keys), signal);
     return true;
   }
 
   /** Waits for pages. Several requests may wait for the same page. Throws if the signal aborts. */
-  async #finished(keys: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const open = keys.difference(this.#done);
-    if (open.size === 0) return;
+  async #waitFor(keys: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const unfinished = keys.difference(this.#done);
+    if (unfinished.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const finished = (key: string) => {
-      open.delete(key);
-      if (open.size === 0) resolve();
+    const onFinished = (key: string) => {
+      unfinished.delete(key);
+      if (unfinished.size === 0) resolve();
     };
-    this.#waiting.add(finished);
+    this.#waiting.add(onFinished);
     using _ = onAbort(signal, resolve);
-    await soon(promise, DONE_MS);
-    this.#waiting.delete(finished);
+    await settlesWithin(promise, DONE_MS);
+    this.#waiting.delete(onFinished);
     signal.throwIfAborted();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Leaves out the skills of a server that clients cannot use, and answers for servers that do not
- * list the files in a directory.
+ * Leaves out the skills of a server that clients cannot use. For servers that cannot list the files
+ * in a skill's directory, PML lists them.
  *
  * @module
  */
@@ -17,16 +17,16 @@ import {
   SKILLS_MAX,
 } from "../../protocol/skills.ts";
 import type { ServerConnection } from "./connection.ts";
-import type { ServerCall } from "./_tool_call.ts";
+import type { ServerCall } from "./_server_call.ts";
 import type { ServerLists } from "./_server_lists.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** How many of the skills that are left out a message names. */
+/** The maximum number of unusable skills that a log line names. */
 const NAMED_MAX = 5;
 
 /**
- * Returns the items of a list that clients get, and logs which skills are left out. Of two skills
- * with one address, both are left out.
+ * Returns the items of a list that clients can use. Leaves out skills with a problem, and all
+ * skills that have the same address as another skill, and logs which. Does not change other lists.
  */
 export function usableItems(
   list: ListName,
@@ -38,12 +38,12 @@ export function usableItems(
   for (const { uri } of all) counts.set(textOf(uri), (counts.get(textOf(uri)) ?? 0) + 1);
   const problemOf = (skill: ListItem) =>
     counts.get(textOf(skill.uri)) === 1
-      ? skillProblem(skill as JsonObject) // it came as JSON
+      ? skillProblem(skill as JsonObject) // parsed JSON
       : "it is listed twice";
   const problems = all.map(problemOf);
-  const skills = all.filter((_, at) => problems[at] === undefined);
-  const reasons = all.flatMap(({ uri }, at) => {
-    const problem = problems[at];
+  const skills = all.filter((_, index) => problems[index] === undefined);
+  const reasons = all.flatMap(({ uri }, index) => {
+    const problem = problems[index];
     return problem === undefined ? [] : [`${quoted(textOf(uri), 200)}: ${problem}`];
   });
   const named = reasons.slice(0, NAMED_MAX).join("; ");
@@ -62,11 +62,11 @@ export function usableItems(
 }
 
 /**
- * Sends a request other than a call of a tool. PML itself lists the children of a directory of a
- * skill for a server that does not, and rejects if it is no directory.
+ * Sends a request other than a tool call. If the server cannot list the children of a skill's
+ * directory, PML lists them itself, and rejects if the address is not a directory.
  */
 export function passOn(
-  { call, params, owner }: Pick<ServerCall, "call" | "params" | "owner">,
+  { call, params, listKey }: Pick<ServerCall, "call" | "params" | "listKey">,
   connection: Pick<ServerConnection, "readsDirectories" | "request">,
   lists: Pick<ServerLists, "cached">,
 ): Promise<Json> {
@@ -74,7 +74,7 @@ export function passOn(
   if (method !== DIRECTORY_READ || connection.readsDirectories) {
     return connection.request(method, params, call);
   }
-  const skill = skillOf(lists.cached(owner, "skills"), textOf(uri));
+  const skill = skillOf(lists.cached(listKey, "skills"), textOf(uri));
   const resources = skill && childrenOf(skill, textOf(uri));
   if (resources !== undefined) return Promise.resolve({ resources });
   const message = `${quoted(textOf(uri), 200)} is not a directory that the server can list`;

@@ -5,11 +5,10 @@
  * @module
  */
 
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, type PmlError } from "../../core/errors.ts";
 import type { CallClient } from "../../protocol/call.ts";
 import { durationText } from "../../core/amounts.ts";
 import { Cancellation } from "../../core/cancellation.ts";
-import type { PmlError } from "../../core/errors.ts";
 import {
   isObject,
   type Json,
@@ -17,16 +16,15 @@ import {
   objectOf,
   quoted,
   visible,
+  withoutUndefined,
 } from "../../core/json.ts";
 import { tooLargeError } from "../../core/json_bounds.ts";
 import { SKILLS_EXTENSION } from "../../protocol/extension_methods.ts";
 import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
-import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
-import { aborted, pause, unlessAborted } from "../../io/waiting.ts";
+import { pause, unlessAborted, whenAborted } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";
 import { messageOfServer, type RequestMessage } from "../../protocol/message.ts";
-import { SUBSCRIPTION } from "../../protocol/subscriptions.ts";
 import {
   type IncomingNotification,
   type PeerHost,
@@ -37,24 +35,30 @@ import {
 } from "../../protocol/rpc_peer.ts";
 import { startTimer } from "./_start_timer.ts";
 import type { Living } from "../../io/pool.ts";
-import { deniedTo } from "./_answers.ts";
+import { denialError } from "./_error_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
 import { type StatelessConnection, StatelessRequests } from "./_stateless.ts";
 import { type AnsweringConnection, IncomingRequests } from "./_incoming_requests.ts";
+import { FollowedRequests } from "./_request_follower.ts";
 import { Responsiveness, type WatchedConnection } from "./_responsiveness.ts";
 import { answerRequest, type PeerRequest } from "./_server_requests.ts";
-import { type ListConnection, logMessage, type ReadList, readList } from "./_read.ts";
-import type { ListedTools } from "./_server_lists.ts";
-import type { ListKey } from "./_server_lists.ts";
+import { type ListConnection, logMessage, readList, type ReceivedList } from "./_read_list.ts";
+import type { ListedTools, ListKey } from "./_server_lists.ts";
 import { withAddresses } from "./_url_elicitation.ts";
-import type { ResourceSubscription } from "./_subscriptions.ts";
-import { ASIDE, runsTasks } from "./_task_methods.ts";
-import { type Excess, type OpenWire, protocolError, SessionLost, type Wire } from "./wire.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
+import { type ResourceSubscription, withoutSubscription } from "./_subscriptions.ts";
+import { BACKGROUND_REQUEST, runsTasks } from "./_task_methods.ts";
+import {
+  type Excess,
+  type OpenWire,
+  protocolError,
+  SessionLost,
+  type UpstreamServer,
+  type Wire,
+} from "./wire.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 
-/** A notification of a server. */
+/** A notification of a server, or of PML in place of the server, which has no unknown members. */
 export type PartialNotification =
   & Omit<IncomingNotification, "members">
   & Partial<IncomingNotification>;
@@ -65,44 +69,39 @@ export interface ConnectionOwner {
   readonly host: UpstreamsHost;
   /** Aborts when the start is cancelled. */
   readonly closing: AbortSignal;
-  /**
-   * Receives the notifications of a server. `client` is the client of the request that one belongs
-   * to, if that is known.
-   */
-  notified(server: string, notification: PartialNotification, client?: CallClient): void;
+  /** Receives a notification. `client` is the client of the related request, if known. */
+  onNotification(server: string, notification: PartialNotification, client?: CallClient): void;
   /** Is called when a server stops answering, and when it answers again or has ended. */
-  responds(server: string, isResponsive: boolean): void;
+  onResponsive(server: string, isResponsive: boolean): void;
   /** Returns the definition of a tool, if it is known. */
   toolOf(server: UpstreamServer, tool: string): ListItem | undefined;
-  /** Is called when a connection has ended. `isHung`: PML ended it, and nothing else did. */
-  ended(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void;
+  /** Is called when a connection has ended. `isHung`: PML ended it because the server hung. */
+  onConnectionEnd(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void;
 }
 
-/** The capabilities of clients that servers get. */
+/** Decides which client capabilities servers get. */
 interface CapabilitySource {
-  capabilitiesFor(name: string, able?: JsonObject): JsonObject;
+  capabilitiesFor(name: string, clientCapabilities?: JsonObject): JsonObject;
 }
 
-/** The options of a connection, besides its server. */
+/** The options of a connection. */
 interface ConnectionParts {
   readonly owner: ConnectionOwner;
   readonly declared: CapabilitySource;
-  /** Whether it is a session of the older revisions, although the server has the newest one. */
+  /** Whether only the older revisions are used, although the server supports the stateless one. */
   readonly isSession: boolean;
 }
 
-/** The member by which PML finds out whether a server takes such members. */
+/** A member that JSON-RPC does not define: PML tests whether a server accepts such members. */
 const PROBE = { message: { "pml/probe": true } };
 const UPDATED = "notifications/resources/updated";
-/** How many invalid messages a server may send before the connection is closed. */
+/** The maximum number of messages that answer no request. One more closes the connection. */
 const STRAY_MAX = 10_000;
-const TAIL = 4_000;
-/** The maximum number of names of members in a line of the log. */
+/** The maximum length of a server's output or log message in a log line, in characters. */
+const OUTPUT_MAX = 4_000;
+/** The maximum number of member names in a log line. */
 const NAMES_MAX = 10;
-/**
- * How much later than the second one the answer to the first of two requests may come, in
- * milliseconds.
- */
+/** How long `learnMembers` waits for the first answer after the second one, in milliseconds. */
 const MEMBERS_MS = 500;
 /** How long to wait before subscribing to changes again, in milliseconds. */
 const LISTEN_MS = 5_000;
@@ -116,11 +115,13 @@ export class ServerConnection
     AnsweringConnection,
     WatchedConnection,
     ListConnection {
-  /** The tools that the server has listed on this connection, by the owner of the list. */
+  /** The tools that the server has listed on this connection, by the key of its lists. */
   readonly listedTools: WeakMap<ListKey, ListedTools> = new WeakMap();
   /** Cancels a request on the wire, if the wire can do that. */
   readonly cancel: PeerHost["cancel"];
-  /** When the server could not be reached last, by `performance.now()`: it may have changed. */
+  /** Counts and traces the requests on this connection. */
+  readonly follower: PeerHost["follower"];
+  /** When the server last could not be reached. Since then, another program may answer. */
   lostAt = -Infinity;
   readonly #server: UpstreamServer;
   readonly #owner: ConnectionOwner;
@@ -133,18 +134,22 @@ export class ServerConnection
   readonly #responsiveness: Responsiveness;
   readonly #stateless: StatelessRequests;
   readonly #refusals = new LimitedLog();
-  readonly #over = new AbortController();
+  readonly #end = new AbortController();
   readonly #retired = new AbortController();
   /** The resources whose updates the server sends on the stream of this connection. */
   readonly #followed = new Set<string>();
-  #stray = 0;
-  #learning: Promise<void> | undefined;
+  /** The number of messages that answered no request. */
+  #strayCount = 0;
+  /** The test whether the server accepts members that JSON-RPC does not define. */
+  #memberTest: Promise<void> | undefined;
+  /** Whether the next request needs another connection. */
   #isLost = false;
+  /** Whether PML has subscribed to changes, in the stateless revision. */
   #isListening = false;
-  #isGreeted = false;
+  #hasAgreed = false;
   #runsTasks = false;
   #agreed: Agreement = { isStateless: false, capabilities: {}, instructions: "" };
-  #dead: PmlError | undefined;
+  #endError: PmlError | undefined;
 
   private constructor(
     server: UpstreamServer,
@@ -158,21 +163,27 @@ export class ServerConnection
     this.#host = owner.host;
     const wire = this.#wire = open({
       onMessage: (message, request) => this.#take(message, request),
-      excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
+      onExcess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       onFailure: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
         if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
         if (id !== undefined) this.#peer.fail(id, error);
-        // Another connection follows the same resources.
+        // The next connection follows the same resources.
         if (isOver) this.retire();
       },
       onProtocolError: (why) => this.#fail(this.protocolError(why)),
       onEnd: (error) => this.#fail(error),
-      onOutput: (text) => this.#log("debug", visible(text.trimEnd(), TAIL)),
+      onOutput: (text) => this.#log("debug", visible(text.trimEnd(), OUTPUT_MAX)),
       onMissed: () => this.#onMissed(),
       tool: (name) => owner.toolOf(server, name),
     });
     this.cancel = wire.cancel && ((id, params) => wire.cancel?.(id, params));
+    this.follower = new FollowedRequests(server.name, owner.host, () => ({
+      server: server.name,
+      revision: this.#agreed.revision,
+      address: wire.address,
+      session: wire.sessionId,
+    }));
     const peer = this.#peer = new RpcPeer(this);
     this.#incoming = new IncomingRequests(peer, this);
     this.#responsiveness = new Responsiveness(peer, this);
@@ -185,9 +196,8 @@ export class ServerConnection
     open: OpenWire,
     parts: ConnectionParts,
   ): Promise<ServerConnection> {
-    const { name } = server;
     const { host, closing } = parts.owner;
-    using late = startTimer(name, host, closing);
+    using late = startTimer(server, host, closing);
     const connection = new ServerConnection(server, open, parts);
     try {
       await connection.#shakeHands(late.signal);
@@ -198,34 +208,38 @@ export class ServerConnection
     }
   }
 
-  /** The name of its server. */
   get name(): string {
     return this.#server.name;
   }
 
-  /** Aborts when the connection ends. */
-  get over(): AbortSignal {
-    return this.#over.signal;
+  /** Returns the resident memory of the server's process, in bytes; 0 if there is none here. */
+  rss(): number {
+    return this.#wire.rss?.() ?? 0;
   }
 
-  /** Whether it takes requests. Once it has ended, it never does again. */
-  get alive(): boolean {
-    return this.#dead === undefined;
+  /** Aborts when the connection ends. */
+  get endSignal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  /** Whether the connection accepts requests. Once it has ended, it never accepts any again. */
+  get isAlive(): boolean {
+    return this.#endError === undefined;
   }
 
   /** The number of requests without an answer, including cancelled ones. */
   get pending(): number {
-    return this.#peer.pending;
+    return this.#peer.pendingCount;
   }
 
-  /** Whether the server has stopped answering. */
-  get hung(): boolean {
-    return this.#isLost || this.#responsiveness.hung;
+  /** Whether the connection was lost, or the server has stopped answering. */
+  get isHung(): boolean {
+    return this.#isLost || this.#responsiveness.isHung;
   }
 
   /** Whether the server sends notifications when its lists change. */
-  get tells(): boolean {
-    return this.#wire.tells || this.#isListening;
+  get reportsChanges(): boolean {
+    return this.#wire.reportsChanges || this.#isListening;
   }
 
   /** How to use the server, for models; "" if it has no instructions. */
@@ -233,7 +247,7 @@ export class ServerConnection
     return this.#agreed.instructions;
   }
 
-  /** Whether it uses the stateless revision, in which each request carries the capabilities. */
+  /** Whether the connection uses the stateless revision: each request declares capabilities. */
   get isStateless(): boolean {
     return this.#agreed.isStateless;
   }
@@ -248,7 +262,7 @@ export class ServerConnection
     this.#wire.revisions?.foundNoSession?.(how);
   }
 
-  /** Whether the server can run tools as tasks, in the revision before the newest. */
+  /** Whether the server can run tools as tasks, in an older revision. */
   get runsTasks(): boolean {
     return this.#runsTasks;
   }
@@ -270,36 +284,32 @@ export class ServerConnection
   }
 
   /** Whether the server declared a capability, such as `resources`. */
-  can(capability: string): boolean {
+  hasCapability(capability: string): boolean {
     return isObject(this.#agreed.capabilities[capability]);
   }
 
   /**
-   * Sends a request and returns the unchanged result. Answers the server's own requests before.
-   * Throws `RpcError` if the server answers with an error.
+   * Sends a request and returns the unchanged result. Until then, answers the requests of the
+   * server. Throws `RpcError` if the server answers with an error.
    */
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     if (this.isStateless) return this.#stateless.request(method, params, options);
     return this.#peer.request(method, params, options);
   }
 
-  /** Sends a message to the server. */
   send(message: JsonObject): void {
     this.#wire.send(message);
   }
 
-  /** Answers a request of the server. */
   answer(request: PeerRequest): Promise<JsonObject> {
     const { name } = this;
     return answerRequest(request, { name, host: this.#host, refusals: this.#refusals });
   }
 
-  /** Returns the client capabilities that the server gets, for a client with these or for all. */
-  capabilitiesFor(able?: JsonObject): JsonObject {
-    return this.#declared.capabilitiesFor(this.name, able);
+  capabilitiesFor(clientCapabilities?: JsonObject): JsonObject {
+    return this.#declared.capabilitiesFor(this.name, clientCapabilities);
   }
 
-  /** Returns the name of the client that the server gets, for a client with this one or for all. */
   clientInfo(info?: JsonObject): JsonObject | undefined {
     return this.#host.clients.clientInfo(info);
   }
@@ -309,7 +319,7 @@ export class ServerConnection
     return this.#denied(why) ?? protocolError(this.name, why);
   }
 
-  /** Reads the error of an answer, without secrets. */
+  /** Reads an error response, and removes secrets from it. */
   errorOf(error: unknown): RpcError {
     return RpcError.of(withAddresses(this.#host.withoutSecrets(error), error));
   }
@@ -319,55 +329,56 @@ export class ServerConnection
     this.#incoming.take(request, stream);
   }
 
-  /** Sends a notification. */
   notify(method: string, params: JsonObject, options: RequestOptions): void {
     if (this.isStateless) this.#stateless.notify(method, params, options);
     else this.#peer.notify(method, params, options);
   }
 
   /**
-   * Finds out whether the server takes members that JSON-RPC does not define, before a message that
-   * has them. Returns undefined if it has none, or if it is known. Servers with the TypeScript SDK
-   * ignore such a message, so the server is asked whether it answers twice: with such a member and
-   * without one. Rejects if the message is cancelled: a server that hangs answers neither, and is
-   * watched as after a cancelled request.
+   * Finds out whether the server accepts members that JSON-RPC does not define, before PML sends a
+   * message with such members. Returns undefined if the message has none, or if the result is
+   * known. Servers with the TypeScript SDK ignore such a message. So PML sends a request with such
+   * a member and then one without, and waits for both answers. Rejects if the message is cancelled:
+   * then the server may hang, so it is watched as after a cancelled request.
    */
   learnMembers(
     { members, cancellation }: Pick<RequestOptions, "members" | "cancellation">,
   ): Promise<void> | undefined {
     if (members?.message === undefined || this.#peer.takesMembers !== undefined) return undefined;
-    const at = performance.now();
-    return unlessAborted(this.#learning ??= this.#learnMembers(), cancellation.signal, (signal) => {
-      const { reason } = signal;
-      this.#responsiveness.cancelled({ at, reason });
-      return reason;
-    });
+    const activeAt = performance.now();
+    return unlessAborted(
+      this.#memberTest ??= this.#learnMembers(),
+      cancellation.signal,
+      (signal) => {
+        const { reason } = signal;
+        this.#responsiveness.onRequestCancelled({ activeAt, reason });
+        return reason;
+      },
+    );
   }
 
   async #learnMembers(): Promise<void> {
-    using cancellation = Cancellation.of(this.#over.signal);
+    using cancellation = Cancellation.of(this.#end.signal);
     const { method, params } = this.probe();
-    const options = { ...withoutClient(cancellation), lasts: true };
-    const odd = this.#peer.request(method, params, { ...options, members: PROBE, isTrial: true });
+    const options = { ...withoutClient(cancellation), isLongLived: true };
+    const trial = this.#peer.request(method, params, { ...options, members: PROBE, isTrial: true });
     const plain = this.#peer.request(method, params, options);
-    const settled = plain.catch(() => {}).then(() => pause(MEMBERS_MS, this.#over.signal));
-    const takes = await Promise.race([
-      odd.then(() => true, () => false),
+    const settled = plain.catch(() => {}).then(() => pause(MEMBERS_MS, this.#end.signal));
+    this.#peer.takesMembers = await Promise.race([
+      trial.then(() => true, () => false),
       settled.then(() => false, () => false),
     ]);
-    this.#peer.takesMembers = takes;
     cancellation.cancel(new Error("The answer is not needed"));
   }
 
-  /** Answers all requests of an `input_required` result. */
   answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
     return this.#stateless.answersTo(result, options);
   }
 
-  /** Reads a list. It is empty if the server does not have it. */
-  async list(name: ListName, signal: AbortSignal): Promise<ReadList> {
+  /** Requests a list. Returns an empty list if the server does not declare the list. */
+  async list(name: ListName, signal: AbortSignal): Promise<ReceivedList> {
     const { capability, extension } = LISTS[name];
-    const isDeclared = this.can(capability) &&
+    const isDeclared = this.hasCapability(capability) &&
       (extension === undefined || this.extensions.includes(extension));
     // A server may have tools without declaring the capability.
     if (name !== "tools" && !isDeclared) {
@@ -378,16 +389,16 @@ export class ServerConnection
     return await readList(name, this, { ...withoutClient(cancellation), max });
   }
 
-  /** Ends its subscriptions: another connection takes its place. */
+  /** Ends the subscriptions of this connection, because another connection replaces it. */
   retire(): void {
     this.#retired.abort(new SessionLost(this.name));
   }
 
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
-  async tellOf(
+  async follow(
     { uri, isTask, signal, onAgreed }: Omit<ResourceSubscription, "server">,
   ): Promise<void> {
-    const { signal: over } = this.#over;
+    const { signal: over } = this.#end;
     const ending = AbortSignal.any([signal, over, this.#retired.signal]);
     using cancellation = Cancellation.of(ending);
     const options = withoutClient(cancellation);
@@ -399,30 +410,30 @@ export class ServerConnection
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
     this.#followed.add(uri);
-    await aborted(ending);
+    await whenAborted(ending);
     this.#followed.delete(uri);
-    if (this.alive && !this.#isLost) {
-      this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    if (this.isAlive && !this.#isLost) {
+      this.#peer.request("resources/unsubscribe", { uri }, BACKGROUND_REQUEST).catch(() => {});
     }
   }
 
   /** Sets the log level of the server, if it has one. */
   setLevel(level: string): void {
-    if (this.isStateless || !this.can("logging")) return;
-    // The answer does not matter.
-    this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
+    if (this.isStateless || !this.hasCapability("logging")) return;
+    // An error is ignored: the server may refuse the level.
+    this.#peer.request("logging/setLevel", { level }, BACKGROUND_REQUEST).catch(() => {});
   }
 
-  /** Notifies the server that its roots have changed. In the stateless revision it asks each time. */
+  /** Notifies the server that its roots have changed. Stateless servers request them when needed. */
   rootsChanged(): void {
-    if (!this.isStateless && this.alive) {
+    if (!this.isStateless && this.isAlive) {
       this.#wire.send({ method: "notifications/roots/list_changed" });
     }
   }
 
   /** Closes the connection and its wire. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#fail(this.#wire.down("it was closed", false));
+    this.#fail(this.#wire.downError("it was closed", false));
     await this.#wire.close();
   }
 
@@ -436,42 +447,44 @@ export class ServerConnection
       isSession: this.#isSession,
       signal,
     });
-    this.#isGreeted = true;
+    this.#hasAgreed = true;
     const { isStateless, capabilities } = agreed;
     this.#runsTasks = runsTasks(capabilities);
-    const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
-    if (isStateless && tells) void this.#hearChanges();
+    const isNotifying = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
+    if (isStateless && isNotifying) void this.#listenForChanges();
   }
 
   /** Subscribes to changes until the connection ends or the server refuses. */
-  async #hearChanges(): Promise<void> {
-    const { signal } = this.#over;
-    while (this.alive) {
+  async #listenForChanges(): Promise<void> {
+    const { signal } = this.#end;
+    while (this.isAlive) {
       this.#isListening = true;
-      const end = await this.#stateless.listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      const end = await this.#stateless.listen(ALL_CHANGES, BACKGROUND_REQUEST).catch((error) =>
+        error
+      );
       this.#isListening = false;
       if (!(end instanceof RpcError)) this.lostAt = performance.now();
       // On pipes, the subscription lasts as long as the process.
-      if (end instanceof RpcError || this.#wire.tells) return;
+      if (end instanceof RpcError || this.#wire.reportsChanges) return;
       await pause(LISTEN_MS, signal);
-      if (this.alive) this.#onMissed();
+      if (this.isAlive) this.#onMissed();
     }
   }
 
-  /** Notifications may have been lost, so all lists and followed resources count as changed. */
+  /** Reports all lists and followed resources as changed: notifications may have been lost. */
   #onMissed(): void {
     for (const uri of this.#followed) {
-      this.#owner.notified(this.name, { method: UPDATED, params: { uri } });
+      this.#owner.onNotification(this.name, { method: UPDATED, params: { uri } });
     }
     for (const list of ["tools", "resources", "prompts"]) {
       const method = `notifications/${list}/list_changed`;
-      this.#owner.notified(this.name, { method, params: {} });
+      this.#owner.onNotification(this.name, { method, params: {} });
     }
   }
 
   #take(message: unknown, request: RequestId | undefined): void {
     try {
-      if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
+      if (!this.#receive(message, request) && !this.#failHandshake(message)) this.#countStray();
     } catch (error) {
       this.#fail(this.protocolError(`it sent an invalid message: ${messageOf(error)}`));
     }
@@ -487,12 +500,12 @@ export class ServerConnection
   }
 
   /**
-   * Fails the request of a handshake that an error without an id refuses: a server that could not
-   * read a request does not know its id. Returns false for other messages.
+   * Fails the request of the handshake if the message is an error without an id: a server that
+   * could not read a request does not know its id. Returns false for other messages.
    */
-  #isRefused(message: unknown): boolean {
-    if (this.#isGreeted || !isObject(message) || !isObject(message.error)) return false;
-    const id = this.#peer.onlyId;
+  #failHandshake(message: unknown): boolean {
+    if (this.#hasAgreed || !isObject(message) || !isObject(message.error)) return false;
+    const id = this.#peer.onlyRequestId;
     return (message.id ?? null) === null && id !== undefined &&
       this.#receive({ ...message, id });
   }
@@ -502,10 +515,10 @@ export class ServerConnection
     const what = `what ${quoted(this.name)} answered`;
     if (this.#peer.refuse(ends, tooLargeError(what, excess))) return;
     this.#log("warn", `A message was dropped: ${excess.why}`);
-    this.#strayed();
+    this.#countStray();
   }
 
-  /** Takes a notification of the server. */
+  /** Handles a notification of the server: logs it if it is a log message, and passes it on. */
   onNotification(
     { method, params: original, members }: IncomingNotification,
     request?: RequestId,
@@ -513,20 +526,21 @@ export class ServerConnection
     const { name } = this;
     const [owner, host] = [this.#owner, this.#host];
     const cleaned = withoutSubscription(host.withoutSecrets(original));
-    // The URI of a resource is compared with the followed ones.
-    const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
+    // The URI is compared with the followed URIs, so it stays as the server sent it.
+    const uri = method === UPDATED ? withoutUndefined({ uri: original.uri }) : undefined;
+    const params = uri === undefined ? cleaned : { ...cleaned, ...uri };
     const others = members && { members: host.withoutSecrets(members) };
     if (method !== "notifications/message") {
       const client = this.#peer.clientOf(request);
-      return owner.notified(name, { method, params, ...others }, client);
+      return owner.onNotification(name, { method, params, ...others }, client);
     }
-    this.#log("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    this.#log("debug", visible(JSON.stringify(params.data) ?? "", OUTPUT_MAX));
     const message = logMessage(name, params);
-    this.#peer.latest("onMessage", request)?.client.onMessage?.(message, others?.members);
-    owner.notified(name, { method, params: message, ...others });
+    this.#peer.optionsOf("onMessage", request)?.client.onMessage?.(message, others?.members);
+    owner.onNotification(name, { method, params: message, ...others });
   }
 
-  /** Logs members of a message that are not passed on. */
+  /** Logs which members of a message are not passed on. */
   onDropped(method: string, members: JsonObject): void {
     const names = Object.keys(members).slice(0, NAMES_MAX).map((name) => quoted(name, 100));
     const text = `Members of a message were not passed on (${quoted(method, 100)}): ` +
@@ -534,58 +548,50 @@ export class ServerConnection
     this.#refusals.write(text, text, (line) => this.#log("info", line));
   }
 
-  /** Returns the request by which PML asks whether the server answers. */
+  /** Returns a request that checks whether the server answers. */
   probe(): { readonly method: string; readonly params?: JsonObject } {
     return this.isStateless ? this.#stateless.probe() : { method: "ping" };
   }
 
-  #strayed(): void {
-    if (++this.#stray <= STRAY_MAX) return;
+  #countStray(): void {
+    if (++this.#strayCount <= STRAY_MAX) return;
     this.#fail(this.protocolError(`it sent over ${STRAY_MAX} messages that answer no request`));
   }
 
   #denied(text: string): PmlError | undefined {
     const denial = this.#wire.denial?.(text);
-    return denial && deniedTo(this.name, denial);
+    return denial && denialError(this.name, denial);
   }
 
   /** Notes that the server stopped answering, or that it answers again or has ended. */
   onResponsive(isResponsive: boolean): void {
     if (isResponsive) this.#log("info", "answers again, or has ended");
     else this.#log("warn", "does not answer while calls wait for it");
-    this.#owner.responds(this.name, isResponsive);
+    this.#owner.onResponsive(this.name, isResponsive);
   }
 
-  /** Ends a server that sent nothing for some time and does not answer a ping. */
+  /** Ends a server that did not answer for `ms` milliseconds. */
   onHung(ms: number): void {
     const why = `it did not answer for ${durationText(Math.round(ms / 1_000) * 1_000)}`;
     this.#log("warn", `was ended: ${why}`);
-    this.#fail(this.#wire.down(`${why}, was restarted; whether it ran is not known`, true), true);
+    this.#fail(
+      this.#wire.downError(`${why}, was restarted; whether it ran is not known`, true),
+      true,
+    );
   }
 
-  /** Ends the connection: pending requests fail, and nothing is sent again. */
+  /** Ends the connection: pending requests fail with the error, and no further message is sent. */
   #fail(error: PmlError, isHung = false): void {
-    if (this.#dead) return;
-    this.#dead = error;
+    if (this.#endError) return;
+    this.#endError = error;
     this.#responsiveness[Symbol.dispose]();
     this.#peer.end(error);
-    this.#over.abort(error);
+    this.#end.abort(error);
     if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
-    this.#owner.ended(this, this.#server, isHung);
+    this.#owner.onConnectionEnd(this, this.#server, isHung);
   }
 
   #log(level: "debug" | "info" | "warn", text: string): void {
     this.#host.logServer(this.name, level, text);
   }
-}
-
-/** Removes the id of PML's own subscription. */
-function withoutSubscription(params: JsonObject): JsonObject {
-  const meta = objectOf(params._meta);
-  if (!(SUBSCRIPTION in meta)) return params;
-  return { ...params, _meta: withoutNamed(meta, [SUBSCRIPTION]) };
-}
-
-function uriIn({ uri }: JsonObject): JsonObject {
-  return uri === undefined ? {} : { uri };
 }

@@ -6,12 +6,12 @@
 
 import { ownProgress, type ProgressListener } from "../../protocol/progress.ts";
 
-/** The calls that wait, by server. */
+/** The progress listeners of the calls that wait, by server. */
 export class StartProgress {
   readonly #listeners = new Map<string, Set<ProgressListener>>();
 
   /** Runs `work`. Meanwhile `onProgress` receives the progress of the server's start. */
-  async during<T>(
+  async runWithProgress<T>(
     server: string,
     { onProgress, work }: {
       readonly onProgress: ProgressListener | undefined;
@@ -29,8 +29,13 @@ export class StartProgress {
     }
   }
 
+  /** Returns whether a call waits for the start of a server. */
+  isAwaited(server: string): boolean {
+    return this.#listeners.has(server);
+  }
+
   /** Reports a message to all calls that wait for a server. */
-  tell(server: string, message: string): void {
+  report(server: string, message: string): void {
     const progress = ownProgress("working", message);
     for (const listener of this.#listeners.get(server) ?? []) listener(progress);
   }

@@ -6,35 +6,41 @@
  */
 
 import { type CallClient, NO_CLIENT, type Outcome } from "../../protocol/call.ts";
-import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
+import { endingError, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../../protocol/lists.ts";
 import type { CheckedCall } from "../server.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
-import { Pool, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
+import { Pool, type PoolLease, type PoolLimits, type PoolOwner } from "../../io/pool.ts";
 import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
-import { besideResult, withMembers } from "./_other_members.ts";
+import { safeResultMembers, withMembers } from "./_other_members.ts";
 import { RpcError } from "../../protocol/errors.ts";
-import { afterSent, errorFor, resultOf, toolError, withRestart } from "./_answers.ts";
+import { errorFor } from "./_error_answers.ts";
 import { ConnectionLists } from "./_connection_lists.ts";
-import { DeclaredCapabilities } from "./_declared.ts";
+import { DeclaredCapabilities } from "./_declared_capabilities.ts";
 import { Notices } from "./_notices.ts";
 import { OlderSessions } from "./_older_sessions.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
 import type { ListKey } from "./_server_lists.ts";
 import {
-  type Followed,
+  type FollowTarget,
   type ResourceSubscription,
   ResourceSubscriptions,
 } from "./_subscriptions.ts";
 import { RunningTasks, taskIn } from "./_tasks.ts";
-import { sendToolCall, type ServerCall } from "./_tool_call.ts";
+import {
+  resultOf,
+  sendToolCall,
+  type ServerCall,
+  toolError,
+  withRanHint,
+  withRestart,
+} from "./_server_call.ts";
 import { type ConnectionOwner, type PartialNotification, ServerConnection } from "./connection.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
+import { type OpenWire, retryIfLost, SessionLost, type UpstreamServer } from "./wire.ts";
 import type { UpstreamsHost } from "./upstreams_host.ts";
 import { passOn } from "./_usable_skills.ts";
-import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
@@ -44,14 +50,14 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   readonly deathCode = "UPSTREAM_DOWN";
   /** The lists of the servers. */
   readonly lists: ConnectionLists;
-  /** The PML that the connections belong to. */
+  /** The process of PML to which the connections belong. */
   readonly host: UpstreamsHost;
   readonly #pool: Pool<ServerConnection>;
   readonly #closing = new AbortController();
   /** Aborts when PML ends. */
   readonly closing: AbortSignal = this.#closing.signal;
   readonly #running = new Set<ServerConnection>();
-  /** The servers that were ended because they did not answer, until their next result. */
+  /** The servers that PML ended because they hung. Their next result gets a remark about that. */
   readonly #restarted = new Set<string>();
   readonly #declared: DeclaredCapabilities;
   readonly #sessions: OlderSessions;
@@ -64,16 +70,16 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   readonly #unresponsive: UnresponsiveServers;
   readonly #subscriptions: ResourceSubscriptions;
   readonly #notices: Notices;
-  /** The same object for the same limits, because each use of a server reads it. */
+  /** Returns the same object for the same limits, because each use of a server reads the limits. */
   readonly #poolLimits = memoized(({ idleMs }: PoolLimits) => ({ idleMs, idleChildren: Infinity }));
 
-  /** Takes the host; starts nothing. */
+  /** Starts nothing. */
   constructor(host: UpstreamsHost) {
     this.host = host;
     this.#pool = new Pool(this);
     this.#unresponsive = new UnresponsiveServers(host.home);
     this.#declared = new DeclaredCapabilities(host.clients, (name) => {
-      for (const list of LIST_NAMES) host.clients.changed(name, list);
+      for (const list of LIST_NAMES) host.clients.onListChanged(name, list);
     });
     this.lists = new ConnectionLists(host, this.#declared, this.closing);
     this.#sessions = new OlderSessions(
@@ -96,23 +102,39 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     return await this.lists.get(server, list, (read) => this.#use(server, read));
   }
 
-  /** Returns the present server of a name. */
+  /** Returns the server that has this name now. */
   #serverOf(name: string): UpstreamServer {
     return this.host.upstreamOf(name, this);
   }
 
-  /** Starts a server and asks for its tools, so that a first call waits for neither. */
+  /** Starts a server and requests its tools, so that the first call does not wait for them. */
   async warm(name: string): Promise<void> {
     const server = this.#serverOf(name);
-    await this.#use(server, (connection) => this.lists.listedOn(connection, server, this.closing));
+    await this.#use(
+      server,
+      (connection) => this.lists.listToolsOn(connection, server, this.closing),
+    );
+  }
+
+  /** Ends the connections of a server. Running calls fail; the next call opens a new connection. */
+  async end(name: string): Promise<void> {
+    await Promise.all([this.#pool.end(name), this.#sessions.end(name)]);
+  }
+
+  /** Returns the open connections of a server. */
+  runningOf(name: string): readonly Pick<ServerConnection, "rss">[] {
+    return [...this.#running].filter((connection) => connection.name === name);
   }
 
   /** Returns the ids of the extensions that a server declared at its last start. */
   extensionsOf(name: string): readonly string[] {
-    return this.#declared.extensionsOf(name);
+    return this.#declared.serverExtensions(name);
   }
 
-  /** The limits of servers: all may be in use at once, so that only idle time closes one. */
+  /**
+   * The limits of connections. Their number has no limit, because all servers may be in use at
+   * once.
+   */
   get poolLimits(): PoolLimits {
     return this.#poolLimits(this.host.limits);
   }
@@ -128,20 +150,20 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   }
 
   /**
-   * Sends a call, or another request, that has passed the checks. `isCompared`: the server must list
-   * the tool that was checked.
+   * Sends a call, or another request, that has passed the checks. With `isCompared`, the call fails
+   * if the server no longer lists the tool that was checked.
    */
   call(server: UpstreamServer, call: CheckedCall, isCompared: boolean): Promise<Outcome> {
     const { method } = call;
     if (method === "tasks/listen" || method === "resources/subscribe") {
       return this.#addFollower(server, call);
     }
-    const owner = this.lists.ownerOf(server);
-    const params = this.#paramsOf(server, call, owner);
+    const listKey = this.lists.keyOf(server);
+    const params = this.#paramsOf(server, call, listKey);
     const request: ServerCall = {
       server,
       call,
-      owner,
+      listKey,
       params,
       isCompared,
       connection: undefined,
@@ -161,43 +183,48 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     return { kind: "result", result: { content: [] } };
   }
 
-  /** Returns the params of a request, with the server's own name of the tool. */
-  #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListKey): JsonObject {
+  /** Returns the params of a request, with the name of the tool at its server. */
+  #paramsOf(server: UpstreamServer, call: CheckedCall, listKey: ListKey): JsonObject {
     const { method, arguments: args, tool } = call;
     if (method !== undefined) return withMembers(args, call);
-    return withMembers({ name: this.lists.ownNameOf(server, tool, owner), arguments: args }, call);
+    return withMembers(
+      { name: this.lists.ownNameOf(server, tool, listKey), arguments: args },
+      call,
+    );
   }
 
-  /** Removes one follower of a resource. */
-  unfollow(followed: Followed): void {
+  /** Removes one follower of a resource or task. */
+  unfollow(followed: FollowTarget): void {
     this.#subscriptions.remove(followed);
   }
 
-  /** Follows all resources again, as far as the present rules allow. */
-  readonly refollow = (): void => this.#subscriptions.again();
+  /** Follows all resources again, as far as the current rules allow. */
+  readonly refollow = (): void => this.#subscriptions.followAllAgain();
 
   /** Closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriptions[Symbol.dispose]();
     this.#declared[Symbol.dispose]();
     this.#unresponsive[Symbol.dispose]();
-    // A server that is still starting is not waited for.
-    this.#closing.abort(ending("start the server"));
+    // Does not wait for a server that is still starting.
+    this.#closing.abort(endingError("start the server"));
     await this.#sessions[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  /** Sends a request on a connection, or in a session for a client of an older revision. */
+  /**
+   * Sends a request on a connection. For a client of an older revision, uses a session if possible.
+   */
   #useConnection(request: ServerCall, connection: ServerConnection): Promise<Outcome> {
     const { server, call: { client, cancellation } } = request;
-    if (client.isOlder !== true || !connection.mayHaveSession) {
+    if (client.usesOlderRevision !== true || !connection.mayHaveSession) {
       return this.#compareAndSend(request, connection);
     }
     const use = (session: ServerConnection) => this.#compareAndSend(request, connection, session);
     return this.#sessions.use(server, { stateless: connection, cancellation }, use);
   }
 
-  /** Compares the tool that was checked with the list of the connection, and sends the request. */
+  /** Checks that the connection still lists the tool that was checked, and sends the request. */
   #compareAndSend(
     request: ServerCall,
     connection: ServerConnection,
@@ -215,17 +242,18 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     connection: ServerConnection,
     session: ServerConnection,
   ): Promise<Outcome> {
-    const learning = session.learnMembers(request.call);
-    const sending = learning === undefined
+    // Some servers ignore a message with members that JSON-RPC does not define.
+    const memberTest = session.learnMembers(request.call);
+    const sending = memberTest === undefined
       ? this.#send(request, session)
-      : learning.then(() => this.#send(request, session));
+      : memberTest.then(() => this.#send(request, session));
     return sending.then(
       (result) => this.#outcomeOf(request, result),
       (error) => this.#recover(request, { connection, session, error }),
     );
   }
 
-  #send({ call, params, owner }: ServerCall, connection: ServerConnection): Promise<Json> {
+  #send({ call, params, listKey }: ServerCall, connection: ServerConnection): Promise<Json> {
     // guard: late-start
     call.assertCurrent();
     if (call.method !== undefined && call.isNotification === true) {
@@ -233,14 +261,18 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
       return Promise.resolve({});
     }
     if (call.method !== undefined) {
-      return passOn({ call, params, owner }, connection, this.lists.cache);
+      return passOn({ call, params, listKey }, connection, this.lists.cache);
     }
     const support = () =>
-      objectOf(this.lists.tool(owner, String(params.name))?.execution).taskSupport;
+      objectOf(this.lists.tool(listKey, String(params.name))?.execution).taskSupport;
     return sendToolCall(connection, params, { call, support });
   }
 
-  /** Sends a request again after the user opened a page for it. Returns or throws its error. */
+  /**
+   * Handles the error of a request. If the server requires that the user opens a page, and the user
+   * does, sends the request again. Returns an error response to a tool call as the result of the
+   * tool, and throws other errors.
+   */
   async #recover(
     request: ServerCall,
     { connection, session, error: first }: {
@@ -253,13 +285,13 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     let result: Json;
     try {
       if (!await this.#elicitations.open(first, name, call)) throw first;
-      // Meanwhile the server may have listed another tool by this name.
+      // Meanwhile the server may have listed a different tool with this name.
       // guard: listed-again
       await this.lists.compare(request, connection);
       result = await this.#send(request, session);
     } catch (error) {
       const isTool = call.method === undefined;
-      if (!(error instanceof RpcError)) throw isTool ? afterSent(error) : error;
+      if (!(error instanceof RpcError)) throw isTool ? withRanHint(error) : error;
       if (!isTool) throw errorFor(name, error);
       result = toolError(name, error) as unknown as JsonObject; // plain JSON
     }
@@ -270,16 +302,16 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     const { server, call, connection, isStateless } = request;
     const { name } = server;
     const { method = "tools/call", arguments: args } = call;
-    this.lists.renewOld(request);
+    this.lists.forgetOld(request);
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task, connection);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
-    const extensions = () => Object.keys(objectOf(call.client.able?.extensions));
+    const extensions = () => Object.keys(objectOf(call.client.capabilities?.extensions));
     const checked = resultOf(result, name, { method, uri, isStateless, extensions });
     const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
     const all = isFirst ? withRestart(name, checked) : checked;
-    // `RpcPeer` noted the members of the message around the result.
-    const others = besideResult(result, this.host);
+    // `RpcPeer` has noted the members of the answer that are next to the result.
+    const others = safeResultMembers(result, this.host);
     return { kind: "result", result: all, ...(task && { task: task.status }), ...others };
   }
 
@@ -291,7 +323,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
         `Cannot continue to follow resources of ${quoted(server)}`,
       );
     }
-    await this.#use(this.#serverOf(server), (connection) => connection.tellOf(following));
+    await this.#use(this.#serverOf(server), (connection) => connection.follow(following));
   }
 
   /** Keeps a server running until a promise resolves. */
@@ -300,66 +332,100 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
     await Promise.all([this.#sessions.hold(server, until), this.#use(server, () => until)]);
   }
 
-  /** Uses a server: without waiting, if it runs. Its start is reported to the client of a call. */
-  async #use<T>(
+  /**
+   * Uses a server, and starts it first if necessary. Reports the start to the client. Not `async`,
+   * because each call waits here.
+   */
+  #use<T>(
     server: UpstreamServer,
     use: (connection: ServerConnection) => Promise<T>,
     client: CallClient = NO_CLIENT,
   ): Promise<T> {
     const { name } = server;
     this.#declared.begin(name);
-    let isRunning = false;
+    let lease: PoolLease<ServerConnection> | undefined;
     try {
-      const isOut = !this.#outages.isEmpty && this.#outages.of(keyOf(server)) !== undefined;
-      const lease = isOut ? undefined : this.#pool.hold(name, server.version());
-      isRunning = lease !== undefined;
-      if (lease !== undefined) {
-        // `using` takes ten times as long as `finally`.
-        try {
-          return await use(lease.living);
-        } finally {
-          lease[Symbol.dispose]();
-        }
-      }
-      const work = () => this.#useNew(server, use);
-      return await this.host.starts.during(name, { onProgress: client.onProgress, work });
+      const hasOutage = !this.#outages.isEmpty &&
+        this.#outages.errorOf(keyOf(server)) !== undefined;
+      lease = hasOutage ? undefined : this.#pool.hold(name, server.version());
+      const using = lease === undefined
+        ? this.#startAndUse(server, use, client)
+        : use(lease.living);
+      return using.then((result) => {
+        lease?.[Symbol.dispose]();
+        this.#declared.end(name);
+        return result;
+      }, (error) => this.#endFailed(server, { use, lease, error }));
     } catch (error) {
-      // The session did not handle the request, so it is sent again in another one.
-      if (isRunning && error instanceof SessionLost) return await this.#useNew(server, use);
-      throw this.#noteOutage(server, error);
-    } finally {
-      this.#declared.end(name);
+      return this.#endFailed(server, { use, lease, error });
     }
   }
 
-  /** Records that a remote server cannot be reached, if an error means that. Returns the error. */
+  #startAndUse<T>(
+    server: UpstreamServer,
+    use: (connection: ServerConnection) => Promise<T>,
+    { onProgress }: CallClient,
+  ): Promise<T> {
+    const work = () => this.#useNew(server, use);
+    return this.host.starts.runWithProgress(server.name, { onProgress, work });
+  }
+
+  /** Ends a use that failed. Repeats it in a new session if its session was lost. */
+  async #endFailed<T>(
+    server: UpstreamServer,
+    { use, lease, error }: {
+      readonly use: (connection: ServerConnection) => Promise<T>;
+      readonly lease: PoolLease<ServerConnection> | undefined;
+      readonly error: unknown;
+    },
+  ): Promise<T> {
+    lease?.[Symbol.dispose]();
+    try {
+      // The server lost the session and did not handle the request: sends it in another session.
+      if (lease !== undefined && error instanceof SessionLost) {
+        return await this.#useNew(server, use);
+      }
+      throw this.#noteOutage(server, error);
+    } finally {
+      this.#declared.end(server.name);
+    }
+  }
+
+  /**
+   * Records an outage of a remote server if the error means that it cannot be reached. Returns the
+   * error.
+   */
   #noteOutage(server: UpstreamServer, error: unknown, isStart = false): unknown {
     const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
       (isStart || isUnsent(error));
-    if (server.isRemote && isOutage) this.#outages.note(keyOf(server), error);
+    if (!server.isRemote || !isOutage) return error;
+    const isNew = isStart || this.#outages.errorOf(keyOf(server)) === undefined;
+    if (isNew && error.code === "UPSTREAM_DOWN") this.lists.recordUnreached(server, error);
+    this.#outages.record(keyOf(server), error);
     return error;
   }
 
-  /** Uses a server that may have to be started, or cannot be reached now. */
+  /** Uses a server that must be started, or that could not be reached the last time. */
   async #useNew<T>(
     server: UpstreamServer,
     use: (connection: ServerConnection) => Promise<T>,
   ): Promise<T> {
     const { name } = server;
     const version = server.version();
-    // Noted here, because after a few failures the pool only reports that it always fails.
+    // Records the outage here: after a few failures, the pool only reports that each start fails.
     const start = () =>
       this.#start(server).catch((error) => {
         throw this.#noteOutage(server, error, true);
       });
     const run = <R>(use: (connection: ServerConnection) => Promise<R>) =>
-      againIfLost(() => this.#pool.use(name, { name, version, start, use }));
-    const outage = this.#outages.of(keyOf(server));
-    // A server that answers, such as with a wrong key, answers soon.
-    const waits = outage && !UNREACHED.includes(outage.code);
+      retryIfLost(() => this.#pool.use(name, { name, version, start, use }));
+    const outage = this.#outages.errorOf(keyOf(server));
+    // If the last error was an answer of the server, such as "wrong key", it will answer soon
+    // again.
+    const mayAnswerSoon = outage && !UNREACHED.includes(outage.code);
     const probe = () => run(() => Promise.resolve());
-    const waitMs = waits ? this.host.limits.startMs : undefined;
-    await this.#outages.pass(keyOf(server), probe, waitMs);
+    const waitMs = mayAnswerSoon ? this.host.limits.startMs : undefined;
+    await this.#outages.throwDuringOutage(keyOf(server), probe, waitMs);
     try {
       return await run(use);
     } catch (error) {
@@ -369,21 +435,21 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
 
   async #start(server: UpstreamServer): Promise<ServerConnection> {
     const { name } = server;
-    // A process that does not answer takes longer to end than the next one to start.
-    for (const one of this.#running) {
-      if (one.name === name && one.hung) this.#onEnd(one, server, true);
+    // A process that does not answer may still be ending when the next process has started.
+    for (const connection of this.#running) {
+      if (connection.name === name && connection.isHung) this.#onEnd(connection, server, true);
     }
     const connection = await this.#connect(server, this.#declared);
-    this.#declared.connected(name, connection);
-    this.#declared.keep(server, connection.capabilities, this.host);
-    this.lists.cache.outdate(this.lists.ownerOf(server));
+    this.#declared.setConnection(name, connection);
+    this.#declared.saveServerCapabilities(server, connection.capabilities, this.host);
+    this.lists.cache.markOld(this.lists.keyOf(server));
     return connection;
   }
 
-  /** Prepares a connection, which takes long if the server is installed first. */
+  /** Prepares a connection. That takes long if the server must be installed first. */
   async #prepare(server: UpstreamServer): Promise<OpenWire> {
     const open = await server.prepare(this.closing);
-    // Meanwhile the user may have removed the server, or made it another one.
+    // Meanwhile the user may have removed the server, or changed its definition.
     // guard: late-install
     if (this.#serverOf(server.name).version() === server.version()) return open;
     throw new PmlError("CANCELLED", `Cannot start ${quoted(server.name)}: it has changed`);
@@ -400,14 +466,14 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
       declared,
       isSession,
     });
-    if (connection.alive) this.#running.add(connection);
+    if (connection.isAlive) this.#running.add(connection);
     const { level } = this.host.clients;
     if (level !== undefined) connection.setLevel(level);
     return connection;
   }
 
   /** Passes on a notification of a server. */
-  notified(server: string, notification: PartialNotification, client?: CallClient): void {
+  onNotification(server: string, notification: PartialNotification, client?: CallClient): void {
     const { method, params } = notification;
     if (method === "notifications/elicitation/complete") this.#elicitations.note(server, params);
     this.#notices.take(server, { ...notification, client });
@@ -415,36 +481,42 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
 
   /** Returns the definition of a tool, if it is known. */
   toolOf(server: UpstreamServer, tool: string): ListItem | undefined {
-    return this.lists.tool(this.lists.ownerOf(server), tool);
+    return this.lists.tool(this.lists.keyOf(server), tool);
   }
 
   /** Notes that a server stopped answering, or that it answers again or has ended. */
-  responds(server: string, isResponsive: boolean): void {
+  onResponsive(server: string, isResponsive: boolean): void {
     this.#unresponsive.set(server, !isResponsive);
   }
 
-  /** Notes that a connection has ended. `isHung`: PML ended it, and nothing else did. */
-  ended(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void {
-    this.#onEnd(connection, server, isHung || connection.hung);
+  /** Notes that a connection has ended. With `isHung`, PML ended it because the server hung. */
+  onConnectionEnd(connection: ServerConnection, server: UpstreamServer, isHung: boolean): void {
+    this.#onEnd(connection, server, isHung || connection.isHung);
     this.#tasks.end(connection);
     if (isHung && server.isRemote !== true) this.#restart(server.name);
   }
 
-  /** Notes once that a connection has ended, and whether its next result names that. */
+  /**
+   * Removes a connection that has ended. If the server hung, its next result gets a remark about
+   * the restart.
+   */
   #onEnd(connection: ServerConnection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
     const isFirst = this.#running.delete(connection);
     if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }
 
-  /** Starts a server again that was ended, so that the next call need not wait for that. */
+  /** Restarts a server that was ended, so that the next call need not wait for the start. */
   #restart(name: string): void {
     const ready = async () => await this.#use(this.#serverOf(name), () => Promise.resolve());
-    // If it fails, the next call starts it and reports why.
+    // If the start fails, the next call starts the server again and reports why.
     ready().catch(() => {});
   }
 }
 
-/** Returns the key of the outages of a server: with another definition, it may be reachable. */
+/**
+ * Returns the key for outages of a server. The key depends on the definition, because with another
+ * definition the server may be reachable.
+ */
 function keyOf(server: UpstreamServer): string {
   return `${server.name} ${server.version()}`;
 }

@@ -12,8 +12,7 @@ import { type Call, NO_CLIENT } from "../../protocol/call.ts";
 import { ERROR } from "../../protocol/errors.ts";
 import { upstreamsHost } from "./_upstreams_host_test.ts";
 import { Upstreams } from "./upstreams.ts";
-import type { UpstreamServer } from "./upstream_server.ts";
-import type { Wire, WireEvents } from "./wire.ts";
+import type { UpstreamServer, Wire, WireEvents } from "./wire.ts";
 
 /** Returns the members of the answer to a call; undefined for no answer. */
 type Script = (message: JsonObject, wire: ScriptedWire) => JsonObject | undefined;
@@ -23,7 +22,7 @@ const DONE: JsonObject = { result: { content: [] } };
 
 /** The transport to a server on a pipe, whose answers a test scripts. */
 class ScriptedWire implements Wire {
-  readonly tells = true;
+  readonly reportsChanges = true;
   isClosed = false;
   readonly #events: WireEvents;
   readonly #script: Script;
@@ -45,7 +44,7 @@ class ScriptedWire implements Wire {
     this.#events.onMessage({ jsonrpc: "2.0", ...message });
   }
 
-  down(why: string, mayHaveRun: boolean): PmlError {
+  downError(why: string, mayHaveRun: boolean): PmlError {
     return new PmlError("UPSTREAM_DOWN", why, { detail: { may_have_run: mayHaveRun } });
   }
 
@@ -140,7 +139,7 @@ class Stage implements AsyncDisposable {
   }
 }
 
-Deno.test("a call whose user opened a page is sent again only if its tool is still the same", async () => {
+Deno.test("a call whose user opened a page is sent again only if its tool has not changed", async () => {
   const elicitationId = "1";
   const elicitations = [{ mode: "url", elicitationId, url: "https://example.com/", message: "" }];
   const error = { code: ERROR.urlElicitationRequired, message: "", data: { elicitations } };

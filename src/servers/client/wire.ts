@@ -1,5 +1,6 @@
 /**
- * The transport of a connection: the pipes of a process, or HTTP requests.
+ * Interfaces for a server that PML connects to, and for the transport of the connection ("wire"):
+ * the pipes of a process, or HTTP requests.
  *
  * @module
  */
@@ -9,29 +10,63 @@ import { type JsonObject, quoted } from "../../core/json.ts";
 import type { ListItem } from "../../protocol/lists.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 
+/** A server, and how to reach it. */
+export interface UpstreamServer {
+  readonly name: string;
+  /** The only tools that may be used; undefined if all may be used. */
+  readonly tools: readonly string[] | undefined;
+  /** The definition of the server, without the values of variables. */
+  readonly definition: unknown;
+  /** The address and the headers with the values of variables, if the server has an address. */
+  readonly values?: unknown;
+  /** Whether the lists of the server are stored in files for other processes. */
+  readonly isKept: boolean;
+  /** Whether the server is reached over the network: failures take long, so they are remembered. */
+  readonly isRemote?: boolean;
+  /** Returns the name of a tool at the server; undefined if the names are the same. */
+  readonly toolName?: (tool: string) => string;
+  /**
+   * Returns a text that contains everything on which a connection depends. If it changes, PML opens
+   * a new connection.
+   */
+  readonly version: () => string;
+  /** Prepares a connection. `closing` aborts the preparation. */
+  readonly prepare: (closing: AbortSignal) => Promise<OpenWire>;
+}
+
 /** Carries the messages to a server. */
 export interface Wire {
   /** Sends a JSON-RPC message. The callbacks in `WireEvents` report the outcome. */
   send(message: JsonObject): void;
-  /** Cancels a request, and frees its HTTP request. */
+  /** Cancels a request, and ends the HTTP request that carries it. Undefined on pipes. */
   cancel?(id: RequestId, params: JsonObject): void;
   /** Whether the server can send notifications at any time. */
-  readonly tells: boolean;
-  /** Returns the error for requests that a server has not answered when it ended. */
-  down(why: string, mayHaveRun: boolean): PmlError;
+  readonly reportsChanges: boolean;
   /**
-   * The revisions of the server, as far as they are known. Without it, `initialize` is tried first.
+   * Returns the error for requests that a server had not answered when it ended. `mayHaveRun` is
+   * whether the server may have received such a request.
+   */
+  downError(why: string, mayHaveRun: boolean): PmlError;
+  /**
+   * Remembers which revisions the server supports. If undefined, `initialize` is tried first, and
+   * nothing is remembered.
    */
   readonly revisions?: ServerRevisions | undefined;
-  /** Whether the server gave the connection a session. */
+  /** The address of the server, if it has one. */
+  readonly address?: URL | undefined;
+  /** Returns the resident memory of a server's process and of its child processes, in bytes. */
+  rss?(): number;
+  /** Whether the server opened a session for this connection. */
   readonly hasSession?: boolean;
-  /** Returns the error for a refused handshake: `SessionLost` if another wire is worth a try. */
+  /** The id of the session. It is a credential. */
+  readonly sessionId?: string | undefined;
+  /** Returns the error for a refused handshake: `SessionLost` if another transport may work. */
   explain?(error: PmlError): PmlError;
-  /** Returns the permission that the server lacks, found in its output and the given text. */
+  /** Searches the output of the server and `text` for a missing permission. */
   denial?(text: string): Denial | undefined;
-  /** Closes it at once: the server broke the protocol. */
+  /** Closes the wire immediately, because the server broke the protocol or hangs. */
   kill(): void;
-  /** Closes it gracefully. */
+  /** Closes the wire gracefully. */
   close(): Promise<void>;
 }
 
@@ -42,23 +77,26 @@ export interface ServerRevisions {
    * `initialize` is tried first.
    */
   readonly discoverMs: number | undefined;
-  /** Whether the server is asked for the stateless revision after it took `initialize`. */
+  /** Whether PML asks the server for the stateless revision after it accepted `initialize`. */
   readonly isUnknown?: boolean;
   /**
-   * Whether a server of the stateless revision may have sessions of the older ones, too. Set where
-   * another connection costs little.
+   * Whether a server of the stateless revision may also have sessions of the older revisions. Set
+   * only for transports on which a further connection costs little.
    */
   readonly mayHaveSession?: boolean;
   /**
-   * Remembers that the server took `initialize` after it did not support the stateless revision.
-   * `isSilent`: it did not answer, which a server that starts slowly does, too.
+   * Remembers that the server accepted `initialize`, but not the stateless revision. With
+   * `isSilent`, it did not answer `server/discover` in time, so it may only have started slowly.
    */
   foundOlder(how: { readonly isSilent: boolean }): void;
   /** Remembers that the server supports the stateless revision. */
   foundStateless?(): void;
   /** Forgets the revision: the handshake failed. */
   forget?(): void;
-  /** Remembers that a session of the older revisions could not be opened. */
+  /**
+   * Remembers that a session of the older revisions could not be opened. With `isRefused`, the
+   * server answered so.
+   */
   foundNoSession?(how: { readonly isRefused: boolean }): void;
 }
 
@@ -70,13 +108,15 @@ export interface Denial {
 
 /** The callbacks of a wire. */
 export interface WireEvents {
-  /** Receives a parsed message. `request` is set if it came on the stream of one request. */
+  /**
+   * Receives a parsed message. `request` is set if the message came on the stream of that request.
+   */
   onMessage(message: unknown, request?: RequestId): void;
   /** Receives the beginning and the end of a message that is over the limits. */
-  excess(ends: Uint8Array, excess: Excess): void;
+  onExcess(ends: Uint8Array, excess: Excess): void;
   /**
-   * Is called if one request failed, or without an id if the stream of notifications did. If
-   * `isOver` is set, the next request needs another wire.
+   * Is called if a request failed, or without an id if the stream of notifications failed. With
+   * `isOver`, the wire is lost: the next request needs another wire.
    */
   onFailure(
     id: RequestId | undefined,
@@ -87,7 +127,9 @@ export interface WireEvents {
   onProtocolError(why: string): void;
   /** Is called when the wire is closed. */
   onEnd(error: PmlError): void;
-  /** Is called if notifications of the server may have been lost. */
+  /**
+   * Is called if notifications of the server may have been lost, for example while it reconnected.
+   */
   onMissed(): void;
   /** Receives output of the server that is not a message. */
   onOutput(text: string): void;
@@ -95,7 +137,7 @@ export interface WireEvents {
   tool(name: string): ListItem | undefined;
 }
 
-/** The limit that a message exceeds, and the sizes for programs. */
+/** Which limit a message exceeds: as a text, and as numbers for programs. */
 export interface Excess {
   readonly why: string;
   readonly detail?: { readonly size: number; readonly max: number };
@@ -105,11 +147,11 @@ export interface Excess {
 export type OpenWire = (events: WireEvents) => Wire;
 
 /**
- * The error if the server lost the session, or wants another transport. It did not handle the
- * request, which can be retried.
+ * The error for a server that lost the session, or refused the transport. The server did not handle
+ * the request, so the request can be sent again.
  */
 export class SessionLost extends PmlError {
-  /** Takes the name of the server. */
+  /** `server` is the name of the server. */
   constructor(server: string, why = "it lost the session") {
     super("UPSTREAM_DOWN", `Cannot reach ${quoted(server)}: ${why}`, {
       hint: "Nothing was done. Try again",
@@ -126,8 +168,8 @@ export function protocolError(name: string, why: string, detail?: PmlError["deta
   });
 }
 
-/** Tries once more, in another session, if the server lost the first one. */
-export function againIfLost<T>(once: () => Promise<T>): Promise<T> {
+/** Runs `once`, and runs it again if the server lost the session. */
+export function retryIfLost<T>(once: () => Promise<T>): Promise<T> {
   return once().catch((error) => {
     if (error instanceof SessionLost) return once();
     throw error;

@@ -64,7 +64,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
   });
   const host = upstreamsHost(home, {
     limits: { ...LIMITS, idleMs: 60_000, idleChildren: 8 },
-    upstreamOf: (name) => cloud.of(entryOf(name)),
+    upstreamOf: (name) => cloud.upstreamOf(entryOf(name)),
     mayFollow: () => false,
   });
   const upstreams = new Upstreams(host);
@@ -113,7 +113,7 @@ function openCloud(options: CloudStageOptions, home: string, fetch: Fetch): Clou
   const set = new Map(Object.entries(variables));
   const keys = new Keys({
     environment: () => ({ get: (name) => set.get(name), apiKey: apiKey ?? undefined, home }),
-    trusted: () => undefined,
+    trustedRoot: () => undefined,
     register: () => {},
     warn: () => {},
   });

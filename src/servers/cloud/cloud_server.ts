@@ -1,12 +1,13 @@
 /**
- * Runs a server of kind cloud. Its calls go to the hub, or to the address that its registry names.
+ * Runs a server of kind cloud. Its calls go to the hub, or to the address in the manifest of its
+ * registry.
  *
  * @module
  */
 
 import type { Call, Outcome } from "../../protocol/call.ts";
 import type { CheckedCall } from "../server.ts";
-import { type KnownServerOptions, toolsOnly } from "../known_server.ts";
+import { type KnownServerOptions, toolsOnlyError } from "../known_server.ts";
 import type { ListItem, ListName } from "../../protocol/lists.ts";
 import { methodDefinition } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
@@ -33,40 +34,42 @@ export class CloudServer extends McpServer {
       readonly upstreams: Upstreams;
     },
   ) {
-    super(options, upstreams, () => cloud.of(entry));
+    super(options, upstreams, () => cloud.upstreamOf(entry));
     this.#cloud = cloud;
     this.#hub = hub;
     this.#entry = entry;
   }
 
   /**
-   * Returns the definition of a tool. Throws if the call lacks a key, so that this is reported
-   * before the user is asked.
+   * Returns the definition of a tool. Throws if a key for the call is missing, so that the error is
+   * reported before the user is asked.
    */
   override definitionFor(call: Call): Promise<ToolDefinition> {
     const [cloud, entry] = [this.#cloud, this.#entry];
     return Promise.try(() => {
-      cloud.assertReached(entry);
+      cloud.assertKeys(entry);
       if (call.method !== undefined) return methodDefinition(call.method);
       return cloud.definition(entry, call);
     });
   }
 
-  /** Returns lines with the destination of a call and the values that are sent with it. */
+  /**
+   * Returns lines for the user with the destination of a call and the keys that are sent with it.
+   */
   override consentLines(): Promise<readonly string[]> {
     return Promise.resolve(this.#cloud.facts(this.#entry));
   }
 
-  /** Returns the tools that its registry lists. */
+  /** Returns the tools that the registry of the server lists. */
   override list(list: ListName): Promise<readonly ListItem[]> {
     const [cloud, entry] = [this.#cloud, this.#entry];
     return Promise.try(() => {
-      if (entry.manifest === undefined) throw toolsOnly(this.name);
+      if (entry.manifest === undefined) throw toolsOnlyError(this.name);
       return list === "tools" ? cloud.definitions(entry) : NO_ITEMS;
     });
   }
 
-  /** Returns true: the registry describes the server. */
+  /** Returns true, because the registry lists the tools. */
   override hasList(): Promise<boolean> {
     return Promise.resolve(true);
   }
@@ -74,11 +77,12 @@ export class CloudServer extends McpServer {
   /** Sends a call to the server, and then refreshes the list of the hub in the background. */
   override async call(call: CheckedCall): Promise<Outcome> {
     const [cloud, entry] = [this.#cloud, this.#entry];
-    if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
+    if (call.method !== undefined && entry.manifest === undefined) throw toolsOnlyError(this.name);
     try {
-      // Its registry describes its tools, so its server is not asked for a list.
+      // The registry describes the tools, so the server is not asked for a list.
       const outcome = await this.send(call, false);
-      // Refreshed only after a call to the cloud: a user of local servers sends the hub no request.
+      // Only after a call to the cloud: for a user who has only local servers, PML never asks the
+      // hub.
       void this.#hub.refresh();
       return outcome;
     } catch (error) {

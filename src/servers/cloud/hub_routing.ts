@@ -1,6 +1,6 @@
 /**
- * The hub's list of servers that run in the cloud. It is newer than the list that ships with PML,
- * and only adds names. It is requested only after a call went to the cloud.
+ * The hub's list of servers that run in the cloud. The list is newer than the one that ships with
+ * PML, and only adds names. PML requests it only after a call went to the cloud.
  *
  * @module
  */
@@ -8,46 +8,53 @@
 import { join } from "node:path";
 import type { Keys } from "../../config/keys.ts";
 import type { Fetch } from "../../core/fetch.ts";
-import { defined, isObject } from "../../core/json.ts";
+import { isObject, withoutUndefined } from "../../core/json.ts";
 import { boundedJson } from "../../core/json_bounds.ts";
-import { isFreeName } from "../../core/tool_id.ts";
-import { readCache, writeCache } from "../../io/kept.ts";
+import { isUsableServerName } from "../../core/tool_id.ts";
+import { readCache, writeCache } from "../../io/cache_files.ts";
 import { readBytes } from "../../io/event_stream.ts";
 import type { WarningLog } from "../../io/private_files.ts";
 
-/** The PML that asks the hub. `Machine` implements it. */
+/** The services of PML that requests to the hub use. `Machine` implements it. */
 export interface HubHost {
-  /** The PML home, which keeps the list. */
+  /** The PML home, in which the list is cached. */
   readonly home: string;
   readonly fetch: Fetch;
-  /** The address of the hub, and whether the user named it. */
+  /** The address of the hub, and whether the user configured it. */
   readonly hubAddress: { readonly url: string; readonly isNamed: boolean };
 }
 
-/** The kept list, and the hub that it came from. */
-interface KeptList {
+/** A list in the cache, and the hub that sent it. */
+interface CachedList {
   readonly url: string;
+  /** When the list was requested, in milliseconds since 1970. */
   readonly at: number;
   readonly names: ReadonlySet<string>;
 }
 
+/** How long a list is used before it is requested again, in milliseconds. */
 const FRESH_MS = 3_600_000;
-const LATE_MS = 10_000;
-const MOST = { lineBytes: 262_144, resultBytes: 262_144 };
-const MOST_NAMES = 5_000;
+/** How long a request for the list may take, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** The limits of the answer of the hub. */
+const LIMITS = { lineBytes: 262_144, resultBytes: 262_144 };
+/** The maximum number of names in the list. */
+const NAMES_MAX = 5_000;
 
-/** The list of the hub. */
+/** Requests and caches the list of the hub. */
 export class HubRouting implements Disposable {
   readonly #host: HubHost;
   readonly #keys: Pick<Keys, "cloud">;
   readonly #log: WarningLog;
-  /** The file that keeps the list. */
+  /** The file that caches the list. */
   readonly #file: string;
   readonly #closing = new AbortController();
-  #list: KeptList | undefined;
+  #list: CachedList | undefined;
   #asking: Promise<void> | undefined;
 
-  /** Reads the kept list. The key of the account is sent to a hub that the user named. */
+  /**
+   * Reads the cached list. PML sends the key of the account only to a hub that the user configured.
+   */
   constructor(host: HubHost, keys: Pick<Keys, "cloud">, log: WarningLog) {
     this.#host = host;
     this.#keys = keys;
@@ -64,7 +71,7 @@ export class HubRouting implements Disposable {
     return this.#current?.names.has(server) === true;
   }
 
-  /** Requests the list if it is older than an hour. It never throws, and no call waits for it. */
+  /** Requests the list if it is older than an hour. Never throws. No call waits for the list. */
   refresh(): Promise<void> {
     const age = Date.now() - (this.#current?.at ?? 0);
     if (age >= 0 && age < FRESH_MS) return Promise.resolve();
@@ -82,21 +89,20 @@ export class HubRouting implements Disposable {
     this.#closing.abort();
   }
 
-  /** The kept list. That of another hub does not count. */
-  get #current(): KeptList | undefined {
+  /** The cached list; undefined if there is none, or if it is from another hub. */
+  get #current(): CachedList | undefined {
     return this.#list?.url === this.#host.hubAddress.url ? this.#list : undefined;
   }
 
   async #ask(): Promise<void> {
     const { fetch, hubAddress: { url, isNamed } } = this.#host;
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const named = new Set(isNamed ? [new URL(url).host] : []);
-    // Counted from now, so that a failing request is tried again after a while and not with each
-    // call.
+    // Sets the time before the request, so that the next calls do not repeat a request that fails.
     this.#list = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
     const key = isNamed ? this.#keys.cloud()?.value : undefined;
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
-      headers: defined({
+      headers: withoutUndefined({
         accept: "application/json",
         authorization: key === undefined ? undefined : `Bearer ${key}`,
       }),
@@ -107,8 +113,8 @@ export class HubRouting implements Disposable {
       await answer.body?.cancel();
       throw new Error(`it answered with the status ${answer.status}`);
     }
-    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
-    if (names === undefined) throw new Error("it is no list of names");
+    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: LIMITS })));
+    if (names === undefined) throw new Error("it is not a list of names");
     this.#list = { url, at: Date.now(), names };
     writeCache(this.#file, { url, at: Date.now(), cloud: [...names] });
   }
@@ -117,7 +123,7 @@ export class HubRouting implements Disposable {
 /** Returns the servers in `cloud`; undefined if it is not a list of strings. */
 function namesIn(json: unknown): ReadonlySet<string> | undefined {
   const list: unknown = isObject(json) ? json.cloud : undefined;
-  if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;
-  if (!list.every((one) => typeof one === "string")) return undefined;
-  return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isFreeName));
+  if (!Array.isArray(list) || list.length > NAMES_MAX) return undefined;
+  if (!list.every((name) => typeof name === "string")) return undefined;
+  return new Set(list.map((name) => name.replace(/:\*$/, "")).filter(isUsableServerName));
 }

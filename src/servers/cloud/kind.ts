@@ -1,5 +1,5 @@
 /**
- * The kind of servers in the cloud: a hub, or the operator of an address, runs them.
+ * The server kind "cloud": servers that a hub, or the operator of an address, runs.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import type { ManifestReader, MemberKind, ServerKind } from "../kind.ts";
 
 /** The manifest of a server that the cloud runs. */
 export interface CloudManifest extends Manifest {
-  /** The URL that calls are sent to. */
+  /** The URL to which calls are sent. */
   readonly proxyTo: string;
-  /** The address that the hub at that URL forwards calls to. */
+  /** The address to which the hub at that URL forwards calls. */
   readonly upstream?: ManifestUpstream;
 }
 
-/** A server behind a hub, as far as the hub publishes it. */
+/** The facts that a hub publishes about a server to which it forwards calls. */
 export interface ManifestUpstream {
   readonly host: string;
   /** The names of the headers that the hub sends. */
@@ -38,7 +38,7 @@ const HEADERS = {
   is: isHeader,
 };
 
-/** Servers in the cloud. A registry or PML's own list names them, and no file does. */
+/** The kind of servers in the cloud. Registries and the list that ships with PML define them. */
 export const CLOUD: ServerKind<CloudManifest> = {
   name: "cloud",
   pinnedAs: "cloud",
@@ -86,8 +86,9 @@ function upstreamOf(reader: ManifestReader): { readonly upstream?: ManifestUpstr
 }
 
 /**
- * Returns whether an address is one where the hub proxies a server. A registry can name any
- * address, and the key of the account must not go to another one.
+ * Returns whether the hub proxies a server at this address. A manifest can contain any address, but
+ * PML sends the key of the user's account only to the hub. `hub` is the configured address of the
+ * hub.
  */
 export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
@@ -95,7 +96,9 @@ export function isProxy(url: string, hub: string | undefined): boolean {
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
 }
 
-/** Returns lines for the user with the address that a hub forwards calls to. */
+/**
+ * Returns lines for the user with the host to which a hub forwards calls, if the manifest has it.
+ */
 export function upstreamLines({ upstream }: CloudManifest): readonly string[] {
   if (upstream === undefined) return [];
   const { host, headers } = upstream;

@@ -1,24 +1,25 @@
 /**
- * Decides where the tools of well-known servers run, by the list that ships with PML.
+ * Decides whether the tools of well-known servers run locally or in the cloud, by the list that
+ * ships with PML.
  *
  * @module
  */
 
 import routing from "../../../config/mcp-routing.json" with { type: "json" };
 
-/** Where a tool runs if neither the user nor a manifest decides it. */
+/** Where a tool runs if neither the user nor a manifest says where. */
 export type ToolRouting = "local" | "cloud";
 
 const CLOUD_NAMES: ReadonlySet<string> = new Set(routing.cloud);
 
-/** Returns whether the list contains a server as one that runs on this machine. */
+/** Returns whether the list states that a server runs on this machine. */
 export function isListedLocal(server: string): boolean {
   return routing.local.includes(server);
 }
 
 /**
- * Returns where the tools of a server run by the list that ships with PML; a server that is not on the
- * list is local. Takes a server, `server:tool` or `server__tool`.
+ * Returns where the tools of a server run by the list that ships with PML; a server that is not on
+ * the list is local. Takes a server, `server:tool` or `server__tool`.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import routing from "../../../config/mcp-routing.json" with { type: "json" };
-import { isFreeName } from "../../core/tool_id.ts";
+import { isUsableServerName } from "../../core/tool_id.ts";
 import { getToolRouting } from "./routing.ts";
 
 Deno.test("getToolRouting() sends the cloud's own tools and well-known services to the cloud", () => {
@@ -26,7 +26,7 @@ Deno.test("getToolRouting() keeps everything else local", () => {
 Deno.test("the routing list contains each server once, under a valid name", () => {
   const names = [...routing.local, ...routing.cloud];
   assert.equal(new Set(names).size, names.length);
-  for (const name of names) assert.ok(isFreeName(name) || name === "pml:*", name);
+  for (const name of names) assert.ok(isUsableServerName(name) || name === "pml:*", name);
   for (const name of ["filesystem", "shell", "sqlite", "git"]) {
     assert.ok(routing.local.includes(name));
   }

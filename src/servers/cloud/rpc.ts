@@ -12,26 +12,26 @@ import type { Call } from "../../protocol/call.ts";
 import { keyHint, PmlError } from "../../core/errors.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import { quoted } from "../../core/json.ts";
-import { OF_CAPABILITY } from "../known_server.ts";
+import { VIA_CAPABILITY } from "../known_server.ts";
 import { externalTools } from "../../protocol/lists.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../../core/tool_id.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
-import type { UpstreamServer } from "../client/upstream_server.ts";
+import type { UpstreamServer } from "../client/wire.ts";
 import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
 import { HttpServers } from "../http/http_servers.ts";
 import type { HttpServersHost, HttpValues } from "../http/http_options.ts";
 
-/** The PML that connections to the cloud belong to. `Machine` implements it. */
+/** The services of PML that connections to the cloud use. `Machine` implements it. */
 export interface CloudHost extends Omit<HttpServersHost, "authorization"> {
-  /** The address of the hub, if the user named one. */
+  /** The address of the hub, if the user configured one. */
   readonly cloudUrl: string | undefined;
 }
 
-/** The key of the user's account, and those that manifests name. */
-type CloudKeys = Pick<Keys, "cloud" | "get" | "filled">;
+/** Has the key of the user's account, and the keys that manifests require. */
+type CloudKeys = Pick<Keys, "cloud" | "get" | "fill">;
 
-/** A server in the cloud: known only by its name, or from a registry. */
+/** A server in the cloud. Its manifest is undefined if only the name is known. */
 export interface CloudEntry {
   readonly name: string;
   readonly manifest: CloudManifest | undefined;
@@ -40,21 +40,24 @@ export interface CloudEntry {
 /** The destination of a server's calls, without the values of keys. */
 interface CloudAddress {
   readonly url: string;
+  /** Whether the destination is the hub, so that the key of the account may be sent to it. */
   readonly isHub: boolean;
+  /** The hosts that the user named. */
   readonly named: ReadonlySet<string>;
 }
 
-const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
-/** How long a probe of an origin may take, and the pause after it, in milliseconds. */
-const LOOKS = { lateMs: 30_000, restMs: 500 };
+/** The headers of requests to the hub, without the value of the key, for errors. */
+const HUB_HEADERS = { authorization: "Bearer ${PML_API_KEY}" };
+/** How long a probe of an origin may take, and the pause between two probes, in milliseconds. */
+const PROBE = { lateMs: 30_000, restMs: 500 };
 
 /** Reaches the servers in the cloud. */
 export class Cloud {
   readonly #host: CloudHost;
   readonly #keys: CloudKeys;
   readonly #servers: HttpServers;
-  readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
-  readonly #outages = new Outages(LOOKS.restMs);
+  readonly #cache = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
+  readonly #outages = new Outages(PROBE.restMs);
 
   /** Sends nothing yet. */
   constructor(host: CloudHost, keys: CloudKeys) {
@@ -63,49 +66,56 @@ export class Cloud {
     this.#servers = new HttpServers(new CloudServersHost(host, this.#fetch));
   }
 
-  /** Returns a server: the same object as long as nothing changes. */
-  of(entry: CloudEntry): UpstreamServer {
-    const server = this.#reached(entry);
+  /** Returns how to reach a server: the same object until a value, such as a key, changes. */
+  upstreamOf(entry: CloudEntry): UpstreamServer {
+    const server = this.#valuesOf(entry);
     const { name, manifest } = entry;
     const key = JSON.stringify({ ...server, named: [...server.named] });
-    const cacheEntry = this.#made.get(name);
+    const cacheEntry = this.#cache.get(name);
     if (cacheEntry?.key === key) return cacheEntry.server;
-    const way = this.#servers.of(server);
-    const made = manifest ? way : { ...way, toolName: (tool: string) => `${name}__${tool}` };
-    this.#made.set(name, { key, server: made });
-    return made;
+    const upstream = this.#servers.of(server);
+    const cachedServer = manifest
+      ? upstream
+      : { ...upstream, toolName: (tool: string) => `${name}__${tool}` };
+    this.#cache.set(name, { key, server: cachedServer });
+    return cachedServer;
   }
 
-  /** Throws if a key is missing that a call of this server needs. */
-  assertReached(entry: CloudEntry): void {
-    this.#reached(entry);
+  /** Throws if a key that a call of the server needs is missing. */
+  assertKeys(entry: CloudEntry): void {
+    this.#valuesOf(entry);
   }
 
-  /** Returns the tools that its registry lists. */
+  /** Returns the tools that the registry lists. */
   definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
     const { tools = [] } = manifest ?? {};
-    return tools.map(({ name, definition }) => definition ?? undescribed(name));
+    return tools.map(({ name, definition }) => definition ?? definitionWithoutSchema(name));
   }
 
-  /** Returns the definition of a tool. Internal tools are visible to capabilities only. */
+  /**
+   * Returns the definition of a tool. Only calls of capabilities can use internal tools. Throws
+   * `UNKNOWN_TOOL` if the registry lists tools, but not this one.
+   */
   definition(entry: CloudEntry, { id, via }: Pick<Call, "id" | "via">): ToolDefinition {
     const { name: server, manifest } = entry;
     const { tool } = splitToolId(id);
     const all = this.definitions(entry);
-    const tools = via === OF_CAPABILITY ? all : externalTools(all);
+    const tools = via === VIA_CAPABILITY ? all : externalTools(all);
     const definition = tools.find(({ name }) => name === tool);
     if (definition === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
       throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
     }
-    return definition ?? undescribed(tool);
+    return definition ?? definitionWithoutSchema(tool);
   }
 
-  /** Returns lines for the user with the destination of a call and the values that are sent. */
+  /**
+   * Returns lines for the user with the destination of a call and the keys that are sent with it.
+   */
   facts(entry: CloudEntry): readonly string[] {
     const { manifest } = entry;
-    const { url, isHub } = this.#placeOf(entry);
+    const { url, isHub } = this.#addressOf(entry);
     const host = URL.parse(url)?.host ?? url;
     const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
     return [
@@ -115,13 +125,15 @@ export class Cloud {
     ];
   }
 
-  /** Returns the error of a failed call in the words of the cloud. */
+  /**
+   * Converts the error of a failed call. The new error explains the part of the cloud in it.
+   */
   failure(error: unknown, entry: CloudEntry, id: ToolId): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, detail = {} } = error;
     const what = `Cannot call ${quoted(id, 200)}`;
-    const { isHub } = this.#placeOf(entry);
-    if (code === "LOGIN_REQUIRED" && isHub) return this.#rejected(what, detail);
+    const { isHub } = this.#addressOf(entry);
+    if (code === "LOGIN_REQUIRED" && isHub) return this.#keyRejected(what, detail);
     if (code === "UPSTREAM_PROTOCOL" && isHub && detail.status === 409) {
       const why = "the hub no longer passes it on to the one server that was approved";
       return new PmlError(code, `${what}: ${why}`, {
@@ -138,7 +150,7 @@ export class Cloud {
     });
   }
 
-  #placeOf({ manifest }: CloudEntry): CloudAddress {
+  #addressOf({ manifest }: CloudEntry): CloudAddress {
     const configuredUrl = this.#host.cloudUrl;
     const hub = configuredUrl ?? CLOUD_URL;
     // Only an address that the user configured may be in a private network.
@@ -147,14 +159,14 @@ export class Cloud {
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
   }
 
-  #reached(entry: CloudEntry): HttpValues {
+  #valuesOf(entry: CloudEntry): HttpValues {
     const { name, manifest } = entry;
-    const { url, isHub, named } = this.#placeOf(entry);
+    const { url, isHub, named } = this.#addressOf(entry);
     const key = isHub ? this.#keys.cloud() : undefined;
-    if (isHub && key === undefined) throw keyRequired(name);
+    if (isHub && key === undefined) throw keyRequiredError(name);
     const variables = manifest?.envRequired ?? [];
     const missing = variables.filter((each) => this.#keys.get(each) === undefined);
-    if (missing.length > 0) throw keysMissing(name, missing);
+    if (missing.length > 0) throw missingKeysError(name, missing);
     const keyHeaders = Object.fromEntries(
       variables.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
     );
@@ -162,15 +174,15 @@ export class Cloud {
       name,
       url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key.value}` },
-      written: { ...(isHub && WRITTEN), ...keyHeaders },
-      keyHeaders: this.#keys.filled({ headers: keyHeaders }, name).headers,
+      written: { ...(isHub && HUB_HEADERS), ...keyHeaders },
+      keyHeaders: this.#keys.fill({ headers: keyHeaders }, name).headers,
       named,
       tools: undefined,
       definition: manifest ?? url,
     };
   }
 
-  #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
+  #keyRejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
     const from = this.#keys.cloud()?.from;
     return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud rejects PML_API_KEY`, {
       hint: `It was found in ${from}: put a valid key there, or check what your account may use`,
@@ -178,40 +190,40 @@ export class Cloud {
     });
   }
 
-  /** Sends a request. If an origin cannot be reached, all servers there fail without trying. */
+  /** Sends a request. During an outage of an origin, requests to it fail without being sent. */
   readonly #fetch: Fetch = async (url, options) => {
     const { origin } = new URL(url);
     const { fetch } = this.#host;
-    // The probe contains no key and nothing of any call.
+    // A probe contains no key and no data of a call.
     const probe = async () => {
-      const signal = AbortSignal.timeout(LOOKS.lateMs);
+      const signal = AbortSignal.timeout(PROBE.lateMs);
       await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
         // Any answer proves that the origin is reachable.
         if (!(error instanceof PmlError) || isUnsent(error)) throw error;
       });
     };
-    await this.#outages.pass(origin, probe);
+    await this.#outages.throwDuringOutage(origin, probe);
     try {
       return await fetch(url, options);
     } catch (error) {
-      if (isUnsent(error)) this.#outages.note(origin, error);
+      if (isUnsent(error)) this.#outages.record(origin, error);
       throw error;
     }
   };
 }
 
-/** Sends the requests of all servers in the cloud by its own function, and signs in at none. */
+/** The host of connections to the cloud: it sends requests with `fetch`, and never signs in. */
 class CloudServersHost implements HttpServersHost {
   readonly fetch: Fetch;
   readonly home: string;
-  readonly room: HttpServersHost["room"];
+  readonly waitForMemory: HttpServersHost["waitForMemory"];
   readonly #host: CloudHost;
 
   constructor(host: CloudHost, fetch: Fetch) {
     this.#host = host;
     this.fetch = fetch;
     this.home = host.home;
-    this.room = host.room;
+    this.waitForMemory = host.waitForMemory;
   }
 
   get limits(): HttpServersHost["limits"] {
@@ -224,28 +236,33 @@ class CloudServersHost implements HttpServersHost {
 }
 
 /**
- * Returns the address of a server in the cloud. A hub that publishes the address that it forwards
- * calls to gets the approved version with each request, so it cannot choose another one.
+ * Returns the address of a server in the cloud. If the manifest contains the host to which the hub
+ * forwards calls, the URL contains the approved version, so that the hub cannot use another
+ * version.
  */
 function addressOf({ proxyTo, upstream, version }: CloudManifest): string {
   return upstream === undefined ? proxyTo : `${proxyTo}@${version}`;
 }
 
-// The hub checks the arguments: no schema is known here.
-function undescribed(tool: string): ToolDefinition {
+/**
+ * Returns a definition for a tool whose schema only the hub knows. The hub checks the arguments.
+ */
+function definitionWithoutSchema(tool: string): ToolDefinition {
   return { name: tool, inputSchema: { type: "object" } };
 }
 
-/** Returns the error of a call that needs PML_API_KEY. */
-export function keyRequired(server: string): PmlError {
+/** Returns the error for a call that needs PML_API_KEY. */
+export function keyRequiredError(server: string): PmlError {
   return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
     hint: keyHint("PML_API_KEY"),
     detail: { server },
   });
 }
 
-/** Returns the error of a call that lacks keys, with all their names. */
-export function keysMissing(server: string, missing: readonly string[]): PmlError {
+/**
+ * Returns the error for a call whose keys are missing. It contains the names of all missing keys.
+ */
+export function missingKeysError(server: string, missing: readonly string[]): PmlError {
   const names = missing.join(", ");
   return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {
     hint: keyHint(missing[0]),

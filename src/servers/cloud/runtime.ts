@@ -1,5 +1,5 @@
 /**
- * Opens servers in the cloud, of registries and of the lists of PML and the hub.
+ * Opens servers in the cloud, which registries, the list of PML or the list of the hub define.
  *
  * @module
  */
@@ -12,11 +12,11 @@ import type { CloudManifest } from "./kind.ts";
 export const load: LoadRuntime = async ({ machine }) => {
   const cloud = await machine.cloud();
   return {
-    open: ({ manifest, ...options }) => {
-      const { hub, far } = machine;
+    open: (options, { manifest }) => {
+      const { hub, cloudUpstreams } = machine;
       const { name } = options.listing;
-      const entry = { name, manifest: manifest as CloudManifest | undefined }; // it is of this kind
-      return new CloudServer(options, entry, { cloud, hub, upstreams: far });
+      const entry = { name, manifest: manifest as CloudManifest | undefined }; // of this kind
+      return new CloudServer(options, entry, { cloud, hub, upstreams: cloudUpstreams });
     },
   };
 };

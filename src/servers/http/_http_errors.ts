@@ -7,27 +7,31 @@
 import { PmlError } from "../../core/errors.ts";
 import { quoted, visible, visibleLines } from "../../core/json.ts";
 import { tooLargeError } from "../../core/json_bounds.ts";
+import { isRandom, variableNameFrom } from "../../core/secret_words.ts";
 import { protocolError as noMcp } from "../client/wire.ts";
 import { TooLong } from "../../io/event_stream.ts";
 
 /** The facts about a server that errors contain. */
-export interface Named {
+export interface HttpServerFacts {
   readonly name: string;
   readonly url: string;
-  /** Its headers as they were written, with the names of variables instead of their values. */
+  /** The address to which requests are sent; by default `url`, which messages show. */
+  readonly requestUrl?: string | undefined;
+  /** The headers as they were written, with the names of variables instead of their values. */
   readonly written: Readonly<Record<string, string>>;
 }
 
+/** The maximum length of the answer's text in an error, in characters. */
 const TEXT_MAX = 500;
 
 /** Returns the error for an answer that is not MCP. */
-export function invalidAnswer({ name }: Named, why: string): PmlError {
+export function invalidAnswerError({ name }: HttpServerFacts, why: string): PmlError {
   return noMcp(name, why, { may_have_run: true, status: 200 });
 }
 
-/** Returns the error of a request without an answer. By default the server may have run it. */
-export function unreached(
-  { name }: Named,
+/** Returns the error for a request without an answer. By default, the server may have run it. */
+export function unreachedError(
+  { name }: HttpServerFacts,
   why: string,
   { mayHaveRun } = { mayHaveRun: true },
 ): PmlError {
@@ -39,77 +43,89 @@ export function unreached(
   });
 }
 
-/** Returns the error for a request that failed while it was sent, or while its answer came. */
-export function requestError(server: Named, error: unknown): PmlError {
+/** Returns the error for a request that failed while PML sent it or read its answer. */
+export function requestError(server: HttpServerFacts, error: unknown): PmlError {
   const name = quoted(server.name);
   if (error instanceof TooLong) {
     const { message: why } = error;
     return error.of === "message"
-      ? invalidAnswer(server, why)
+      ? invalidAnswerError(server, why)
       : tooLargeError(`what ${name} answered`, { why });
   }
-  if (!(error instanceof PmlError)) return unreached(server, "the connection broke");
+  if (!(error instanceof PmlError)) return unreachedError(server, "the connection broke");
   const { code, message, hint = "", detail = {} } = error;
   if (message.includes(name)) return error;
-  // It names only the host.
+  // The message names the host, but not the server.
   const why = message.replace(/^C/, "c");
   return new PmlError(code, `Cannot use ${name}: ${why}`, { hint, detail, cause: error });
 }
 
-/** Returns the error for the status of an answer. */
+/** Returns the error for an answer with an error status or a redirect. */
 export function statusError(
-  server: Named,
+  server: HttpServerFacts,
   { status, text, location, isSignedIn }: {
     readonly status: number;
     /** The text of the answer. */
     readonly text: string;
     readonly location: string | null;
-    /** Whether it was sent the token of a sign-in. */
+    /** Whether the request had the token of a sign-in. */
     readonly isSignedIn: boolean;
   },
 ): PmlError {
-  const say = (code: PmlError["code"], why: string, hint: string) =>
+  const errorWith = (code: PmlError["code"], why: string, hint: string) =>
     new PmlError(code, `Cannot use ${quoted(server.name)}: ${why}`, {
       hint,
       detail: {
         status,
-        // A server that fails has received the request. A server that refuses has not run it.
+        // A server error (5xx) may follow a request that ran; a refusal (4xx) means that it did
+        // not.
         may_have_run: status >= 500,
         ...(text !== "" && { answered: visibleLines(text, TEXT_MAX) }),
       },
     });
-  const it = `it answered with the status ${status}`;
+  const statusText = `it answered with the status ${status}`;
   if (status === 401 || status === 403) {
     const hint = isSignedIn
       ? `Your account may not do this; sign in with another: pml login ${server.name}`
       : loginHint(server);
-    return say("LOGIN_REQUIRED", it, hint);
+    return errorWith("LOGIN_REQUIRED", statusText, hint);
   }
-  if (status === 429 || status >= 500) return say("UPSTREAM_DOWN", it, "Try again later");
+  if (status === 429 || status >= 500) {
+    return errorWith("UPSTREAM_DOWN", statusText, "Try again later");
+  }
   if (status < 400) {
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
     const where = to === undefined ? "" : ` to ${visible(to)}`;
     const hint = "Nothing was sent there. If you trust that address, configure it";
-    return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
+    return errorWith(
+      "UPSTREAM_PROTOCOL",
+      `it redirects${where}, and PML follows no redirect`,
+      hint,
+    );
   }
-  return say(
+  return errorWith(
     "UPSTREAM_PROTOCOL",
-    it,
+    statusText,
     "Check whether its address is that of an MCP server over HTTP",
   );
 }
 
-function loginHint({ written }: Named): string {
+function loginHint({ name, url, requestUrl, written }: HttpServerFacts): string {
   const headers = Object.entries(written).filter(([, value]) => value.includes("${"));
   if (headers.length === 0) {
-    return 'Give it a key: "headers": {"Authorization": "Bearer ${NAME}"} next to its url';
+    const value = `Bearer \${${variableNameFrom(`${name}_TOKEN`)}}`;
+    // The command would remove other headers, and a query or a path may contain keys.
+    const isComplete = (requestUrl ?? url) === url && Object.keys(written).length === 0;
+    return isComplete && /^https?:[\w%+=:,./-]+$/.test(url) && !isRandom(url)
+      ? `Give it a key: \`pml add ${name} --replace --url ${url} --header '${value}'\``
+      : `Give it a key: add the header "Authorization: ${value}" to its definition`;
   }
   const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
   return `It rejects the headers that it is sent: check ${all}`;
 }
 
-/** Returns the error for a header that cannot be sent. Its value is in no message. */
-export function headerError({ name, written }: Named, header: string): PmlError {
+/** Returns the error for a header that cannot be sent. The message never contains the value. */
+export function headerError({ name, written }: HttpServerFacts, header: string): PmlError {
   const names = namesIn(written[header] ?? "");
   const hint = names === ""
     ? `Write "headers.${header}" in plain characters, on one line`

@@ -1,6 +1,6 @@
 /**
- * Sends one request to a server over HTTP and reads its answer, which may be in a stream that
- * breaks.
+ * Sends one request to a server over HTTP and reads its answer. If the stream breaks before the
+ * answer has arrived, resumes it.
  *
  * @module
  */
@@ -14,28 +14,30 @@ import { readText } from "../../protocol/message.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 import {
   contentType,
+  drainBody,
   eachEvent,
   EVENTS_TYPE,
   JSON_TYPE,
-  leave,
   readBytes,
+  retryDelay,
   TooLong,
-  waitOf,
 } from "../../io/event_stream.ts";
-import { invalidAnswer, requestError, unreached } from "./_http_errors.ts";
-import { placeAfter, type ServerHttpSession } from "./_http_session.ts";
+import { invalidAnswerError, requestError, unreachedError } from "./_http_errors.ts";
+import { eventIdAfter, type ServerHttpSession } from "./_http_session.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
-/** The session and receivers of a request. */
-export interface HttpWay {
+/** The connection on which a request is sent. */
+export interface HttpContext {
   readonly options: HttpWireOptions;
   readonly session: ServerHttpSession;
   readonly events: WireEvents;
 }
 
-/** How long a response may stay open after its answer has arrived, in milliseconds. */
+/**
+ * How long an HTTP response may stay open after the JSON-RPC answer has arrived, in milliseconds.
+ */
 export const REST_MS = 1_000;
-/** How often the rest of a stream that broke is requested. */
+/** The maximum number of times in a row that a stream is resumed without a new event. */
 const RESUMES = 5;
 
 /** A request without an answer yet. */
@@ -44,17 +46,18 @@ export class ServerHttpRequest {
   readonly abort = new AbortController();
   readonly #id: RequestId;
   readonly #message: JsonObject;
-  readonly #way: HttpWay;
+  readonly #context: HttpContext;
   #isAnswered = false;
-  /** The last event id of its stream. */
+  /** The last event id of the request's stream. */
   #last: string | undefined;
+  /** How long the server wants clients to wait before they resume, in milliseconds. */
   #retry: number | undefined;
 
   /** Sends nothing yet. */
-  constructor(id: RequestId, message: JsonObject, way: HttpWay) {
+  constructor(id: RequestId, message: JsonObject, context: HttpContext) {
     this.#id = id;
     this.#message = message;
-    this.#way = way;
+    this.#context = context;
   }
 
   /**
@@ -65,39 +68,43 @@ export class ServerHttpRequest {
     try {
       await ready;
       signal.throwIfAborted();
-      await this.#take(await this.#way.session.fetch("POST", { message: this.#message, signal }));
+      await this.#take(
+        await this.#context.session.fetch("POST", { message: this.#message, signal }),
+      );
     } catch (error) {
       if (signal.aborted || this.#isAnswered) return;
-      const { options, session, events } = this.#way;
+      const { options, session, events } = this.#context;
       const failure = requestError(options, error);
       events.onFailure(this.#id, failure, { isOver: session.isOver(failure) });
     }
   }
 
   async #take(response: Response): Promise<void> {
-    const { options, session } = this.#way;
+    const { options, session } = this.#context;
     if (!response.ok) {
-      // A server that could not read the request does not know its id.
-      return this.#received({ id: this.#id, error: await session.refused(response) });
+      // The answer may lack the id: a server that could not read the request does not know it.
+      return this.#deliver({ id: this.#id, error: await session.readRefusal(response) });
     }
     if (isInitialize(this.#message)) session.begin(response);
     switch (contentType(response)) {
       case JSON_TYPE: {
-        const json = parsed(await readBytes(response.body, options));
-        for (const one of Array.isArray(json) ? json : [json]) this.#received(one);
+        const json = parseAnswer(await readBytes(response.body, options));
+        for (const message of Array.isArray(json) ? json : [json]) this.#deliver(message);
         break;
       }
       case EVENTS_TYPE:
         await this.#follow(response);
         break;
       default:
-        await leave(response);
-        throw invalidAnswer(options, "its answer is neither JSON nor a stream of events");
+        await drainBody(response);
+        throw invalidAnswerError(options, "its answer is neither JSON nor a stream of events");
     }
-    if (!this.#isAnswered) throw invalidAnswer(options, "its response contains no JSON-RPC answer");
+    if (!this.#isAnswered) {
+      throw invalidAnswerError(options, "its response contains no JSON-RPC answer");
+    }
   }
 
-  /** Reads a stream. Resumes it after a break, if the server supports that. */
+  /** Reads a stream of events. Resumes the stream after a break, if the server supports that. */
   async #follow(response: Response): Promise<void> {
     let stream: Response | undefined = response;
     for (let tries = 0; !this.#isAnswered;) {
@@ -107,12 +114,12 @@ export class ServerHttpRequest {
       if (broke instanceof TooLong || this.abort.signal.aborted) throw broke;
       // Only servers of older revisions resume a stream, and only if they sent event ids.
       tries = this.#last === before ? tries + 1 : 1;
-      const { options, session } = this.#way;
+      const { options, session } = this.#context;
       // guard: stream-resumes
       if (session.version === undefined || this.#last === undefined || tries > RESUMES) {
-        throw unreached(options, "it ended the stream before it answered");
+        throw unreachedError(options, "it ended the stream before it answered");
       }
-      stream = await this.#resumed();
+      stream = await this.#resume();
     }
   }
 
@@ -120,13 +127,14 @@ export class ServerHttpRequest {
     let rest: ReturnType<typeof setTimeout> | undefined;
     try {
       await eachEvent(body, {
-        ...this.#way.options,
+        ...this.#context.options,
         take: (event) => {
           const { data, retry } = event;
-          this.#last = placeAfter(event, this.#last);
+          this.#last = eventIdAfter(event, this.#last);
           this.#retry = retry ?? this.#retry;
-          if (data.length > 0) this.#received(parsed(data));
-          // If the server ends the stream, its connection can be used by the next request.
+          if (data.length > 0) this.#deliver(parseAnswer(data));
+          // Waits a little for the server to end the stream: then the next request can use its TCP
+          // connection.
           if (this.#isAnswered) rest ??= setTimeout(() => this.abort.abort(), REST_MS);
         },
       });
@@ -135,35 +143,35 @@ export class ServerHttpRequest {
     }
   }
 
-  async #resumed(): Promise<Response | undefined> {
+  async #resume(): Promise<Response | undefined> {
     const { signal } = this.abort;
-    await pause(waitOf(this.#retry), signal);
+    await pause(retryDelay(this.#retry), signal);
     try {
-      const stream = await this.#way.session.fetch("GET", { signal, last: this.#last });
+      const stream = await this.#context.session.fetch("GET", { signal, last: this.#last });
       if (stream.ok && contentType(stream) === EVENTS_TYPE) return stream;
-      await leave(stream);
+      await drainBody(stream);
     } catch {
-      // It is tried again, a few times.
+      // The caller tries again, a few times.
     }
     return undefined;
   }
 
-  #received(message: unknown): void {
-    if (!isObject(message)) return this.#way.events.onMessage(message, this.#id);
+  #deliver(message: unknown): void {
+    if (!isObject(message)) return this.#context.events.onMessage(message, this.#id);
     // A server that could not read the request does not know its id.
     const isUnnamed = (message.id ?? null) === null && isObject(message.error);
-    if (isUnnamed) return this.#received({ ...message, id: this.#id });
+    if (isUnnamed) return this.#deliver({ ...message, id: this.#id });
     if (numberOf(message.id) === this.#id && message.method === undefined) {
       this.#isAnswered = true;
       const isGreeting = isInitialize(this.#message) && (message.error ?? null) === null;
-      if (isGreeting) this.#way.session.greeted(message.result);
+      if (isGreeting) this.#context.session.onInitialized(message.result);
     }
-    this.#way.events.onMessage(message, this.#id);
+    this.#context.events.onMessage(message, this.#id);
   }
 }
 
 /** Parses the answer of one request. Throws if it exceeds the limit. */
-function parsed(bytes: Uint8Array): unknown {
+function parseAnswer(bytes: Uint8Array): unknown {
   const read = readText(bytes, "server");
   if (read.kind === "excess") throw new TooLong(read.why, "result");
   return read.value;

@@ -5,44 +5,48 @@
  */
 
 import type { PmlError } from "../../core/errors.ts";
-import { defined, isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { isObject, type JsonObject, objectOf, textOf, withoutUndefined } from "../../core/json.ts";
 import { parsedJson } from "../../core/json_bounds.ts";
 import type { ListItem } from "../../protocol/lists.ts";
-import { encoded, markedValues } from "../../protocol/marked_arguments.ts";
+import { encodeHeader, markedValues } from "../../protocol/marked_arguments.ts";
 import {
   contentType,
+  drainBody,
   EVENTS_TYPE,
   JSON_TYPE,
-  leave,
   readStart,
   type StreamEvent,
 } from "../../io/event_stream.ts";
 import { SessionLost } from "../client/wire.ts";
 import { META } from "../../protocol/envelope.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
-import { namedBy } from "../../protocol/revisions.ts";
+import { nameHeaderOf } from "../../protocol/revisions.ts";
 import { headerError, statusError } from "./_http_errors.ts";
 import type { HttpWireOptions } from "./http_options.ts";
 
 /** Matches values of headers that `fetch` accepts. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** The maximum length of a header's value, in characters. */
 const HEADER_MAX = 16_384;
+/** Matches a valid session id. */
 const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
-/** Matches the message of a refusal that is about the session; the codes of such errors follow. */
-const SESSION = /session/i;
+/** Matches refusals that are about the session, for errors with one of `SESSION_CODES`. */
+const SESSION_WORD = /session/i;
 const SESSION_CODES: readonly number[] = [
   ERROR.invalidRequest,
   HTTP_ERROR.refused,
   HTTP_ERROR.noSession,
 ];
-/** Matches the message of an error with another code that is about the session. */
-const NAMED = /session[ -]?id\b/i;
+/** Matches refusals that are about the session, for errors with another code. */
+const SESSION_ID_WORDS = /session[ -]?id\b/i;
 /** Matches event ids that can be sent back to resume a stream. */
-const PLACE = /^[\x20-\x7e]{1,4096}$/;
+const EVENT_ID = /^[\x20-\x7e]{1,4096}$/;
 
-/** The parts of an HTTP request. */
-interface Sending {
+/** The options of an HTTP request. */
+interface RequestParts {
+  /** The message to send; without it, the request is for a stream, or ends the session. */
   readonly message?: JsonObject;
+  /** The event id after which a stream is resumed. */
   readonly last?: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -55,14 +59,14 @@ export class ServerHttpSession {
   #isSignedIn = false;
   /** The session id, if the server sent one. */
   id: string | undefined;
-  /** Whether the server keeps a session, which it can lose. */
+  /** Whether the server has opened a session, which it can lose later. */
   isKept = false;
-  /** The address for messages, if it differs from that of the stream. */
+  /** The address for messages, if it differs from the address of the stream. */
   address: string | undefined;
-  /** The revision that the server chose, if it accepted the handshake of the older revisions. */
+  /** The revision that the server chose in the handshake of the older revisions. */
   version: string | undefined;
 
-  /** Takes a function that returns cached tools. Throws if a header cannot be sent. */
+  /** `tool` returns the cached definition of a tool. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, tool: (name: string) => ListItem | undefined) {
     const { headers, keyHeaders } = options;
     for (const [header, value] of Object.entries({ ...headers, ...keyHeaders })) {
@@ -81,24 +85,24 @@ export class ServerHttpSession {
   }
 
   /** Takes the revision that the server chose. */
-  greeted(result: unknown): void {
+  onInitialized(result: unknown): void {
     const version = textOf(objectOf(result).protocolVersion);
     this.version = SESSION_ID.test(version) ? version : "2025-03-26";
     this.#options.addressState.store({});
   }
 
   /**
-   * Reads an answer that refuses. Returns the error of JSON-RPC in it; throws another
-   * error if there is none or the server is down, and `SessionLost` if it does not know the
-   * session.
+   * Reads an answer with an error status, and returns the JSON-RPC error in it. Throws
+   * `SessionLost` if the server no longer knows the session. Throws another error if the answer
+   * contains no JSON-RPC error, or if its status says that the server is down or refuses the user.
    */
-  async refused(response: Response): Promise<JsonObject> {
+  async readRefusal(response: Response): Promise<JsonObject> {
     const { status, headers } = response;
     const isJson = contentType(response) === JSON_TYPE;
     const text = await readStart(response.body);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
     const isOther = isObject(error) && !SESSION_CODES.includes(Number(error.code));
-    const about = isOther ? NAMED : SESSION;
+    const about = isOther ? SESSION_ID_WORDS : SESSION_WORD;
     if (this.isKept && (status === 404 || status === 400 && about.test(text))) {
       throw new SessionLost(this.#options.name);
     }
@@ -117,10 +121,10 @@ export class ServerHttpSession {
   }
 
   /**
-   * Sends a message, or requests a stream, which resumes after an event id if there is one. After a
-   * refusal it is sent once more if the sign-in has another token.
+   * Sends an HTTP request. If the server refuses the token of the sign-in, and the sign-in then has
+   * another token, sends the request once more.
    */
-  async fetch(method: string, options: Sending): Promise<Response> {
+  async fetch(method: string, options: RequestParts): Promise<Response> {
     const { authorization } = this.#options;
     if (authorization === undefined) return await this.#send(method, options);
     const { signal } = options;
@@ -130,26 +134,26 @@ export class ServerHttpSession {
       const response = await this.#send(method, { ...options, token: sent });
       if (response.status !== 401 && response.status !== 403) return response;
       try {
-        const mayAgain = await authorization.refused({ response, sent, signal, isAgain });
+        const mayAgain = await authorization.handleRefusal({ response, sent, signal, isAgain });
         if (!mayAgain || isAgain) return response;
       } catch (error) {
-        await leave(response);
+        await drainBody(response);
         throw error;
       }
-      await leave(response);
+      await drainBody(response);
     }
   }
 
   #send(
     method: string,
-    { message, last, signal, token }: Sending & { token?: string | undefined },
+    { message, last, signal, token }: RequestParts & { token?: string | undefined },
   ): Promise<Response> {
     const { fetch, headers, keyHeaders, named, certificates } = this.#options;
     const { url, requestUrl = url } = this.#options;
     const all = new Headers({ ...headers, ...message?.method === "tools/call" && keyHeaders });
-    const own = {
+    const allHeaders = {
       ...Object.fromEntries(all),
-      ...defined({
+      ...withoutUndefined({
         "authorization": token,
         "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
         "mcp-session-id": this.id,
@@ -157,24 +161,29 @@ export class ServerHttpSession {
         "last-event-id": last,
       }),
     };
-    const way = { method, signal, named, certificates };
-    if (message === undefined) return fetch(requestUrl, { ...way, headers: own });
+    const fetchOptions = { method, signal, named, certificates };
+    if (message === undefined) return fetch(requestUrl, { ...fetchOptions, headers: allHeaders });
     return fetch(this.address ?? requestUrl, {
-      ...way,
-      headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
+      ...fetchOptions,
+      headers: { ...allHeaders, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
     });
   }
 }
 
-/** Returns the id to resume a stream after an event; undefined if it cannot be resumed. */
-export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
+/**
+ * Returns the event id with which a stream can be resumed after an event; undefined if it cannot be
+ * resumed. `before` is the id before this event, which stays if the event has none.
+ */
+export function eventIdAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
   if (id === undefined) return before;
   // guard: stream-place
-  return PLACE.test(id) ? id : undefined;
+  return EVENT_ID.test(id) ? id : undefined;
 }
 
-/** Returns the headers of a request. There are none in older revisions. */
+/**
+ * Returns the headers that the stateless revision requires for a message; none for older revisions.
+ */
 function requestHeaders(
   { method, params: rawParams }: JsonObject,
   tool: (name: string) => ListItem | undefined,
@@ -182,15 +191,15 @@ function requestHeaders(
   const params = objectOf(rawParams);
   const version = objectOf(params._meta)[META.version];
   if (typeof version !== "string") return {};
-  const name = namedBy(textOf(method), params);
+  const name = nameHeaderOf(textOf(method), params);
   const headers: Record<string, string> = {
     "mcp-protocol-version": version,
     "mcp-method": textOf(method),
-    ...(typeof name === "string" && { "mcp-name": encoded(name) }),
+    ...(typeof name === "string" && { "mcp-name": encodeHeader(name) }),
   };
-  const own = method === "tools/call" ? tool(textOf(name)) : undefined;
-  for (const [header, value] of own ? markedValues(own, params.arguments) : []) {
-    headers[header] = encoded(String(value));
+  const definition = method === "tools/call" ? tool(textOf(name)) : undefined;
+  for (const [header, value] of definition ? markedValues(definition, params.arguments) : []) {
+    headers[header] = encodeHeader(String(value));
   }
   return headers;
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { soon, yieldTurn } from "../../io/waiting.ts";
+import { settlesWithin, yieldTurn } from "../../io/waiting.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 
 Deno.test("a message to a server is sent after the one before it has arrived", async () => {
@@ -16,14 +16,14 @@ Deno.test("a message to a server is sent after the one before it has arrived", a
   first.resolve();
   await yieldTurn();
   assert.deepEqual(begun, [1, 2]);
-  assert.equal(await soon(messages.sent(), 10), false);
+  assert.equal(await settlesWithin(messages.allSent(), 10), false);
   second.resolve();
-  await Promise.all([last, messages.sent()]);
+  await Promise.all([last, messages.allSent()]);
   assert.deepEqual(begun, [1, 2, 3]);
 });
 
 Deno.test("a message to a server does not wait long for one that hangs", async () => {
   const messages = new OrderedMessages();
   void messages.add(() => new Promise<void>(() => {}));
-  assert.ok(await soon(messages.add(() => Promise.resolve()), 5_000));
+  assert.ok(await settlesWithin(messages.add(() => Promise.resolve()), 5_000));
 });

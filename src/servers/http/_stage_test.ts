@@ -20,7 +20,7 @@ import { toolId } from "../../core/tool_id.ts";
 import { NO_CLIENTS, upstreamsHost } from "../client/_upstreams_host_test.ts";
 import type { UpstreamClients } from "../client/upstream_clients.ts";
 import { Upstreams } from "../client/upstreams.ts";
-import type { UpstreamServer } from "../client/upstream_server.ts";
+import type { UpstreamServer } from "../client/wire.ts";
 import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
 import { HttpServers } from "./http_servers.ts";
 import type { HttpServersHost, HttpValues } from "./http_options.ts";
@@ -68,10 +68,11 @@ export class Stage implements AsyncDisposable {
     const clients: UpstreamClients = {
       ...NO_CLIENTS,
       capabilities: () => options.able ?? {},
-      changed: (_, list) => void this.told.push(`changed ${list}`),
-      updated: (_, uri) => void this.told.push(`updated ${uri}`),
-      logged: ({ level }) => void this.told.push(`logged ${level}`),
-      elicited: ({ elicitationId }) => void this.told.push(`elicited ${elicitationId}`),
+      onListChanged: (_, list) => void this.told.push(`changed ${list}`),
+      onResourceUpdated: (_, uri) => void this.told.push(`updated ${uri}`),
+      onLog: ({ level }) => void this.told.push(`logged ${level}`),
+      onElicitationComplete: ({ elicitationId }) =>
+        void this.told.push(`elicited ${elicitationId}`),
     };
     const host = upstreamsHost(home, {
       clients,

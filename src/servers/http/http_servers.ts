@@ -1,19 +1,21 @@
 /**
- * Makes the servers of kind `http`: each connects to one address.
+ * Creates the servers of kind `http`. Each server connects to one address.
  *
  * @module
  */
 
 import { memoized } from "../../core/memo.ts";
-import type { UpstreamServer } from "../client/upstream_server.ts";
+import type { UpstreamServer } from "../client/wire.ts";
 import type { HttpServersHost, HttpValues } from "./http_options.ts";
 
-/** Reaches servers over HTTP. */
+/** Creates and caches servers that are reached over HTTP. */
 export class HttpServers {
-  /** Returns a server. Returns the same object for equal values. */
-  readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
+  /** Returns a server: the same one for the same object of values. */
+  readonly of: (server: HttpValues) => UpstreamServer = memoized((server) =>
+    this.#createServer(server)
+  );
   readonly #host: HttpServersHost;
-  /** A mark for each server that changes when the user signs in or out there. */
+  /** A value for each server. It changes when the user signs in or out at the server. */
   readonly #marks = new Map<string, unknown>();
 
   /** Sends nothing yet. */
@@ -21,12 +23,12 @@ export class HttpServers {
     this.#host = host;
   }
 
-  /** Makes the next call open a new connection: the user signed in or out. */
+  /** Makes the next call open a new connection, because the user signed in or out. */
   renew(name: string, mark: unknown): void {
     this.#marks.set(name, mark);
   }
 
-  #made(server: HttpValues): UpstreamServer {
+  #createServer(server: HttpValues): UpstreamServer {
     const { name, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
     return {
@@ -39,9 +41,9 @@ export class HttpServers {
       version: () => `${key}${this.#marks.get(name)}`,
       prepare: async () => {
         const { openTransport } = await import("./transports.ts");
-        // A definition with that header controls its value.
-        const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
-        const signIn = isOwn ? undefined : await this.#host.authorization(server);
+        // If the definition contains an Authorization header, no sign-in replaces it.
+        const hasHeader = Object.keys(server.headers).some((name) => /^authorization$/i.test(name));
+        const signIn = hasHeader ? undefined : await this.#host.authorization(server);
         return openTransport({ ...server, authorization: signIn }, this.#host);
       },
     };

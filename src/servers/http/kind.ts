@@ -1,5 +1,5 @@
 /**
- * The kind of servers at a URL, which are reached over HTTP.
+ * The server kind "http": servers at a URL.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { variablesIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../manifest.ts";
 import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
-import { also, list, object, record, setting } from "../../core/wanted.ts";
+import { list, object, record, setting, withTest } from "../../core/value_schema.ts";
 import type { DescriptionParts, FormParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";
 
 /** The manifest of a server that is reached over HTTP. */
@@ -18,8 +18,8 @@ export interface HttpManifest extends Manifest {
   readonly headers: Texts;
 }
 
-/** Headers that control how a request is sent, or that PML sends itself. */
-const CARRYING =
+/** Matches headers that control how a request is sent, or that PML sets itself. */
+const TRANSPORT_HEADER =
   /^(?:host|connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|proxy-.*|content-.*|accept|accept-encoding|mcp-.*|x-pml-.*)$/i;
 const HEADER = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
 
@@ -32,7 +32,7 @@ type RemoteEntry = Partial<RemoteDefinition> & {
   readonly url: string;
 };
 
-/** Servers at a URL. */
+/** The kind of servers at a URL. */
 export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   name: "http",
   pinnedAs: "http",
@@ -44,7 +44,7 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
     types: TYPES,
     forms: (parts) => {
       const { type, certificate } = parts;
-      // An address that is not valid makes its own server fail, and not the configuration.
+      // An invalid address makes only its server fail, not the whole configuration.
       const address = {
         url: setting(
           parts.matching("the URL of the server", /\S/),
@@ -67,8 +67,8 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
       };
       const secure = /^https:/i;
       const atHttps = { properties: { url: { pattern: secure } } };
-      const client = also(
-        object({ ...type(...TYPES), ...address }, { ...sent, ...parts.beside }),
+      const client = withTest(
+        object({ ...type(...TYPES), ...address }, { ...sent, ...parts.ignored }),
         ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || secure.test(url)),
         {
           wanted: "cert and key together, and a url that begins with https://",
@@ -129,7 +129,10 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   },
 };
 
-/** Returns an address with the values of its host, and the names of the keys in it. */
+/**
+ * Describes an address for consent: with the values of variables in its host, and with the names of
+ * variables in its path and query, which are keys.
+ */
 function addressText(url: string, plain: DescriptionParts["plain"] = () => undefined): string {
   const variables = variablesOfAddress(url);
   const keys = variables.keys.flatMap(variablesIn);
@@ -144,12 +147,12 @@ function texts(values: object = {}): Texts {
 
 /** Returns whether a definition may contain a header with this name. */
 export function isHeader(name: string): boolean {
-  return HEADER.test(name) && !CARRYING.test(name);
+  return HEADER.test(name) && !TRANSPORT_HEADER.test(name);
 }
 
 /** Returns the form of the settings of a sign-in. */
-function signInForm({ filled, port, matching }: FormParts) {
-  return also(
+function signInForm({ nonEmpty: filled, port, matching }: FormParts) {
+  return withTest(
     object({}, {
       client_id: setting(filled, "The id of the client; by default PML registers itself."),
       client_secret: setting(filled, "Its secret: ${NAME} is replaced; none by default."),

@@ -11,7 +11,7 @@ import { remoteOf } from "../kinds.ts";
 /** Returns the runtime of servers at a URL. */
 export const load: LoadRuntime = (host) =>
   Promise.resolve({
-    open: ({ definition, values, ...options }) => {
+    open: (options, { definition }, values) => {
       const remote = definition && remoteOf(definition);
       if (remote === undefined) throw new Error(`no URL leads to ${options.listing.name}`);
       const { addresses, upstreams } = host.machine;

@@ -1,51 +1,60 @@
 /**
- * HTTP+SSE of the revision 2024-11-05 as the wire of an MCP server: all messages of the server
- * arrive on one stream of events, and messages to it are sent to an address that the stream names.
+ * Connects to an MCP server over HTTP+SSE, the transport of the revision 2024-11-05: all messages
+ * of the server arrive on one stream of events. PML sends messages to an address that the stream
+ * names.
  *
  * @module
  */
 
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../../core/json.ts";
-import { contentType, eachEvent, EVENTS_TYPE, leave, TooLong } from "../../io/event_stream.ts";
-import { after, soon, unlessAborted } from "../../io/waiting.ts";
+import { contentType, drainBody, eachEvent, EVENTS_TYPE, TooLong } from "../../io/event_stream.ts";
+import { callAfter, settlesWithin, unlessAborted } from "../../io/waiting.ts";
 import type { Wire, WireEvents } from "../client/wire.ts";
-import { invalidAnswer, requestError, unreached } from "./_http_errors.ts";
+import { invalidAnswerError, requestError, unreachedError } from "./_http_errors.ts";
 import { REST_MS } from "./_http_request.ts";
 import { ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { HttpWireOptions } from "./http_options.ts";
-import { passMessage, TELL_MS } from "./http_wire.ts";
+import { passMessage, SEND_MS } from "./http_wire.ts";
 
 /** How long a stream may take to name the address for messages, in milliseconds. */
-const LOOK_MS = 3_000;
-/** How long the end of a stream waits for responses to the last messages, in milliseconds. */
+const ENDPOINT_MS = 3_000;
+/**
+ * How long PML waits for the responses to the last messages after a stream ended, in milliseconds.
+ */
 const END_MS = 500;
+/** The maximum length of the address for messages, in bytes. */
 const ADDRESS_BYTES = 8_192;
+/** The type of the events with messages. */
 const MESSAGE = "message";
 
 /** A server that answers on a stream of events. */
 export class SseWire implements Wire {
-  /** The stream is always open. */
-  readonly tells = true;
+  /** Always true, because the server can send notifications on the stream. */
+  readonly reportsChanges = true;
+  readonly address: URL | undefined;
   readonly #options: HttpWireOptions;
   readonly #events: WireEvents;
   readonly #session: ServerHttpSession;
   readonly #over = new AbortController();
   readonly #address = Promise.withResolvers<void>();
-  /** Whether the stream named an address, so that the server supports HTTP+SSE. */
-  #isFound = false;
+  /**
+   * Whether the stream has named the address for messages, so that the server supports HTTP+SSE.
+   */
+  #hasEndpoint = false;
   /** Resolves when the server accepts the next message. */
   #ready: Promise<unknown> = this.#address.promise;
   readonly #messages = new OrderedMessages();
-  /** The messages whose HTTP requests are not over. */
+  /** The HTTP requests of messages, until they end. */
   readonly #sending = new Set<Promise<void>>();
-  /** The requests whose HTTP requests are open, with functions that end these soon. */
+  /** For the id of each open request: a function that ends its HTTP request after `REST_MS`. */
   readonly #open = new Map<unknown, () => void>();
 
   /** Requests the stream. Throws if a header cannot be sent. */
   constructor(options: HttpWireOptions, events: WireEvents) {
     this.#options = options;
+    this.address = URL.parse(options.url) ?? undefined;
     this.#session = new ServerHttpSession(options, (name) => events.tool(name));
     this.#events = {
       ...events,
@@ -55,7 +64,7 @@ export class SseWire implements Wire {
         events.onMessage(message);
       },
     };
-    void this.#hear();
+    void this.#listen();
   }
 
   /** Sends a message of JSON-RPC. */
@@ -75,8 +84,8 @@ export class SseWire implements Wire {
   }
 
   /** Returns the error for requests that will not be answered. */
-  down(why: string, mayHaveRun: boolean): PmlError {
-    return unreached(this.#options, why, { mayHaveRun });
+  downError(why: string, mayHaveRun: boolean): PmlError {
+    return unreachedError(this.#options, why, { mayHaveRun });
   }
 
   /** Closes the stream, and aborts all open requests. */
@@ -84,14 +93,16 @@ export class SseWire implements Wire {
     this.#over.abort();
   }
 
-  /** Waits briefly for messages on their way, and closes the stream, which ends the session. */
+  /**
+   * Waits briefly for messages that are being sent, and closes the stream. That ends the session.
+   */
   async close(): Promise<void> {
     await this.#waitForSends();
     this.kill();
   }
 
   async #waitForSends(): Promise<void> {
-    if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
+    if (this.#session.isKept) await settlesWithin(Promise.all(this.#sending), END_MS);
   }
 
   async #post(message: JsonObject): Promise<void> {
@@ -99,17 +110,17 @@ export class SseWire implements Wire {
     const [options, session, events] = [this.#options, this.#session, this.#events];
     const controller = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, controller.signal]);
-    using _ = id !== undefined ? undefined : after(TELL_MS, () => controller.abort());
+    using _ = id !== undefined ? undefined : callAfter(SEND_MS, () => controller.abort());
     let rest: Disposable | undefined;
-    const endSoon = () => void (rest ??= after(REST_MS, () => controller.abort()));
+    const endSoon = () => void (rest ??= callAfter(REST_MS, () => controller.abort()));
     if (id !== undefined) this.#open.set(id, endSoon);
     try {
       await unlessAborted(this.#ready, signal);
       const response = await session.fetch("POST", { message, signal });
       // guard: sse-notice
       if (id === undefined) endSoon();
-      if (response.ok) return await leave(response);
-      const error = await session.refused(response);
+      if (response.ok) return await drainBody(response);
+      const error = await session.readRefusal(response);
       if (id !== undefined) events.onMessage({ id, error });
     } catch (error) {
       if (id === undefined || signal.aborted) return;
@@ -121,51 +132,60 @@ export class SseWire implements Wire {
     }
   }
 
-  async #hear(): Promise<void> {
-    const error = await this.#stream().catch((error) => error);
+  async #listen(): Promise<void> {
+    const error = await this.#readStream().catch((error) => error);
     if (this.#over.signal.aborted) return;
-    // The server did not run requests that it refuses now.
+    // The server may still refuse requests that are being sent. Such an error states that the
+    // request did not run, so PML waits for it.
     await this.#waitForSends();
     this.kill();
-    if (this.#isFound && error instanceof TooLong) {
+    if (this.#hasEndpoint && error instanceof TooLong) {
       return this.#events.onProtocolError(error.message);
     }
     const failure = requestError(this.#options, error);
-    this.#events.onEnd(this.#isFound ? failure : this.#options.addressState.other(failure));
+    this.#events.onEnd(
+      this.#hasEndpoint ? failure : this.#options.addressState.useOtherTransport(failure),
+    );
   }
 
-  /** Reads the stream to its end. Returns the error for that, or throws it. */
-  async #stream(): Promise<unknown> {
+  /**
+   * Reads the stream to its end. Returns the error for the end. Throws if the stream cannot be
+   * read.
+   */
+  async #readStream(): Promise<unknown> {
     const [options, session] = [this.#options, this.#session];
-    const { limits, room } = options;
-    const look = new AbortController();
-    const nameless = invalidAnswer(options, "its stream names no endpoint");
-    const signal = AbortSignal.any([this.#over.signal, look.signal]);
+    const { limits, waitForMemory } = options;
+    const lookup = new AbortController();
+    const noEndpoint = invalidAnswerError(options, "its stream names no endpoint");
+    const signal = AbortSignal.any([this.#over.signal, lookup.signal]);
     const stream = await session.fetch("GET", { signal });
-    using _ = after(LOOK_MS, () => void (this.#isFound || look.abort(nameless)));
-    if (!stream.ok) await session.refused(stream);
+    using _ = callAfter(ENDPOINT_MS, () => void (this.#hasEndpoint || lookup.abort(noEndpoint)));
+    if (!stream.ok) await session.readRefusal(stream);
     if (contentType(stream) !== EVENTS_TYPE) {
-      await leave(stream);
-      throw invalidAnswer(options, "its answer is no stream");
+      await drainBody(stream);
+      throw invalidAnswerError(options, "its answer is no stream");
     }
     await eachEvent(stream.body, {
-      // A message that is over the limit of results ends its request, and not the stream.
+      // A message over the limit of results must end only its request, not the stream. So the limit
+      // of lines applies to events here.
       limits: { ...limits, resultBytes: limits.lineBytes },
-      room,
+      waitForMemory,
       hasTypes: true,
       take: ({ event = MESSAGE, data }) => {
-        if (event === "endpoint") this.#begin(data);
+        if (event === "endpoint") this.#setEndpoint(data);
         else if (event === MESSAGE) passMessage(data, { events: this.#events, options });
       },
     });
-    return this.#isFound ? this.down("it ended the stream", true) : nameless;
+    return this.#hasEndpoint ? this.downError("it ended the stream", true) : noEndpoint;
   }
 
-  /** Takes the address for messages. Throws if it has another origin: no key may be sent there. */
-  #begin(data: Uint8Array): void {
+  /**
+   * Sets the address for messages. Throws if it has another origin, because messages contain keys.
+   */
+  #setEndpoint(data: Uint8Array): void {
     // guard: sse-first-address
-    if (this.#isFound) return;
-    this.#isFound = true;
+    if (this.#hasEndpoint) return;
+    this.#hasEndpoint = true;
     const { name, url, requestUrl = url } = this.#options;
     const text = new TextDecoder().decode(data.subarray(0, ADDRESS_BYTES + 1));
     const to = data.length > ADDRESS_BYTES ? null : URL.parse(text, requestUrl);
@@ -174,7 +194,7 @@ export class SseWire implements Wire {
       const where = quoted(to?.origin ?? "no valid address", 200);
       const why = `it wants messages sent to ${where}, which is not its own origin`;
       throw new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
-        hint: "Nothing was sent there. The server has to be mended",
+        hint: "Nothing was sent there. The author of the server has to correct the address",
         detail: { may_have_run: false },
       });
     }

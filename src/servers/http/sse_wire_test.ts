@@ -45,7 +45,7 @@ Deno.test("a notification that was just sent arrives before its stream is closed
   assert.ok(server.methods.includes(method), `${server.methods}`);
 });
 
-Deno.test("the other transport is tried once, and the one that works is remembered", async () => {
+Deno.test("the other transport is tried once, and the working one is remembered", async () => {
   for (const status of [400, 404, 405, 415]) {
     await using server = new SseServer(({ method, path }) =>
       method === "POST" && path === "/sse" ? new Response("<p>no", { status }) : undefined
@@ -75,11 +75,11 @@ Deno.test("the transport of an address is stored for other processes, until it i
   const opened = (process: object) => new TransportChoice(server, process as HttpServersHost);
   const first = { home };
   assert.equal(opened(first).isSse, false);
-  opened(first).other(no);
+  opened(first).useOtherTransport(no);
   opened(first).store({ isSse: true });
   const next = opened({ home });
   assert.equal(next.isSse, true);
-  next.other(no);
+  next.useOtherTransport(no);
   assert.equal(opened({ home }).isSse, false);
   await Deno.remove(home, { recursive: true });
 });

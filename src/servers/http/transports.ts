@@ -1,6 +1,7 @@
 /**
- * Chooses between the transports of an address: Streamable HTTP, and HTTP+SSE of 2024-11-05. If one
- * is refused, the other is tried once, and the one that works is stored.
+ * Chooses the transport of an address: Streamable HTTP, or HTTP+SSE of the revision 2024-11-05. If
+ * the server refuses the first transport, PML tries the other transport once. The transport that
+ * works is stored.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { join } from "node:path";
 import type { PmlError } from "../../core/errors.ts";
 import { sha256 } from "../../core/hash.ts";
 import { memoized } from "../../core/memo.ts";
-import { drop, readCache, writeCache } from "../../io/kept.ts";
+import { readCache, removeIfPossible, writeCache } from "../../io/cache_files.ts";
 import { type OpenWire, SessionLost } from "../client/wire.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
 import type { HttpServersHost, HttpValues } from "./http_options.ts";
@@ -18,35 +19,35 @@ import { SseWire } from "./sse_wire.ts";
 import type { AddressFacts } from "./http_options.ts";
 
 /**
- * How long it is remembered that a server takes the handshake of the older revisions, in
- * milliseconds. A server that did not answer may only have started slowly.
+ * How long PML remembers that a server accepts only the older revisions, in milliseconds. The time
+ * is shorter for a server that did not answer, because it may only have started slowly.
  */
 const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
 /**
  * How long a server may take to answer `server/discover` before `initialize` is tried, in
- * milliseconds. Servers of the older revisions exist that never answer an unknown method.
+ * milliseconds. Some servers of the older revisions never answer an unknown method.
  */
 const DISCOVER_MS = 3_000;
-/** How long no session is tried after one failed without a refusal, in milliseconds. */
+/** How long PML tries no session after a try that failed without a refusal, in milliseconds. */
 const NO_SESSION_MS = 60_000;
 
-/** Returns the facts about addresses, by the names and addresses of their servers. */
-const knownOf = memoized((_: HttpServersHost) => new Map<string, AddressFacts>());
+/** Returns the known facts about addresses, by the name and address of a server. */
+const factsOf = memoized((_: HttpServersHost) => new Map<string, AddressFacts>());
 
-/** Opens a connection to a server by the transport that it is known to support. */
+/** Returns a function that connects to a server by the transport that it probably supports. */
 export function openTransport(
   server: HttpValues & Pick<HttpWireOptions, "authorization">,
   host: HttpServersHost,
 ): OpenWire {
   return (events) => {
-    const { fetch, limits, room } = host;
+    const { fetch, limits, waitForMemory } = host;
     const transport = new TransportChoice(server, host);
-    const options = { ...server, fetch, limits, room, addressState: transport };
+    const options = { ...server, fetch, limits, waitForMemory, addressState: transport };
     return transport.isSse ? new SseWire(options, events) : new HttpWire(options, events);
   };
 }
 
-/** The transport of one connection. */
+/** Chooses the transport of one connection, and stores facts about the address. */
 export class TransportChoice implements AddressFacts, AddressState {
   readonly isSse: boolean;
   readonly olderUntil: number;
@@ -56,43 +57,47 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly #facts: Map<string, AddressFacts>;
   readonly #key: string;
   readonly #file: string;
-  readonly #because: PmlError | undefined;
+  readonly #firstError: PmlError | undefined;
 
-  /** Reads the present facts. */
+  /** Reads the known facts about the address. */
   constructor(server: HttpValues, host: HttpServersHost) {
     const { name, url } = this.#server = server;
-    this.#facts = knownOf(host);
+    this.#facts = factsOf(host);
     this.#key = `${name} ${url}`;
     const fileOf = (fact: string) =>
       join(host.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
     this.#file = fileOf("sse");
     this.#olderFile = fileOf("older");
     this.#statelessFile = fileOf("newest");
-    const { olderUntil, isSse, because }: AddressFacts = this.#facts.get(this.#key) ?? {};
+    const { olderUntil, isSse, firstError }: AddressFacts = this.#facts.get(this.#key) ?? {};
     this.olderUntil = olderUntil ?? Number(readCache(this.#olderFile) ?? 0);
     this.isSse = isSse ?? server.isSse ?? readCache(this.#file) === true;
-    this.#because = because;
+    this.#firstError = firstError;
   }
 
-  /** How long the stateless revision is tried first; undefined for a server of an older one. */
+  /**
+   * How long the stateless revision is tried first; undefined if the server has only older ones.
+   */
   get discoverMs(): number | undefined {
-    return isAhead(this.olderUntil) ? undefined : DISCOVER_MS;
+    return isInFuture(this.olderUntil) ? undefined : DISCOVER_MS;
   }
 
-  /** Whether a server of the stateless revision may have sessions of the older ones. */
+  /** Whether a server of the stateless revision may also have sessions of the older revisions. */
   get mayHaveSession(): boolean {
     const { noSessionUntil } = this.#facts.get(this.#key) ?? {};
-    if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
+    if (noSessionUntil !== undefined) return !isInFuture(noSessionUntil);
     const until = Number(readCache(this.#statelessFile) ?? 0);
     this.store({ noSessionUntil: until });
-    return !isAhead(until);
+    return !isInFuture(until);
   }
 
-  /** Stores that a session could not be opened; for a long time if the server refused it. */
+  /**
+   * Stores that no session could be opened: for a week if the server refused it, else for a minute.
+   */
   foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
     const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
     this.store({ noSessionUntil });
-    if (isRefused) this.#keep(this.#statelessFile, noSessionUntil);
+    if (isRefused) this.#writeFact(this.#statelessFile, noSessionUntil);
   }
 
   /** Stores that the server accepted the handshake of the older revisions. */
@@ -100,7 +105,7 @@ export class TransportChoice implements AddressFacts, AddressState {
     const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
     const olderUntil = Date.now() + ms;
     this.store({ olderUntil });
-    this.#keep(this.#olderFile, olderUntil);
+    this.#writeFact(this.#olderFile, olderUntil);
   }
 
   /** Stores a fact about the address. */
@@ -113,33 +118,39 @@ export class TransportChoice implements AddressFacts, AddressState {
       ...noSessionUntil !== undefined && { noSessionUntil },
       ...facts,
     });
-    if (isSse && !this.#server.isSse) this.#keep(this.#file, true);
+    if (isSse && !this.#server.isSse) this.#writeFact(this.#file, true);
   }
 
-  #keep(file: string, fact: unknown): void {
+  #writeFact(file: string, fact: unknown): void {
     try {
       writeCache(file, fact);
     } catch {
-      // If it cannot be written, another process finds it out again.
+      // If the fact cannot be written, another process finds it out again.
     }
   }
 
-  /** Makes the next connection try the other transport once. Returns the error for the refusal. */
-  other(error: PmlError): PmlError {
+  /**
+   * Makes the next connection try the other transport, once. Returns the error to report: after
+   * both transports failed, the error of Streamable HTTP.
+   */
+  useOtherTransport(error: PmlError): PmlError {
     if (error.code !== "UPSTREAM_PROTOCOL") return error;
-    if (this.isSse) drop(this.#file);
-    if (this.#because === undefined) {
-      this.#facts.set(this.#key, { isSse: !this.isSse, because: error });
+    if (this.isSse) removeIfPossible(this.#file);
+    if (this.#firstError === undefined) {
+      this.#facts.set(this.#key, { isSse: !this.isSse, firstError: error });
       return new SessionLost(this.#server.name, "it refused the transport");
     }
     this.#facts.delete(this.#key);
     // Most addresses support Streamable HTTP, so its error is more useful.
-    return this.isSse ? this.#because : error;
+    return this.isSse ? this.#firstError : error;
   }
 }
 
-/** Returns whether a stored time is ahead. A time too far ahead was written with a wrong clock. */
-function isAhead(until: number): boolean {
+/**
+ * Returns whether a stored time is in the future. A time too far in the future does not count,
+ * because it was written with a wrong clock.
+ */
+function isInFuture(until: number): boolean {
   const remaining = until - Date.now();
   return remaining > 0 && remaining <= REMEMBERED_MS.refused;
 }

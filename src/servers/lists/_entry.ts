@@ -1,5 +1,5 @@
 /**
- * The cached lists of one server, and the state that they show.
+ * The cached lists of one server, and the state of the server that PML shows because of them.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Server } from "../server.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { CatalogServer, RejectedTool } from "../../search/catalog.ts";
 
-/** How many of the rejected tools a state names. */
+/** The maximum number of rejected tools that the text of a state names. */
 const REJECTED_MAX = 5;
 
 /** The state of a server, for users and models. */
@@ -20,46 +20,52 @@ export interface ServerState {
   readonly kind: string;
   readonly origin: string;
   readonly state: "ready" | "unknown" | "blocked" | "failed";
-  /** Why it is blocked or failed. */
+  /** Why the server is blocked or failed, or why lists of it are incomplete. */
   readonly why: string | undefined;
+  /** The number of tools that clients can get. */
   readonly tools: number;
   /** The names of tools and skills that changed without an approval, if there are some. */
   readonly changed?: readonly string[];
 }
 
-/** Why tools of a server may be missing. The text contains no names of the server's tools. */
+/** Why tools of a server may be missing. `why` contains no names of the server's tools. */
 export type Trouble = Pick<ServerState, "name" | "state"> & { readonly why: string };
 
 /** The cached facts about a server. */
 export interface ListedServer {
   readonly source: Server;
   readonly lists: Map<ListName, readonly ListItem[]>;
+  /** The errors of the lists whose last request failed. */
   readonly failures: Map<ListName, PmlError>;
-  /** Promises that resolve when a list is known, or its time limit has passed. */
-  readonly waits: Map<ListName, Promise<void>>;
-  /** Whether the tools have changed since they were loaded, as the server reported. */
+  /**
+   * For each list that is being waited for: a promise that resolves to whether the request ended
+   * within its time limit. Later requests for the list share this limit.
+   */
+  readonly waits: Map<ListName, Promise<boolean>>;
+  /** Whether the server has reported a change of its tools since they were loaded. */
   isOutdated: boolean;
   /** Resolves when changed tools are loaded again. */
-  renewing: Promise<void> | undefined;
-  /** The set of client capabilities that each list was requested for. */
-  readonly ages: Map<ListName, number>;
-  /** The number of the request whose answer each list is. */
+  reloading: Promise<void> | undefined;
+  /** For which set of client capabilities each list was requested: the number of the set. */
+  readonly capabilitySets: Map<ListName, number>;
+  /** Which request returned each list: requests have increasing numbers. */
   readonly requests: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
   unapproved: readonly string[];
-  /** The skills that clients are shown: of a skill that changed, the entry that is approved. */
+  /** The skills that clients get: for a changed skill, the approved entry. */
   skills: readonly ListItem[];
   /** The skills that changed without an approval, by the names of their pins. */
   changedSkills: readonly string[];
-  /** The instructions of the server as it sent them, and those that are approved. */
+  /** The instructions as the server sent them. */
   sentInstructions: ToolDefinition | undefined;
+  /** The approved instructions. */
   instructions: string | undefined;
-  /** The tools that the catalog did not take, and why. */
+  /** The tools that the catalog rejected, with the reasons. */
   rejected: readonly RejectedTool[];
-  /** How many tools the user left out. */
+  /** How many tools the user disabled in the settings of the server. */
   omittedCount: number;
-  /** Names in the user's settings that no tool of the server has. */
-  unmet: readonly string[];
+  /** The names in the user's settings that no tool of the server has. */
+  unusedNames: readonly string[];
 }
 
 /** Creates the entry of a server whose lists were not requested yet. */
@@ -69,10 +75,10 @@ export function newEntry(source: Server): ListedServer {
     lists: new Map(),
     failures: new Map(),
     waits: new Map(),
-    ages: new Map(),
+    capabilitySets: new Map(),
     requests: new Map(),
     isOutdated: false,
-    renewing: undefined,
+    reloading: undefined,
     unapproved: [],
     skills: [],
     changedSkills: [],
@@ -80,31 +86,34 @@ export function newEntry(source: Server): ListedServer {
     instructions: undefined,
     rejected: [],
     omittedCount: 0,
-    unmet: [],
+    unusedNames: [],
   };
 }
 
-/** Returns a server as the catalog shows it. */
+/** Returns the facts about a server that the catalog shows. */
 export function catalogServerOf({ name, title, origin }: Server): CatalogServer {
   return { name, origin: origin.name, isShipped: origin.isShipped, ...title && { title } };
 }
 
-/** Returns whether a list was requested from this server, so that clients may have an older one. */
-export function isAsked({ lists, failures }: ListedServer, list: ListName): boolean {
+/** Returns whether a list of this server was requested before, so that clients may have got one. */
+export function wasRequested({ lists, failures }: ListedServer, list: ListName): boolean {
   return lists.has(list) || failures.has(list);
 }
 
-/** Returns why lists of a server are incomplete; `left` is the reason for rejected tools. */
+/**
+ * Returns why lists of a server are missing or incomplete; `omitted` is the text about left out
+ * tools.
+ */
 function whyOf({ source, failures }: ListedServer, omitted: string): string | undefined {
   const others = [...failures].filter(([list]) => list !== "tools")
     .map(([list, { message }]) => `no ${list}: ${message}`).join("; ");
-  return source.blocked() ?? failures.get("tools")?.message ??
+  return source.whyBlocked() ?? failures.get("tools")?.message ??
     ([others, omitted].filter(Boolean).join("; ") || undefined);
 }
 
 /** Returns the state of a server. */
 export function stateOf(entry: ListedServer): ServerState {
-  const { source, lists, failures, rejected, unmet } = entry;
+  const { source, lists, failures, rejected, unusedNames } = entry;
   const reasons = rejected.slice(0, REJECTED_MAX)
     .map(({ name, reason }) => `left out ${quoted(name)}: ${reason}`).join("; ") +
     (rejected.length > REJECTED_MAX ? ` and ${rejected.length - REJECTED_MAX} more` : "");
@@ -116,8 +125,8 @@ export function stateOf(entry: ListedServer): ServerState {
     name: source.name,
     kind: source.kind,
     origin: source.origin.name,
-    state: source.blocked() === undefined ? trouble : "blocked",
-    why: whyOf(entry, [reasons, unmetText(unmet)].filter(Boolean).join("; ")),
+    state: source.whyBlocked() === undefined ? trouble : "blocked",
+    why: whyOf(entry, [reasons, unusedNamesText(unusedNames)].filter(Boolean).join("; ")),
     tools: (tools?.length ?? 0) - rejected.length - entry.omittedCount,
     ...(changed.length > 0 && { changed }),
   };
@@ -132,7 +141,7 @@ export function troubleOf(entry: ListedServer): Trouble | undefined {
   return why === undefined ? undefined : { name, state, why };
 }
 
-function unmetText(names: readonly string[]): string {
+function unusedNamesText(names: readonly string[]): string {
   if (names.length === 0) return "";
   return `its definition names tools that it does not list: ${
     names.map((name) => quoted(name)).join(", ")

@@ -1,6 +1,6 @@
 /**
- * Waits a little after a server reports that a list has changed, so that many reports cost one
- * request. A list that keeps changing is requested less and less often.
+ * Loads lists again that servers report as changed. Waits a little after a report, so that several
+ * reports lead to one request. If a list keeps changing, each wait is longer.
  *
  * @module
  */
@@ -9,32 +9,37 @@ import type { OtherMembers } from "../../protocol/call.ts";
 import type { ListName } from "../../protocol/lists.ts";
 import type { TimerClock } from "../../io/pool.ts";
 
-/** How long a first report waits for others, and one of a list that keeps changing at most. */
+/** The first and the longest wait after a report, in milliseconds. */
 const [CHANGE_MS, CHANGE_MAX_MS] = [100, 30_000];
-/** After so many milliseconds without a report, the next one counts as a first one. */
+/**
+ * After this time without a report, the next wait is as short as the first one. In milliseconds.
+ */
 const QUIET_MS = 60_000;
 
-/** The most characters of the members that are joined. The last report replaces longer ones. */
+/**
+ * The maximum length of the joined members of several reports as JSON, in characters. If they are
+ * longer, only the members of the last report are passed on.
+ */
 const JOINED_MAX = 64_000;
 
 const CLOCK: TimerClock = {
   now: () => performance.now(),
-  later: (call, ms) => {
+  callLater: (call, ms) => {
     const timer = setTimeout(call, ms);
     Deno.unrefTimer(timer);
     return () => clearTimeout(timer);
   },
 };
 
-/** A list that was reported as changed. */
+/** The reports about one list, and the next request for it. */
 interface ListChange {
-  /** How long the next request waits, in milliseconds. */
+  /** How long the next request is delayed, in milliseconds. */
   wait: number;
-  /** When it was reported last. */
+  /** When the last change was reported, by the clock. */
   at: number;
-  /** The members of the reports that PML does not know. */
+  /** The members of the reports that PML does not know, joined. */
   members: OtherMembers | undefined;
-  /** Cancels the request that waits. */
+  /** Cancels the delayed request. */
   cancel: (() => void) | undefined;
 }
 
@@ -43,11 +48,11 @@ export class ListChanges implements Disposable {
   readonly #reload: (server: string, list: ListName) => Promise<boolean>;
   readonly #onChange: (list: ListName, members?: OtherMembers) => void;
   readonly #clock: TimerClock;
-  readonly #all = new Map<string, ListChange>();
+  readonly #changes = new Map<string, ListChange>();
 
   /**
-   * Takes a function that loads a list and returns whether it has changed, which must not fail, and
-   * a function that is called if it has, or if a report had members that PML does not know.
+   * `reload` loads a list and returns whether it has changed; it must not fail. `onChange` is
+   * called if the list has changed, or if a report had members that PML does not know.
    */
   constructor(
     reload: (server: string, list: ListName) => Promise<boolean>,
@@ -63,35 +68,38 @@ export class ListChanges implements Disposable {
   note(server: string, list: ListName, members?: OtherMembers): void {
     const key = `${server} ${list}`;
     const at = this.#clock.now();
-    const entry = this.#all.get(key);
+    const entry = this.#changes.get(key);
     const isFirst = entry === undefined || entry.cancel === undefined && at - entry.at > QUIET_MS;
     const change: ListChange = isFirst
       ? { wait: CHANGE_MS, at, members: undefined, cancel: undefined }
       : entry;
     change.at = at;
-    change.members = joined(change.members, members);
-    this.#all.set(key, change);
-    change.cancel ??= this.#clock.later(() => void this.#load(change, server, list), change.wait);
+    change.members = joinMembers(change.members, members);
+    this.#changes.set(key, change);
+    change.cancel ??= this.#clock.callLater(
+      () => void this.#load(change, server, list),
+      change.wait,
+    );
   }
 
   async #load(change: ListChange, server: string, list: ListName): Promise<void> {
     const { members } = change;
     change.cancel = change.members = undefined;
-    const isReal = await this.#reload(server, list);
+    const hasChanged = await this.#reload(server, list);
     change.wait = Math.min(change.wait * 2, CHANGE_MAX_MS);
-    // The members of a report may be the news.
-    if (isReal || members !== undefined) this.#onChange(list, members);
+    // Unknown members may be of interest to clients, even if the list is the same.
+    if (hasChanged || members !== undefined) this.#onChange(list, members);
   }
 
-  /** Cancels all requests that wait. */
+  /** Cancels all delayed requests. */
   [Symbol.dispose](): void {
-    for (const { cancel } of this.#all.values()) cancel?.();
-    this.#all.clear();
+    for (const { cancel } of this.#changes.values()) cancel?.();
+    this.#changes.clear();
   }
 }
 
-/** Joins the members of reports that lead to one notification. */
-function joined(
+/** Joins the members of two reports that lead to one notification. */
+function joinMembers(
   one: OtherMembers | undefined,
   other: OtherMembers | undefined,
 ): OtherMembers | undefined {

@@ -27,7 +27,7 @@ Deno.test("reports that come together cost one request and one notification", as
   assert.deepEqual([loads, told], [["100 s tools"], ["tools"]]);
 });
 
-Deno.test("a list that is the same is no change for clients", async () => {
+Deno.test("an equal list is not reported to clients as a change", async () => {
   const { changes, clock, loads, told } = makeChanges({ isReal: false });
   changes.note("s", "tools");
   await clock.pass(1_000);

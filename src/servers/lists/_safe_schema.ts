@@ -1,25 +1,26 @@
 /**
- * Finds the tools of a server whose definitions are too large to be checked.
+ * Finds tools whose definitions cannot be used: they are too large, or their schemas are too nested
+ * or not objects.
  *
  * @module
  */
 
 import { isObject } from "../../core/json.ts";
-import { tooNested, whyTooLarge } from "../../core/schema_size.ts";
+import { whyTooLarge, whyTooNested } from "../../core/schema_size.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import { yieldTurn } from "../../io/waiting.ts";
 
-/** After this time in milliseconds a check yields to other work. */
+/** After this time, in milliseconds, a check yields to other work. */
 const TURN_MS = 10;
 
-/** Returns the tools whose schemas cannot be used, with the reasons. Yields if there are many. */
+/** Returns the tools that cannot be used, with the reasons. Yields to other work in between. */
 export async function unusableTools(
   tools: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<ToolDefinition, string>> {
   const problems = new Map<ToolDefinition, string>();
   const turns = new CheckPauses();
   for (const tool of tools) {
-    const why = unusable(tool);
+    const why = problemOf(tool);
     if (why !== undefined) problems.set(tool, why);
     await turns.next();
   }
@@ -38,12 +39,12 @@ export class CheckPauses {
   }
 }
 
-function unusable(tool: ToolDefinition): string | undefined {
+function problemOf(tool: ToolDefinition): string | undefined {
   const { inputSchema, outputSchema = {} } = tool;
   const large = whyTooLarge(tool);
   if (large !== undefined) return large;
   const why = [inputSchema, outputSchema]
-    .map((schema) => isObject(schema) ? tooNested(schema) : "it is no object")
-    .find((each) => each !== undefined);
+    .map((schema) => isObject(schema) ? whyTooNested(schema) : "it is not an object")
+    .find((problem) => problem !== undefined);
   return why && `its schema cannot be used: ${why}`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { assertQuick } from "../../../tests/kit/wait.ts";
-import { unsafeSchema } from "../../core/schema_size.ts";
+import { whyUnsafe } from "../../core/schema_size.ts";
 import { unusableTools } from "./_safe_schema.ts";
 
 const nested = (depth: number): object => depth === 0 ? {} : { not: nested(depth - 1) };
@@ -16,7 +16,7 @@ Deno.test("unsafeSchema() refuses schemas that are too large to be checked", asy
   ];
   for (const [schema, why] of table) {
     await assertQuick(50, () => {
-      assert.match(unsafeSchema(schema) ?? "", why, JSON.stringify(schema).slice(0, 80));
+      assert.match(whyUnsafe(schema) ?? "", why, JSON.stringify(schema).slice(0, 80));
     });
   }
 });
@@ -35,7 +35,7 @@ Deno.test("unsafeSchema() accepts schemas of real tools", () => {
     { enum: [nested(100)] },
     { $schema: "https://example.com/mine" },
   ];
-  for (const schema of good) assert.equal(unsafeSchema(schema), undefined);
+  for (const schema of good) assert.equal(whyUnsafe(schema), undefined);
 });
 
 Deno.test("unusableTools() leaves out a tool whose definition is too large in any part", async () => {

@@ -1,70 +1,73 @@
 /**
- * Loads, caches and invalidates the lists of all servers that clients are shown. The connections of a
- * server cache the lists as it sent them, and `RenderedLists` the lists as clients get them.
+ * Loads, caches and invalidates the lists of all servers. There are two more caches:
+ * `ConnectionLists` has the lists as servers sent them, and `RenderedLists` has the lists as
+ * clients get them.
  *
  * @module
  */
 
 import type { OtherMembers } from "../../protocol/call.ts";
 import { asPmlError } from "../../core/errors.ts";
-import { type JsonObject, sorted } from "../../core/json.ts";
-import { soon } from "../../io/waiting.ts";
+import { type JsonObject, sortedJsonText } from "../../core/json.ts";
+import { settlesWithin } from "../../io/waiting.ts";
 import {
   externalTools,
   instructionsIn,
   LIST_NAMES,
   type ListItem,
   type ListName,
-  unreadable,
+  unreadableError,
 } from "../../protocol/lists.ts";
 import type { Server } from "../server.ts";
 import { skillDefinition, skillIn } from "../../protocol/skills.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Catalog } from "../../search/catalog.ts";
-import { catalogServerOf, isAsked, type ListedServer, newEntry } from "./_entry.ts";
+import { catalogServerOf, type ListedServer, newEntry, wasRequested } from "./_entry.ts";
 import { ListChanges } from "./_list_changes.ts";
 
-/** How many servers a message names whose list is missing. */
+/** The maximum number of servers with a failed list that a message names. */
 const MISSING_MAX = 3;
-/** How often a list is requested while clients change, or the configuration is read again. */
+/** How long a request waits for a server whose last start took too long, in milliseconds. */
+const LATE_START_MS = 1_000;
+/** The maximum number of requests for one list while clients or the configuration change. */
 const LOADS_MAX = 3;
 
 /** A list of one server. */
-export interface Listed {
+export interface ServerItems {
   readonly server: string;
   readonly items: readonly ListItem[];
 }
 
-/** The PML that lists belong to. */
+/** The services of PML that lists use. */
 export interface ListsHost {
-  /** Gets the tools. */
+  /** The catalog into which the tools are put. */
   readonly catalog: Catalog;
-  /** Returns how long a list waits for servers that were never asked, in milliseconds. */
+  /** Returns how long a request waits for servers without a known list, in milliseconds. */
   waitMs(): number;
   /**
-   * Is called when a list has really changed, or when a server reported a change with members that
-   * PML does not know.
+   * Is called when the content of a list has changed, or when a server reported a change with
+   * members that PML does not know.
    */
   onChange(list: ListName, members?: OtherMembers): void;
 }
 
 /** The options of `Lists.prepare()`. */
 export interface PrepareOptions {
-  /** The only server to ask. */
+  /** The only server whose list is requested; by default, the lists of all servers are. */
   readonly only?: string | undefined;
-  /** Waits for each server until it answers or fails: for callers that get no notification. */
-  readonly isWhole?: boolean;
-  /** Waits for cached lists only. `onChange` reports the others. */
-  readonly atOnce?: boolean;
+  /** Waits until each server answers or fails, for callers that get no notification. */
+  readonly waitsForAll?: boolean;
+  /** Waits for cached lists only. `onChange` reports other lists when they arrive. */
+  readonly onlyCached?: boolean;
 }
 
-/** A list as it was loaded. */
-interface Loaded {
+/** A list that a server sent. */
+interface LoadedList {
   readonly list: ListName;
   readonly items: readonly ListItem[];
   /** The instructions of the server, with a list of tools. */
   readonly instructions: ToolDefinition | undefined;
-  /** The number of the request that it answers; undefined if nothing was requested. */
+  /** The number of the request that returned the list; undefined if nothing was requested. */
   readonly request?: number;
 }
 
@@ -72,12 +75,12 @@ interface Loaded {
 interface PendingLoad {
   readonly list: ListName;
   readonly entry: ListedServer;
-  /** When its server was asked. */
+  /** When the request was sent, by `performance.now()`. */
   readonly since: number;
 }
 
-/** A list to take, and the one that it replaces. */
-interface Replacement extends Loaded {
+/** A list to store, and the list that it replaces. */
+interface Replacement extends LoadedList {
   readonly before: readonly ListItem[] | undefined;
 }
 
@@ -87,15 +90,15 @@ export class Lists implements Disposable {
   readonly #changes: ListChanges;
   /** The lists that are being loaded. */
   readonly #loading = new Map<Promise<unknown>, PendingLoad>();
-  /** In the order of their names. */
+  /** The entries in the order of their names. */
   #entries = new Map<string, ListedServer>();
-  /** Counts the sets of capabilities that clients declared. A list is as old as its set. */
-  #age = 0;
+  /** The number of the current set of client capabilities. A new set gets the next number. */
+  #capabilitySet = 0;
   /** Counts the requests for lists. */
-  #requests = 0;
-  #able: JsonObject = {};
+  #requestCount = 0;
+  #capabilities: JsonObject = {};
 
-  /** Creates empty lists. There is no server yet. */
+  /** Creates empty lists, without servers. */
   constructor(host: ListsHost) {
     this.#host = host;
     this.#changes = new ListChanges(
@@ -104,12 +107,12 @@ export class Lists implements Disposable {
     );
   }
 
-  /** The state of each server, by name. */
+  /** The cached facts about each server, by name. */
   get entries(): ReadonlyMap<string, ListedServer> {
     return this.#entries;
   }
 
-  /** Takes the present servers. The lists of a server with the same definition stay. */
+  /** Replaces the servers. If a server has the same definition as before, its lists stay. */
   replace(sources: readonly Server[]): void {
     const before = this.#entries;
     const inOrder = sources.toSorted((one, other) => one.name < other.name ? -1 : 1);
@@ -127,47 +130,54 @@ export class Lists implements Disposable {
   }
 
   /** The capabilities that a client declared last. */
-  get able(): JsonObject {
-    return this.#able;
+  get capabilities(): JsonObject {
+    return this.#capabilities;
   }
 
-  /** Takes the capabilities of a client: servers may show it other lists. */
-  serve(able: JsonObject): void {
-    if (sorted(able) === sorted(this.#able)) return;
-    this.#able = able;
-    this.#age++;
+  /** Sets the capabilities of the current client, for which servers may have other lists. */
+  setCapabilities(capabilities: JsonObject): void {
+    if (sortedJsonText(capabilities) === sortedJsonText(this.#capabilities)) return;
+    this.#capabilities = capabilities;
+    this.#capabilitySet++;
     for (const { waits } of this.#entries.values()) waits.clear();
   }
 
+  /** Forgets late starts, of all servers by default: the next request waits the full time. */
+  forgetLateStarts(only?: string): void {
+    for (const { source } of this.#entries.values()) {
+      if (only === undefined || source.name === only) source.forgetLateStart?.();
+    }
+  }
+
   /**
-   * Invalidates lists of a server, by default all: its connections drop their cached lists, calls
-   * wait for its present tools, and clients get the earlier lists until it has answered.
+   * Invalidates lists of a server, by default all: its connections drop their cached lists, and
+   * calls wait for its new tools. Clients get the earlier lists until the server has answered.
    */
   expire(server: string, lists: readonly ListName[] = LIST_NAMES): void {
     this.#entries.get(server)?.source.forget(lists);
-    for (const list of lists) this.changed(server, list);
+    for (const list of lists) this.noteChange(server, list);
   }
 
-  /** Does the same for a list that a server reported as changed: its connections have dropped it. */
-  changed(server: string, list: ListName, members?: OtherMembers): void {
+  /** Notes that a server reported a changed list, which its connections have dropped already. */
+  noteChange(server: string, list: ListName, members?: OtherMembers): void {
     const entry = this.#entries.get(server);
     if (entry !== undefined && list === "tools") entry.isOutdated = true;
     this.#changes.note(server, list, members);
   }
 
-  /** Drops all lists of servers, or of one, so that the next use requests them. */
+  /** Invalidates all lists of servers (by default all) that can report changes. */
   forget(only?: string): void {
-    for (const { source, ages } of this.#entries.values()) {
+    for (const { source, capabilitySets } of this.#entries.values()) {
       const isWanted = only === undefined || source.name === only;
-      if (!isWanted || !source.tells || source.blocked() !== undefined) continue;
+      if (!isWanted || !source.reportsChanges || source.whyBlocked() !== undefined) continue;
       source.forget();
-      ages.clear();
+      capabilitySets.clear();
     }
   }
 
   /**
-   * Requests a list of all servers whose list is unknown, or of one, side by side. One that hangs
-   * delays no other.
+   * Requests a list from all servers whose list is unknown, at the same time. Without
+   * `waitsForAll`, waits for each server only a limited time.
    */
   async prepare(
     list: ListName = "tools",
@@ -182,56 +192,58 @@ export class Lists implements Disposable {
     }
   }
 
-  /** Takes the lists of tools that are there without starting a server. */
+  /** Loads the lists of tools that are available without starting a server. */
   async prepareCached(): Promise<void> {
     await Promise.all([...this.#entries.values()].map(async (entry) => {
       const { source } = entry;
-      if (source.blocked() !== undefined || this.#isKnown(entry, "tools")) return;
-      // A failure is kept in the entry and shown by `states()`.
+      if (source.whyBlocked() !== undefined || this.#isKnown(entry, "tools")) return;
+      // The entry stores a failure, and `states()` returns it.
       if (await hasList(source, "tools")) await this.#load(entry, "tools").catch(() => false);
     }));
   }
 
   async #prepareUnknown(
     list: ListName,
-    { only, isWhole, atOnce }: PrepareOptions,
+    { only, waitsForAll, onlyCached }: PrepareOptions,
   ): Promise<void> {
     const unknown = [...this.#entries.values()].filter((entry) =>
       !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
-      entry.source.blocked() === undefined
+      entry.source.whyBlocked() === undefined
     );
     if (unknown.length === 0) return;
-    let isOver = false;
+    let hasReturned = false;
     await Promise.all(unknown.map(async (entry) => {
-      const wasAsked = isAsked(entry, list);
-      // A failure is kept in the entry and shown by `states()`.
+      const wasAsked = wasRequested(entry, list);
+      // The entry stores a failure, and `states()` returns it.
       const load = this.#load(entry, list).then((isNew) => {
-        if (isNew && (isOver || wasAsked)) this.#host.onChange(list);
+        // The caller, or an earlier one, may have got a list without these items.
+        if (isNew && (hasReturned || wasAsked)) this.#host.onChange(list);
       }, () => {});
-      if (atOnce && !await hasList(entry.source, list)) return;
-      const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
-      // Other requests for the list keep their own limit.
-      if (!isWhole) entry.waits.set(list, wait);
-      // A server that hangs delays one call only; a failed one may work the next time.
+      if (onlyCached && !await hasList(entry.source, list)) return;
+      const lateStart = await entry.source.lateStartError?.().catch(() => undefined);
+      const isLimited = lateStart !== undefined || waitsForAll !== true;
+      const limit = lateStart === undefined ? this.#host.waitMs() : LATE_START_MS;
+      const isInTime = isLimited
+        ? entry.waits.get(list) ?? settlesWithin(load, limit)
+        : load.then(() => true);
+      // Other limited requests for the list share this limit.
+      if (isLimited) entry.waits.set(list, isInTime);
+      // The limit ends with the request: the next request has its own.
       load.finally(() => entry.waits.delete(list));
-      await wait;
+      // Until the server answers, its state shows the error of the late start.
+      if (!await isInTime && lateStart !== undefined && !wasRequested(entry, list)) {
+        entry.failures.set(list, lateStart);
+      }
     }));
-    isOver = true;
+    hasReturned = true;
   }
 
-  async #inTime(load: Promise<unknown>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#host.waitMs());
-    await Promise.race([load, promise]);
-    clearTimeout(timer);
-  }
-
-  /** Returns whether no server is being asked for this list. */
+  /** Returns whether no request for this list is open. */
   isComplete(list: ListName): boolean {
-    return [...this.#loading.values()].every((one) => one.list !== list);
+    return [...this.#loading.values()].every((load) => load.list !== list);
   }
 
-  /** Returns the names of the servers that are still installed or started: no tools are known. */
+  /** Returns the names of the servers whose tools are unknown, and whose list is being loaded. */
   starting(): readonly string[] {
     const names = [...this.#loading.values()].flatMap(({ list, entry: { source, lists } }) =>
       list === "tools" && !lists.has(list) ? [source.name] : []
@@ -240,34 +252,31 @@ export class Lists implements Disposable {
   }
 
   /**
-   * Resolves when no server is being asked for a list that is cached in a file. A server that hangs is
-   * left out `ms` milliseconds after it was asked.
+   * Resolves when no list of a server that reports changes is being loaded: such lists are cached
+   * in files. Stops waiting for a list `ms` milliseconds after its request was sent.
    */
   async allLoaded(ms: number): Promise<void> {
     const loads = () =>
       [...this.#loading].flatMap(([load, { entry, since }]) => {
         const remaining = since + ms - performance.now();
-        return entry.source.tells && remaining > 0 ? [{ load, remaining }] : [];
+        return entry.source.reportsChanges && remaining > 0 ? [{ load, remaining }] : [];
       });
     for (let all = loads(); all.length > 0; all = loads()) {
       const longest = Math.max(...all.map(({ remaining }) => remaining));
-      await soon(Promise.allSettled(all.map(({ load }) => load)), longest);
+      await settlesWithin(Promise.allSettled(all.map(({ load }) => load)), longest);
     }
   }
 
-  /**
-   * Returns the cached items of a list as clients are shown them, by server. Blocked servers are
-   * left out.
-   */
-  itemsOf(list: ListName): readonly Listed[] {
+  /** Returns the cached items of a list for clients, by server. Leaves out blocked servers. */
+  itemsOf(list: ListName): readonly ServerItems[] {
     return [...this.#entries.values()].flatMap(({ source, lists, skills }) => {
       const items = list === "skills" && lists.has(list) ? skills : lists.get(list);
-      return items && source.blocked() === undefined ? [{ server: source.name, items }] : [];
+      return items && source.whyBlocked() === undefined ? [{ server: source.name, items }] : [];
     });
   }
 
-  /** Returns the names of servers whose list failed, as the end of a message; "" if none did. */
-  missing(list: ListName): string {
+  /** Returns the errors of servers whose list failed, as the end of a message; "" without any. */
+  failureText(list: ListName): string {
     return [...this.#entries.values()].flatMap(({ failures }) => failures.get(list) ?? [])
       .slice(0, MISSING_MAX).map(({ message }) => `; ${message}`).join("");
   }
@@ -276,57 +285,57 @@ export class Lists implements Disposable {
   async load(server: string): Promise<void> {
     for (let tries = 0; tries < LOADS_MAX; tries++) {
       const entry = this.#entries.get(server);
-      const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
-        entry.source.blocked() === undefined;
+      const isKnown = entry?.source.reportsChanges === true && this.#isKnown(entry, "tools") &&
+        entry.source.whyBlocked() === undefined;
       if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
-      // If the configuration was read again meanwhile, the catalog has no tools of that entry.
+      // If the configuration was read again meanwhile, another entry has replaced this one.
       if (this.#entries.get(server) === entry) return;
     }
   }
 
-  /** Returns whether the tools of a server are known, and it reported no change of them. */
+  /** Returns whether the catalog has the current tools of a server: nothing need be loaded. */
   isLoaded(server: string): boolean {
     const entry = this.#entries.get(server);
-    if (entry === undefined || entry.isOutdated || entry.renewing !== undefined) return false;
+    if (entry === undefined || entry.isOutdated || entry.reloading !== undefined) return false;
     const { source } = entry;
-    return (source.tells || source.origin.isShipped) && this.#isKnown(entry, "tools") &&
-      source.blocked() === undefined;
+    return (source.reportsChanges || source.origin.isShipped) && this.#isKnown(entry, "tools") &&
+      source.whyBlocked() === undefined;
   }
 
-  /** Loads the tools of a server again that reported a change of them. */
+  /** If a server has reported a change of its tools, loads them again. */
   async renew(server: string): Promise<void> {
     const entry = this.#entries.get(server);
-    // The list of a server that may not run is not requested.
-    if (entry === undefined || entry.source.blocked() !== undefined) return;
+    // PML requests no list from a server that may not run.
+    if (entry === undefined || entry.source.whyBlocked() !== undefined) return;
     if (entry.isOutdated) {
       entry.isOutdated = false;
       const renewing = this.#loadApproved(entry).catch((error) => {
         entry.isOutdated = true;
         throw error;
       }).finally(() => {
-        if (entry.renewing === renewing) entry.renewing = undefined;
+        if (entry.reloading === renewing) entry.reloading = undefined;
       });
-      entry.renewing = renewing;
+      entry.reloading = renewing;
     }
-    // A call that arrives meanwhile must not continue with the earlier definition.
-    await entry.renewing;
+    // A call that arrives during the reload must wait, too, and not use the earlier definition.
+    await entry.reloading;
   }
 
-  /** Compares the tools of a server with the approved ones again: an approval came, or a change. */
+  /** Compares tools and skills with the approved definitions again, such as after an approval. */
   async review(server: string): Promise<void> {
     const entry = this.#entries.get(server);
     if (entry !== undefined && await this.#review(entry)) this.#host.onChange("tools");
     if (entry !== undefined && await this.#reviewSkills(entry)) this.#host.onChange("skills");
   }
 
-  /** Does so for the servers with changed tools: another process may have approved them. */
+  /** Reviews the servers with changed tools or skills, which another process may have approved. */
   async reviewAll(): Promise<void> {
     const entries = [...this.#entries.values()];
     const changed = entries.filter(({ unapproved }) => unapproved.length > 0)
       .map((entry) => this.#review(entry));
     const skills = entries.filter(({ changedSkills }) => changedSkills.length > 0)
       .map((entry) => this.#reviewSkills(entry));
-    // A failure leaves the tools and skills as they are shown.
+    // After a failure, clients get the same tools and skills as before.
     await Promise.allSettled([...changed, ...skills]);
   }
 
@@ -335,22 +344,22 @@ export class Lists implements Disposable {
     this.#changes[Symbol.dispose]();
   }
 
-  // Reading the lists of a server runs its code.
+  /** Loads the tools of a server. Throws if it may not run: reading its lists runs its code. */
   async #loadApproved(entry: ListedServer): Promise<void> {
-    const why = entry.source.blocked();
+    const why = entry.source.whyBlocked();
     if (why === undefined) {
-      const wasAsked = isAsked(entry, "tools");
+      const wasAsked = wasRequested(entry, "tools");
       if (await this.#load(entry, "tools") && wasAsked) this.#host.onChange("tools");
       return;
     }
-    throw unreadable("tools", { server: entry.source.name, why });
+    throw unreadableError("tools", { server: entry.source.name, why });
   }
 
-  /** Loads a list again. Returns whether it is another one. */
+  /** Loads a list again. Returns whether clients see a different list now. */
   async #reload(server: string, list: ListName): Promise<boolean> {
     const entry = this.#entries.get(server);
-    if (entry === undefined || entry.source.blocked() !== undefined) return false;
-    // A failure is kept in the entry.
+    if (entry === undefined || entry.source.whyBlocked() !== undefined) return false;
+    // The entry stores a failure.
     return await this.#load(entry, list).catch(() => false);
   }
 
@@ -365,27 +374,32 @@ export class Lists implements Disposable {
   }
 
   /**
-   * Returns whether a list is the one for the present client. A module shows all clients the same.
+   * Returns whether the list for the current client is known. A server that does not report changes
+   * (a module) has one list for all clients.
    */
-  #isKnown({ source, lists, ages }: ListedServer, list: ListName): boolean {
-    return lists.has(list) && (!source.tells || ages.get(list) === this.#age);
+  #isKnown({ source, lists, capabilitySets }: ListedServer, list: ListName): boolean {
+    return lists.has(list) &&
+      (!source.reportsChanges || capabilitySets.get(list) === this.#capabilitySet);
   }
 
   /**
-   * Loads a list. Returns whether clients see another one than before, where an unknown list counts
-   * as empty. Throws why it failed.
+   * Loads a list. Returns whether clients see a different list than before, where an unknown list
+   * counts as empty. Throws if the request fails.
    */
   async #read(entry: ListedServer, list: ListName, tries = LOADS_MAX): Promise<boolean> {
-    const { source, lists, failures, ages } = entry;
-    if (source.tells && !lists.has(list)) await this.#takeEarlier(entry, list);
-    const age = this.#age;
-    const request = ++this.#requests;
+    const { source, lists, failures, capabilitySets } = entry;
+    if (source.reportsChanges && !lists.has(list)) await this.#storeEarlier(entry, list);
+    const capabilitySet = this.#capabilitySet;
+    const request = ++this.#requestCount;
     try {
       const all = await source.list(list);
       const loaded = { list, request, ...partsOf(entry, list, all) };
-      // A list for another client is used only if clients change too fast.
-      if (age !== this.#age && tries > 1) return await this.#read(entry, list, tries - 1);
-      ages.set(list, age);
+      // Another client became the current one: requests the list for it. After the last try, the
+      // list for the earlier client is used.
+      if (capabilitySet !== this.#capabilitySet && tries > 1) {
+        return await this.#read(entry, list, tries - 1);
+      }
+      capabilitySets.set(list, capabilitySet);
       failures.delete(list);
       return await this.#takeAnswer(entry, loaded);
     } catch (error) {
@@ -396,12 +410,12 @@ export class Lists implements Disposable {
   }
 
   /**
-   * Takes the answer to a request, unless the answer to a later request was taken. Returns whether
-   * clients see another list than before.
+   * Stores the answer to a request, unless the answer to a later request was stored. Returns
+   * whether clients see a different list than before.
    */
   async #takeAnswer(
     entry: ListedServer,
-    loaded: Loaded & { readonly request: number },
+    loaded: LoadedList & { readonly request: number },
   ): Promise<boolean> {
     const { source, lists, requests } = entry;
     const { list, items, instructions, request } = loaded;
@@ -413,60 +427,60 @@ export class Lists implements Disposable {
       }
       const isSameText = instructions?.description === entry.sentInstructions?.description;
       if (before === undefined || !isSameText || !await isSame(before, items)) {
-        const isTaken = await this.#take(entry, { ...loaded, before });
-        if (isTaken) return before !== undefined || items.length > 0;
+        const isStored = await this.#store(entry, { ...loaded, before });
+        if (isStored) return before !== undefined || items.length > 0;
       } else if (lists.get(list) === before) {
         lists.set(list, items);
         requests.set(list, request);
         return false;
       }
-      // Another answer was taken while these items were compared or read.
+      // Another answer was stored while these items were compared or read.
     }
     return false;
   }
 
-  /** Takes the list for a client with other capabilities, until the one for this client is there. */
-  async #takeEarlier(entry: ListedServer, list: ListName): Promise<void> {
-    const all = await entry.source.earlierList?.(list).catch(() => undefined);
+  /** Stores the list for other client capabilities until the list for this client arrives. */
+  async #storeEarlier(entry: ListedServer, list: ListName): Promise<void> {
+    const all = await entry.source.readEarlierList?.(list).catch(() => undefined);
     if (all === undefined || entry.lists.has(list)) return;
-    await this.#take(entry, { list, ...partsOf(entry, list, all), before: undefined });
+    await this.#store(entry, { list, ...partsOf(entry, list, all), before: undefined });
   }
 
-  /** Takes another list, unless a newer one, or another server, came while its tools were read. */
-  async #take(
+  /** Stores a list. Returns false if the list or the server was replaced meanwhile. */
+  async #store(
     entry: ListedServer,
     { list, items, instructions, request, before }: Replacement,
   ): Promise<boolean> {
     const { source, lists } = entry;
-    if (list === "skills") return await this.#takeSkills(entry, { items, request, before });
+    if (list === "skills") return await this.#storeSkills(entry, { items, request, before });
     const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
     const unapproved = unusable && await unapprovedOf(entry, tools, instructions);
     const { settings } = source;
     const visibleTools = tools.map((tool) => unapproved?.get(tool) ?? tool);
-    const set = unusable && settings &&
-      (await import("./_tool_settings.ts")).applied(visibleTools, settings);
+    const applied = unusable && settings &&
+      (await import("./_tool_settings.ts")).applySettings(visibleTools, settings);
     const isThere = this.#entries.get(source.name) === entry;
     if (lists.get(list) !== before || !isThere) return false;
     lists.set(list, items);
     if (request !== undefined) entry.requests.set(list, request);
     if (unusable === undefined || unapproved === undefined) return true;
-    const { tools: ownTools = visibleTools, changes = [], unmet = [] } = set ?? {};
-    const owns = new Map(visibleTools.map((tool, at) => [tool, tools[at] ?? tool]));
-    const ownOf = (tool: ToolDefinition) => owns.get(tool) ?? tool;
+    const { tools: ownTools = visibleTools, changes = [], unusedNames = [] } = applied ?? {};
+    const sentTools = new Map(visibleTools.map((tool, index) => [tool, tools[index] ?? tool]));
+    const sentToolOf = (tool: ToolDefinition) => sentTools.get(tool) ?? tool;
     const all = new Map<ToolDefinition, ToolDefinition | string>([
       ...unapproved,
-      ...[...changes].map(([tool, change]) => [ownOf(tool), change] as const),
+      ...[...changes].map(([tool, change]) => [sentToolOf(tool), change] as const),
       ...unusable,
     ]);
     const { catalog } = this.#host;
-    entry.rejected = catalog.set(catalogServerOf(source), ownTools.map(ownOf), {
+    entry.rejected = catalog.set(catalogServerOf(source), ownTools.map(sentToolOf), {
       changes: all,
       unapproved,
     });
     entry.omittedCount = tools.length - ownTools.length;
-    entry.unmet = unmet;
+    entry.unusedNames = unusedNames;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
     entry.sentInstructions = instructions;
     entry.instructions = (instructions && unapproved.get(instructions) || instructions)
@@ -474,8 +488,8 @@ export class Lists implements Disposable {
     return true;
   }
 
-  /** Takes other skills. Clients see a changed skill as it was approved. */
-  async #takeSkills(
+  /** Stores skills. For a changed skill, clients see the approved entry. */
+  async #storeSkills(
     entry: ListedServer,
     { items, request, before }: Pick<Replacement, "items" | "request" | "before">,
   ): Promise<boolean> {
@@ -490,26 +504,26 @@ export class Lists implements Disposable {
     return true;
   }
 
-  /** Compares the skills of a server with the approved ones again. True if clients see others. */
+  /** Compares the skills of a server with the approved ones. Returns whether the result changed. */
   async #reviewSkills(entry: ListedServer): Promise<boolean> {
     const { source, lists, changedSkills } = entry;
     const items = lists.get("skills");
-    if (items === undefined || source.blocked() !== undefined) return false;
+    if (items === undefined || source.whyBlocked() !== undefined) return false;
     const { changed } = await skillsOf(source, items);
     if (`${changed}` === `${changedSkills}`) return false;
-    return await this.#takeSkills(entry, { items, before: items });
+    return await this.#storeSkills(entry, { items, before: items });
   }
 
-  /** Compares the tools of a server with the approved ones again. True if clients see others. */
+  /** Compares the tools of a server with the approved ones. Returns whether the result changed. */
   async #review(entry: ListedServer): Promise<boolean> {
     const { source, lists, sentInstructions } = entry;
     const items = lists.get("tools");
-    if (items === undefined || source.blocked() !== undefined) return false;
-    const tools = items as readonly ToolDefinition[]; // see #take
+    if (items === undefined || source.whyBlocked() !== undefined) return false;
+    const tools = items as readonly ToolDefinition[]; // each server checks the tools that it lists
     const changed = await unapprovedOf(entry, tools, sentInstructions);
     const unapproved = [...changed.keys()].map(({ name }) => name);
     if (`${unapproved}` === `${entry.unapproved}`) return false;
-    return await this.#take(entry, {
+    return await this.#store(entry, {
       list: "tools",
       items,
       instructions: sentInstructions,
@@ -518,12 +532,12 @@ export class Lists implements Disposable {
   }
 }
 
-/** Returns whether a list is there without starting a server. Reading the list reports errors. */
+/** Returns whether a list is available without starting a server; true if that is unknown. */
 async function hasList(source: Server, list: ListName): Promise<boolean> {
   return await source.hasList?.(list).catch(() => true) ?? true;
 }
 
-/** Returns the definitions to show for tools and instructions that changed without an approval. */
+/** Maps tools and instructions that changed without an approval to their approved definitions. */
 async function unapprovedOf(
   { source }: ListedServer,
   tools: readonly ToolDefinition[],
@@ -533,7 +547,7 @@ async function unapprovedOf(
   return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
 }
 
-/** Returns the skills that clients are shown, and the names of the pins of those that changed. */
+/** Returns the skills that clients get, and the names of the pins of changed skills. */
 async function skillsOf(
   source: Server,
   skills: readonly ListItem[],
@@ -541,13 +555,13 @@ async function skillsOf(
   const definitions = skills.map(skillDefinition);
   const approved = await source.approvedDefinitions?.(definitions) ??
     new Map<ToolDefinition, ToolDefinition>();
-  const shownFor = (one: ToolDefinition) => {
+  const visibleSkill = (one: ToolDefinition) => {
     const other = approved.get(one);
     // guard: skill-list
     if (other !== undefined) return skillIn(other);
     return skillIn(one);
   };
-  const items = definitions.map(shownFor).filter((one) => one !== undefined);
+  const items = definitions.map(visibleSkill).filter((one) => one !== undefined);
   return { visibleSkills: items, changed: [...approved.keys()].map(({ name }) => name) };
 }
 
@@ -556,22 +570,22 @@ function partsOf(
   entry: ListedServer,
   list: ListName,
   all: readonly ListItem[],
-): Pick<Loaded, "items" | "instructions"> {
+): Pick<LoadedList, "items" | "instructions"> {
   if (list !== "tools") return { items: all, instructions: entry.sentInstructions };
-  // Each server checks the tools that it lists.
   return {
     items: externalTools(all),
+    // Each server checks the tools that it lists.
     instructions: instructionsIn(all as readonly ToolDefinition[]),
   };
 }
 
-/** Compares lists, which may be long, a piece at a time. */
+/** Returns whether two lists are equal. Yields to other work while it compares long lists. */
 async function isSame(one: readonly ListItem[], other: readonly ListItem[]): Promise<boolean> {
   if (one.length !== other.length) return false;
   const { CheckPauses } = await import("./_safe_schema.ts");
   const turns = new CheckPauses();
-  for (const [at, item] of one.entries()) {
-    if (JSON.stringify(item) !== JSON.stringify(other[at])) return false;
+  for (const [index, item] of one.entries()) {
+    if (JSON.stringify(item) !== JSON.stringify(other[index])) return false;
     await turns.next();
   }
   return true;

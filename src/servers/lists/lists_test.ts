@@ -16,7 +16,7 @@ function makeLists() {
     return [{ name: "t", uri: "x:y", description: `${++count}`, inputSchema: {} }];
   };
   const server = serverDouble("s", {
-    tells: true,
+    reportsChanges: true,
     list: (list) => {
       const items = cached.get(list) ?? answer(list);
       cached.set(list, items);
@@ -70,7 +70,7 @@ Deno.test("changed() drops nothing that the connections of a server cached", asy
   const { lists, asked, texts } = makeLists();
   using _ = lists;
   await lists.prepare();
-  lists.changed("s", "tools");
+  lists.noteChange("s", "tools");
   assert.ok(!lists.isLoaded("s"));
   await lists.renew("s");
   assert.deepEqual([asked, texts("tools")], [["tools"], ["1"]]);
@@ -94,11 +94,11 @@ Deno.test("a client with other capabilities has each list requested for itself",
   const { lists, asked } = makeLists();
   using _ = lists;
   await lists.prepare();
-  lists.serve({ roots: {} });
+  lists.setCapabilities({ roots: {} });
   assert.ok(!lists.isLoaded("s"));
   lists.forget();
   await lists.prepare();
-  lists.serve({ roots: {} });
+  lists.setCapabilities({ roots: {} });
   await lists.prepare();
   assert.deepEqual(asked, ["tools", "tools"]);
 });
@@ -106,7 +106,7 @@ Deno.test("a client with other capabilities has each list requested for itself",
 Deno.test("renew() uses the answer to the last request if an earlier request is answered meanwhile", async () => {
   const answers: PromiseWithResolvers<readonly ListItem[]>[] = [];
   const server = serverDouble("s", {
-    tells: true,
+    reportsChanges: true,
     list: () => {
       const answer = Promise.withResolvers<readonly ListItem[]>();
       answers.push(answer);
@@ -122,9 +122,9 @@ Deno.test("renew() uses the answer to the last request if an earlier request is 
   const loading = lists.load("s");
   await answer(0);
   await loading;
-  lists.changed("s", "tools");
+  lists.noteChange("s", "tools");
   const first = lists.renew("s");
-  lists.changed("s", "tools");
+  lists.noteChange("s", "tools");
   const second = lists.renew("s");
   await answer(1);
   await first;

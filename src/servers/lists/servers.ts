@@ -1,5 +1,5 @@
 /**
- * The servers: their names, tools, instructions and problems.
+ * Returns facts about servers: their names, tools, instructions and problems.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Call } from "../../protocol/call.ts";
 import type { PmlError } from "../../core/errors.ts";
 import type { Maybe } from "../../core/maybe.ts";
 import type { Exposure } from "../../config/exposure.ts";
-import { defined } from "../../core/json.ts";
+import { withoutUndefined } from "../../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../../core/tool_id.ts";
 import { skillDefinition } from "../../protocol/skills.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
@@ -22,58 +22,60 @@ import { Lists, type ListsHost } from "./lists.ts";
 
 export type { ServerState, Trouble } from "./_entry.ts";
 
-/** The PML that servers belong to. */
+/** The services of PML that servers use. */
 export interface ServersHost extends ListsHost {
-  /** The policy, which knows disabled servers and denied tools. */
-  readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
-  /** Fills in the arguments that are fixed for a tool. */
-  readonly keys?: Pick<Keys, "fixed">;
+  /** The policy, which decides which servers are disabled and which tools are denied. */
+  readonly policy?: Pick<Policy, "fileThatDisables" | "whyForbidden" | "now">;
+  /** Returns the values of the arguments that are fixed for a tool. */
+  readonly keys?: Pick<Keys, "fillArguments">;
   /** Is called with the name of an unknown tool that a client used. */
   onUnknown?(name: string): void;
   /** Returns a tool that a registry or the cloud offers. */
-  offered?(id: ToolId): Pick<CatalogEntry, "tool" | "server"> | undefined;
+  findOffer?(id: ToolId): Pick<CatalogEntry, "tool" | "server"> | undefined;
 }
 
-/** The present servers, and the policy for them. */
-interface Around {
+/** The facts for the error of an unknown tool. */
+interface UnknownToolFacts {
   readonly host: ServersHost;
   readonly entries: ReadonlyMap<string, ListedServer>;
 }
 
 /** Facts about a tool that are not in its definition. */
-interface About {
-  /** Whether it can neither write nor use the network; missing if that is unknown. */
+interface ToolFacts {
+  /** Whether the tool can neither write nor use the network; missing if that is unknown. */
   readonly onlyReads?: boolean;
   readonly remark?: string;
 }
 
 /** The servers, their lists and their tools. */
 export class Servers implements Disposable {
-  /** Their lists. */
+  /** The lists of the servers. */
   readonly lists: Lists;
   readonly #host: ServersHost;
 
-  /** Takes the host. There is no server yet. */
+  /** Creates empty lists, without servers. */
   constructor(host: ServersHost) {
     this.#host = host;
     this.lists = new Lists(host);
   }
 
-  /** Returns the ids of the extensions of each server that may be asked, as far as they are known. */
+  /** Returns the known extensions of each server that is not blocked, by id. */
   extensions(): ReadonlyMap<string, readonly string[]> {
     const sources = this.#unblocked();
     return new Map(sources.map((source) => [source.name, source.extensions?.() ?? []]));
   }
 
-  /** The names and the definitions of the servers that may run now and have a definition. */
-  get unblocked(): readonly { readonly name: string; readonly definition: object }[] {
+  /**
+   * Names and definitions of the servers that may run now. Leaves out servers without a definition.
+   */
+  get unblockedServers(): readonly { readonly name: string; readonly definition: object }[] {
     return this.#unblocked()
       .flatMap(({ name, definition }) => definition === undefined ? [] : [{ name, definition }]);
   }
 
   #unblocked(): readonly Server[] {
     return [...this.lists.entries.values()].map(({ source }) => source)
-      .filter((source) => source.blocked() === undefined);
+      .filter((source) => source.whyBlocked() === undefined);
   }
 
   /** Returns whether there is a server of this name. */
@@ -82,8 +84,8 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Parses the name of a tool, as in a list or a configuration. If the user renamed the tool, its
-   * id contains the name at its server, as in rules.
+   * Returns the id of a tool, by its name in a list or a configuration. If the user renamed the
+   * tool, the id contains the name at the server, as in rules.
    */
   idOf(name: string): ToolId | undefined {
     const id = this.#host.catalog.byWireName(name) ?? parseToolId(name);
@@ -91,27 +93,28 @@ export class Servers implements Disposable {
     const { server, tool } = splitToolId(id);
     const settings = this.#sourceOf(id)?.settings;
     if (settings === undefined) return id;
-    const own = [...settings.of].find(([, { rename }]) => rename === tool)?.[0];
-    return own === undefined ? id : toolId(server, own);
+    const originalName = [...settings.of].find(([, { rename }]) => rename === tool)?.[0];
+    return originalName === undefined ? id : toolId(server, originalName);
   }
 
   /**
    * Returns a call with the arguments that the user fixed for its tool. Throws if the tool is
-   * disabled, or the call has a fixed argument itself. The server must be trusted.
+   * disabled, or if the call itself contains a fixed argument. Call it only for a trusted server,
+   * because the settings come from the same file.
    */
   async withSettings<C extends Pick<Call, "id" | "arguments" | "fixed">>(
     call: C,
     { settings }: Server,
   ): Promise<C> {
     const { fixed } = call;
-    const request = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
+    const request = fixed ? { ...call, arguments: fixed.callerArguments, fixed: undefined } : call;
     const { server, tool } = splitToolId(call.id);
     const setting = settingOf(settings, tool);
     if (settings === undefined || setting === undefined) return request;
     // guard: tool-disabled
-    if (setting.disabled === true) throw await unknown(call.id, this);
+    if (setting.disabled === true) throw await unknownToolError(call.id, this);
     const filled = setting.arguments &&
-      await this.#host.keys?.fixed(setting.arguments, {
+      await this.#host.keys?.fillArguments(setting.arguments, {
         server,
         isOfUser: settings.file !== this.#host.policy?.now.loaded.file?.realPath,
       });
@@ -125,8 +128,8 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or the server's
-   * error.
+   * Returns a tool's definition as its server has it now. Throws `UNKNOWN_TOOL`, or the error of
+   * the server.
    */
   definition(id: ToolId): Maybe<ToolDefinition> {
     const { server } = splitToolId(id);
@@ -143,24 +146,24 @@ export class Servers implements Disposable {
     await this.lists.load(splitToolId(id).server);
     const tool = this.#host.catalog.get(id);
     if (tool !== undefined) return tool;
-    throw await unknown(id, this);
+    throw await unknownToolError(id, this);
   }
 
   /** Returns facts about a tool that are not in its definition. */
-  async about(id: ToolId): Promise<About> {
-    return await aboutOf(this.#sourceOf(id), splitToolId(id).tool);
+  async factsAbout(id: ToolId): Promise<ToolFacts> {
+    return await readToolFacts(this.#sourceOf(id), splitToolId(id).tool);
   }
 
   /**
    * Returns the approved instructions of a server, for models. Undefined if the server may not run,
-   * or every tool of it is denied.
+   * or if all of its tools are denied.
    */
   instructionsOf(server: string): string | undefined {
     const { source, instructions } = this.lists.entries.get(server) ?? {};
-    return source?.blocked() !== undefined || this.#isDenied(server) ? undefined : instructions;
+    return source?.whyBlocked() !== undefined || this.#isDenied(server) ? undefined : instructions;
   }
 
-  /** Returns whether the rules deny a whole server, or each of its tools. No client sees it then. */
+  /** Returns whether rules deny a whole server or all of its tools, so that no client sees it. */
   #isDenied(server: string): boolean {
     const { policy, catalog } = this.#host;
     const isDenied = (id: ToolId) => policy?.now.judge(id).kind === "deny";
@@ -172,8 +175,9 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns the instructions of the servers, by name, that are included in PML's with an exposure.
-   * If clients have tool sets there are none: PML writes its own before it knows the client.
+   * Returns the instructions of servers, by name, that PML's own instructions include. Only the
+   * exposure `full_proxy` includes any, and only without tool sets: PML writes its instructions
+   * before it knows the tool set of the client.
    */
   instructionsIn(
     { exposure, toolsetFor }: { readonly exposure: Exposure; readonly toolsetFor?: unknown },
@@ -185,39 +189,41 @@ export class Servers implements Disposable {
     return new Map(all.flatMap(([name, text]) => text === undefined ? [] : [[name, text]]));
   }
 
-  /** Returns the instructions of a server as it sent them last, approved or not. */
-  saidBy(server: string): ToolDefinition | undefined {
+  /** Returns the instructions that a server sent last, approved or not. */
+  sentInstructionsOf(server: string): ToolDefinition | undefined {
     return this.lists.entries.get(server)?.sentInstructions;
   }
 
-  /** Returns a skill of a server as it listed it last, approved or not, by the name of its pin. */
+  /** Returns a skill that a server listed last, approved or not, by the name of its pin. */
   skillOf(server: string, name: string): ToolDefinition | undefined {
     return this.lists.entries.get(server)?.lists.get("skills")?.map(skillDefinition)
-      .find((one) => one.name === name);
+      .find((skill) => skill.name === name);
   }
 
-  /** Takes instructions that were approved earlier, until the server is asked. */
-  recall(server: string, instructions: string): void {
+  /**
+   * Sets instructions that were approved earlier. They are used until the server lists its tools.
+   */
+  setRecalledInstructions(server: string, instructions: string): void {
     const entry = this.lists.entries.get(server);
     if (entry?.lists.has("tools") === false) entry.instructions = instructions;
   }
 
   /**
-   * Returns whether a registry offers a tool, so that its first use asks the user under any rules.
+   * Returns whether a tool is an offer whose first use asks the user, even if a rule allows it.
    */
   asksFirst(id: ToolId): boolean {
-    return this.#host.offered?.(id)?.server.asksFirst === true;
+    return this.#host.findOffer?.(id)?.server.asksFirst === true;
   }
 
-  /** Returns a tool's definition as it is shown, also for a server that is not approved yet. */
+  /** Returns the definition of a tool that clients get, also if its server is not approved yet. */
   async shownDefinition(id: ToolId): Promise<ToolDefinition> {
     await this.lists.reviewAll();
-    const offered = this.has(splitToolId(id).server) ? undefined : this.#host.offered?.(id);
+    const offered = this.has(splitToolId(id).server) ? undefined : this.#host.findOffer?.(id);
     return offered?.tool ?? (await this.#knownTool(id)).tool;
   }
 
   /** The facts for the error of an unknown tool. */
-  get around(): Around {
+  get unknownToolFacts(): UnknownToolFacts {
     return { entries: this.lists.entries, host: this.#host };
   }
 
@@ -226,16 +232,34 @@ export class Servers implements Disposable {
     return [...this.lists.entries.values()].map(stateOf);
   }
 
+  /** Returns why the tools of a server could not be listed; undefined if that did not fail. */
+  failureOf(server: string): PmlError | undefined {
+    return this.lists.entries.get(server)?.failures.get("tools");
+  }
+
   /** Returns the states of the servers that clients see. */
   shownStates(): readonly ServerState[] {
     return this.states().filter(({ name }) => !this.#isDenied(name));
   }
 
-  /** Returns the servers with a problem: failed ones first, then by name. */
+  /** Returns the servers with a problem, by name; failed servers come first. */
   troubles(): readonly Trouble[] {
     const all = [...this.lists.entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
     const last = ({ state }: Trouble) => Number(state !== "failed");
     return all.sort((one, other) => last(one) - last(other));
+  }
+
+  /**
+   * Makes servers (or one) that could not be reached a short time ago count as failed, although their
+   * tools are cached: for commands that show states and contact no server with a cached list.
+   */
+  async noteUnreached(only?: string): Promise<void> {
+    await Promise.all([...this.lists.entries.values()].map(async ({ source, failures }) => {
+      const isAsked = only === undefined || source.name === only;
+      if (!isAsked || failures.has("tools") || source.whyBlocked() !== undefined) return;
+      const error = await source.unreachedError?.().catch(() => undefined);
+      if (error !== undefined) failures.set("tools", error);
+    }));
   }
 
   /** Stops loading changed lists. */
@@ -244,13 +268,13 @@ export class Servers implements Disposable {
   }
 }
 
-async function aboutOf(server: Server | undefined, tool: string): Promise<About> {
-  const hints = [server?.onlyReads(tool), server?.remark(tool)] as const;
+async function readToolFacts(server: Server | undefined, tool: string): Promise<ToolFacts> {
+  const hints = [server?.onlyReads(tool), server?.remarkOn(tool)] as const;
   const [onlyReads, remark] = await Promise.all(hints).catch(() => []);
-  return defined({ onlyReads, remark });
+  return withoutUndefined({ onlyReads, remark });
 }
 
-async function unknown(name: string, servers: Servers): Promise<PmlError> {
+async function unknownToolError(name: string, servers: Servers): Promise<PmlError> {
   const { unknownTool } = await import("./unknown_tool.ts");
   return unknownTool(name, servers);
 }

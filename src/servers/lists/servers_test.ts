@@ -18,12 +18,12 @@ function source(name: string, change: Partial<Server> = {}): Server {
 
 Deno.test("Servers lists working servers although another fails or hangs", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog: catalog, waitMs: () => 1_000, onChange: () => {} });
+  const servers = new Servers({ catalog, waitMs: () => 1_000, onChange: () => {} });
   servers.lists.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
     source("hung", { list: () => new Promise(() => {}) }),
-    source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
+    source("shut", { whyBlocked: () => "not trusted", list: () => assert.fail("it was asked") }),
   ]);
   await servers.lists.prepare();
   assert.deepEqual(catalog.list().map(({ id }) => id), ["good:t"]);
@@ -53,12 +53,29 @@ Deno.test("Servers waits once for a server that hangs, and reports its list when
   assert.deepEqual(catalog.list().map(({ id }) => id), ["hung:t"]);
 });
 
+Deno.test("Servers waits a short time for a server that did not start in time before", async () => {
+  const catalog = new Catalog();
+  const servers = new Servers({ catalog, waitMs: () => 600_000, onChange: () => {} });
+  const lateStart = () => Promise.resolve(new PmlError("TIMED_OUT", "Cannot start"));
+  const list = Promise.withResolvers<readonly ToolDefinition[]>();
+  servers.lists.replace([
+    source("hung", { lateStartError: lateStart, list: () => list.promise }),
+    source("good", { lateStartError: lateStart }),
+  ]);
+  await servers.lists.prepare("tools", { waitsForAll: true });
+  const states = () => servers.states().map(({ name, state, why }) => [name, state, why]);
+  assert.deepEqual(states(), [["good", "ready", undefined], ["hung", "failed", "Cannot start"]]);
+  list.resolve(TOOLS);
+  await servers.lists.load("hung");
+  assert.deepEqual(states(), [["good", "ready", undefined], ["hung", "ready", undefined]]);
+});
+
 Deno.test("definition() returns a definition, or throws the server's error, or UNKNOWN_TOOL", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   servers.lists.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
-    source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
+    source("shut", { whyBlocked: () => "not trusted", list: () => assert.fail("it was asked") }),
   ]);
   assert.equal((await servers.definition(toolId("good", "t"))).name, "t");
   const codes: readonly (readonly [string, string, string])[] = [
@@ -94,11 +111,11 @@ Deno.test("definition() loads the tools of a server whose definition changed mea
 Deno.test("definition() waits for a changed list that another call is loading", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let list = Promise.resolve(TOOLS);
-  servers.lists.replace([source("one", { tells: true, list: () => list })]);
+  servers.lists.replace([source("one", { reportsChanges: true, list: () => list })]);
   await servers.definition(toolId("one", "t"));
   const changed = Promise.withResolvers<readonly ToolDefinition[]>();
   list = changed.promise;
-  servers.lists.changed("one", "tools");
+  servers.lists.noteChange("one", "tools");
   const both = [1, 2].map(() => servers.definition(toolId("one", "t")));
   changed.resolve([{ name: "t", description: "new", inputSchema: { type: "object" } }]);
   assert.deepEqual((await Promise.all(both)).map(({ description }) => description), ["new", "new"]);
@@ -107,7 +124,7 @@ Deno.test("definition() waits for a changed list that another call is loading", 
 
 Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
+  const servers = new Servers({ catalog, waitMs: () => 20, onChange: () => {} });
   servers.lists.replace([source("one")]);
   await servers.lists.prepare();
   servers.lists.replace([source("two")]);
@@ -129,7 +146,10 @@ Deno.test("instructionsIn() leaves out servers that are denied or may not run", 
   let [denied, blocked, toolset] = ["", false, false];
   const judge = (id: string) =>
     id === denied ? { kind: "deny", rule: id, source: "test" } : { kind: "ask" };
-  const policy = { now: { judge } } as unknown as Pick<Policy, "disabledIn" | "forbidden" | "now">;
+  const policy = { now: { judge } } as unknown as Pick<
+    Policy,
+    "fileThatDisables" | "whyForbidden" | "now"
+  >;
   const servers = new Servers({
     catalog: new Catalog(),
     waitMs: () => 20,
@@ -140,7 +160,7 @@ Deno.test("instructionsIn() leaves out servers that are denied or may not run", 
   servers.lists.replace([
     source("s", {
       list: () => Promise.resolve(tools),
-      blocked: () => blocked ? "not trusted" : undefined,
+      whyBlocked: () => blocked ? "not trusted" : undefined,
     }),
   ]);
   await servers.lists.prepare();
@@ -173,7 +193,7 @@ Deno.test("the list of a server that notifies is requested once, and its tools a
   let [asked, why]: [number, string | undefined] = [0, undefined];
   const list = () => (asked++, Promise.resolve(TOOLS));
   servers.lists.replace([
-    source("tells", { list, tells: true, blocked: () => why }),
+    source("tells", { list, reportsChanges: true, whyBlocked: () => why }),
     source("not"),
   ]);
   for (const _ of [1, 2, 3]) await servers.definition(toolId("tells", "t"));
@@ -206,7 +226,7 @@ Deno.test("replace() keeps the lists of an unchanged server, and drops those of 
   assert.deepEqual(loads.sort(), ["a", "b", "b", "c", "gone"]);
 });
 
-Deno.test("Servers reports a list only if it differs from the one that clients may have", async () => {
+Deno.test("Servers reports a list only if it differs from the list that clients may have", async () => {
   let told = 0;
   const servers = new Servers({
     catalog: new Catalog(),
@@ -242,11 +262,11 @@ Deno.test("prepare() at once waits for cached lists only, and reports the others
   const hasList = () => Promise.resolve(false);
   servers.lists.replace([
     source("cached", { hasList: () => Promise.resolve(true) }),
-    source("empty", { hasList, tells: true, list: () => empty.promise }),
-    source("late", { hasList, tells: true, list: () => late.promise }),
+    source("empty", { hasList, reportsChanges: true, list: () => empty.promise }),
+    source("late", { hasList, reportsChanges: true, list: () => late.promise }),
     source("module"),
   ]);
-  await servers.lists.prepare("prompts", { atOnce: true });
+  await servers.lists.prepare("prompts", { onlyCached: true });
   const names = () => servers.lists.itemsOf("prompts").map(({ server }) => server);
   assert.deepEqual(names(), ["cached", "module"]);
   assert.ok(!servers.lists.isComplete("prompts") && servers.lists.isComplete("resources"));

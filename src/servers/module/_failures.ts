@@ -1,5 +1,6 @@
 /**
- * Describes failures of modules: with the grant that opens a path, or the place in the code.
+ * Explains failures of modules: adds the position in the code to a message, or to a hint the grant
+ * that would allow a path.
  *
  * @module
  */
@@ -18,18 +19,18 @@ export function messageWithPosition(
   return at === undefined || file === undefined ? message : `${name}: ${message} (${file}:${at})`;
 }
 
-/** Returns the error, with a hint that contains a grant for its path, if a grant can open the path. */
-export function withGrant(error: unknown, { id }: Pick<Call, "id">): unknown {
+/** Returns an error. If it refuses a path that a grant can allow, its hint shows the grant. */
+export function withGrant<E>(error: E, { id }: Pick<Call, "id">): E | PmlError {
   if (!(error instanceof PmlError)) return error;
   const { code, message, hint } = error;
   const [, op = "", requestedPath = "", why = ""] =
     /^Cannot ([\w ]+) "([^"]*)": (.*)/s.exec(message) ?? [];
   const path = PATHS.plain(requestedPath) ?? "";
-  // A link would need a grant for its target, which is not known here. No grant opens a name that
-  // Windows reads as another file.
+  // Only a path outside the workspace can be granted here: for a link, the grant would have to name
+  // its target, which is not known. No grant allows a name that Windows reads as another file.
   const isGrantable = code === "PATH_PROTECTED"
     ? !/^(?:its name means another file on )?Windows\b/.test(why)
-    : /is outside/.test(why) && (path.startsWith("..") || PATHS.isWhole(path));
+    : /is outside/.test(why) && (path.startsWith("..") || PATHS.isRooted(path));
   if (path === "" || !isGrantable) return error;
   const kind = /read|open|list|look|run/.test(op) ? "read" : "write";
   // The grant has to name the file, not the temporary file next to it that is written first.

@@ -1,5 +1,5 @@
 /**
- * Asks a model for a module, while one of the module's calls runs.
+ * Sends the sampling requests that a module makes during a call to a model.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { SandboxCall } from "../../sandbox/sandbox.ts";
 const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample";
 
 /** Answers a request of a module. Throws if modules may not make such a request. */
-export async function sampled(
+export async function sampleForModule(
   { id, client: { onAsk } }: Call,
   [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
 ): Promise<Json> {
@@ -29,7 +29,7 @@ export async function sampled(
     );
   }
   try {
-    // The arguments are plain JSON.
+    // The params are plain JSON.
     const request = { server, method: "sampling/createMessage", params, signal } as const;
     return await onAsk(request as ServerRequest);
   } catch (error) {

@@ -1,22 +1,22 @@
 /**
- * The options and keys of the children that tools run in. They are built once, and again when
- * something that they depend on has changed.
+ * Builds the options and keys of the child processes in which tools run. Caches them until a value
+ * on which they depend changes.
  *
  * @module
  */
 
-import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
+import { NO_PERMISSIONS, type Permissions, unionOfPermissions } from "../../protocol/tool.ts";
 import { type Access, type ServerGrants, ToolAccess } from "../../policy/grants.ts";
 import type { ChildOptions } from "../../sandbox/sandbox.ts";
 import type { Module, ModuleUse } from "./loader.ts";
 import type { ModuleHost } from "./module_host.ts";
 
-/** The child of a tool. */
+/** The options and keys of the child in which a tool runs. */
 export interface ToolChild {
   readonly options: ChildOptions;
-  /** The key of children that have no module yet and can replace each other. */
+  /** The key of children that have the right options for this tool, but no module yet. */
   readonly warmKey: string;
-  /** The key of children with this module. */
+  /** The key of children that have the right options for this tool, and its module. */
   readonly key: string;
 }
 
@@ -26,26 +26,26 @@ export interface LoadedTool {
   readonly tool: string;
 }
 
-/** The access of a tool, and the values that it was computed from. */
-interface KnownAccess {
+/** The access of a tool, and the values from which it was computed. */
+interface CachedAccess {
   readonly shipped: ServerGrants | undefined;
   readonly granted: ServerGrants | undefined;
   readonly workspace: string;
   readonly access: ToolAccess;
 }
 
-/** The child of a tool, and the values that its options were built from. */
-interface KnownChild {
+/** The child of a tool, and the values from which its options were built. */
+interface CachedChild {
   readonly from: readonly unknown[];
   readonly child: ToolChild;
 }
 
 interface CachedTool {
-  access?: KnownAccess;
-  child?: KnownChild;
+  access?: CachedAccess;
+  child?: CachedChild;
 }
 
-/** The access of tools to which nothing is granted. */
+/** The access of tools without grants. */
 export const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
 
 /** Builds the options of children. */
@@ -58,16 +58,17 @@ export class ToolChildren {
     this.#host = host;
   }
 
-  /** Returns the child of a tool: the same object as long as nothing has changed. */
+  /** Returns the options and keys for a tool: the same object until something changes. */
   of(use: ModuleUse, called: LoadedTool): ToolChild {
     const access = this.accessOf(use, called);
     const { protection, limits, osLayer } = this.#host;
-    // Programs of built-in modules need to write only where the module may.
+    // Programs of a built-in module may write only where the module may, unless it may run any
+    // program.
     const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
     const from = [access, writesOnly, protection, limits, osLayer];
     const tool = this.#toolOf(called);
-    const isSame = tool.child?.from.every((one, at) => one === from[at]) === true;
-    // The values of variables can change at any time.
+    const isSame = tool.child?.from.every((value, index) => value === from[index]) === true;
+    // If the tool gets variables, the options are built again: their values can change at any time.
     if (isSame && tool.child !== undefined && access.env.length === 0) return tool.child.child;
     const options = { ...this.optionsFor(access), writesOnly };
     const warmKey = this.warmKeyOf(options);
@@ -77,7 +78,10 @@ export class ToolChildren {
     return child;
   }
 
-  /** Returns the access of a tool with the present grants and links. */
+  /**
+   * Returns the access of a tool with the current grants. Links may have changed since the last
+   * call.
+   */
   accessOf({ source, grants: granted }: ModuleUse, called: LoadedTool): Access {
     // guard: draft-grants
     if (source.kind === "file" && source.draft && source.isGranted !== true) return NO_ACCESS;
@@ -88,9 +92,9 @@ export class ToolChildren {
     const isSame = cacheEntry?.shipped === shipped && cacheEntry?.granted === granted &&
       cacheEntry?.workspace === workspace;
     if (cacheEntry !== undefined && isSame) return cacheEntry.access.now();
-    // The grants of a built-in module and those of the user are joined.
-    const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
-    const permissions = askedBy(called);
+    // A built-in module has the grants that ship with PML, and the grants of the user.
+    const grants = unionOfPermissions([shipped ?? {}, granted ?? {}]);
+    const permissions = permissionsOf(called);
     const access = new ToolAccess(permissions, { workspace, grants });
     tool.access = { shipped, granted, workspace, access };
     return access.now();
@@ -126,8 +130,8 @@ export class ToolChildren {
   }
 }
 
-/** Returns the permissions that a tool asks for. */
-export function askedBy({ module: { meta }, tool }: LoadedTool): Permissions {
+/** Returns the permissions that a tool requests in its metadata. */
+export function permissionsOf({ module: { meta }, tool }: LoadedTool): Permissions {
   const entry = meta.tools.find(({ definition }) => definition.name === tool);
   return entry?.permissions ?? NO_PERMISSIONS;
 }

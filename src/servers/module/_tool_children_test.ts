@@ -87,7 +87,7 @@ Deno.test("the child of a tool that reads variables has their values of now", ()
   assert.deepEqual(child().options.env, { ONE: "2" });
 });
 
-Deno.test("a draft has no access, whatever is granted to the module in the file", () => {
+Deno.test("a draft has no access, even if its module has grants in the file", () => {
   const children = new ToolChildren(new FakeHost("/workspace"));
   const module = moduleOf({ read: ["."], net: ["*"] });
   const called = { module, tool: "tool" };

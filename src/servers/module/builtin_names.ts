@@ -1,5 +1,5 @@
 /**
- * Lists facts about built-in modules that are needed before one of them is used.
+ * Lists facts about built-in modules that PML needs before it loads one of them.
  *
  * @module
  */
@@ -8,7 +8,8 @@
 export const BUILTIN_NAMES: ReadonlySet<string> = new Set(["filesystem", "git", "shell", "sqlite"]);
 
 /**
- * The tools that run commands, queries or code. "Always" then allows only exactly the same call.
+ * The tools that run commands, queries or code. For such a tool, the user's answer "Always" allows
+ * only calls with the same arguments.
  */
 export const RUNS_CODE: ReadonlySet<string> = new Set([
   "shell:exec",

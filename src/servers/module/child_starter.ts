@@ -1,3 +1,9 @@
+/**
+ * Starts the child processes in which modules run, confined by a layer of the operating system.
+ *
+ * @module
+ */
+
 import type {
   ChildOptions,
   Layer,
@@ -10,7 +16,7 @@ import { NO_ACCESS, ToolChildren } from "./_tool_children.ts";
 import type { NamedModule } from "./loader.ts";
 import type { ModuleHost } from "./module_host.ts";
 
-/** Starts children. */
+/** Starts the child processes in which modules run. */
 export class ChildStarter {
   /** The options of children. */
   readonly children: ToolChildren;
@@ -25,12 +31,14 @@ export class ChildStarter {
     this.#closing = closing;
   }
 
-  /** The options of children to which nothing is granted. */
+  /** The options of children without grants. */
   get closedOptions(): ChildOptions {
     return this.children.optionsFor(NO_ACCESS);
   }
 
-  /** Starts a child. Its place is free again when the child has ended. */
+  /**
+   * Starts a child. `place` counts under the limit of children; released when the child has ended.
+   */
   async open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
     if (place === undefined) throw new Error("there is no place for one more child");
     using opening = new DisposableStack();
@@ -56,11 +64,12 @@ export class ChildStarter {
   }
 
   async #start(child: ChildOptions): Promise<Sandbox> {
-    // The sandbox is loaded by the first call, so that a start without calls does not load it.
+    // Loaded here, so that a process of PML that runs no module does not load the sandbox.
     const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
     const { groups, osLayer: choice } = this.#host;
     const begin = (layer: Layer) => Sandbox.open(child, { layer, groups, signal: this.#closing });
-    // Programs run with the user's rights. Only limits apply to them.
+    // No layer confines a module that may run programs: the layer would also confine the programs,
+    // which have the user's rights.
     if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
     const { workspace, environment } = child;
     const key = JSON.stringify([choice, workspace]);

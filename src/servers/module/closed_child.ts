@@ -1,12 +1,13 @@
 /**
- * A child without grants that runs functions of one module of PML, one after the other. A function
- * that takes too long ends with its child, so no other function may run in it.
+ * A child without grants that runs functions of a module of PML itself, one after the other. If a
+ * function takes too long, the child is killed, so it never runs two functions at the same time.
  *
  * @module
  */
 
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
+import { onAbort } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { ChildStarter } from "./child_starter.ts";
 import type { ModuleHost } from "./module_host.ts";
@@ -16,13 +17,15 @@ export interface ClosedCall {
   readonly fn: string;
   /** Plain JSON. */
   readonly request: object;
-  /** How long it may take, in milliseconds. */
+  /** How long the function may take, in milliseconds. */
   readonly ms: number;
-  /** Returns the error if it takes longer. */
+  /** Returns the error for a function that takes longer. */
   tooSlow(): PmlError;
+  /** Ends the function early. */
+  readonly signal?: AbortSignal;
 }
 
-/** Starts the child with the first work, and ends it after `limits.idle_ms` without work. */
+/** Starts the child for the first work, and ends it after `limits.idle_ms` without work. */
 export class ClosedChild implements AsyncDisposable {
   readonly #starter: ChildStarter;
   readonly #host: ModuleHost;
@@ -42,10 +45,10 @@ export class ClosedChild implements AsyncDisposable {
     this.#module = module;
   }
 
-  /** Does some work with the child after all earlier work. */
-  inTurn<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+  /** Runs `work` with the child when all earlier work is done. */
+  enqueue<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     const done = this.#last.then(async () => await work(await this.#start()));
-    this.#last = done.catch(() => {}).then(() => this.#rest());
+    this.#last = done.catch(() => {}).then(() => this.#startIdleTimer());
     return done;
   }
 
@@ -59,22 +62,26 @@ export class ClosedChild implements AsyncDisposable {
 
   async #start(): Promise<Sandbox> {
     clearTimeout(this.#idle);
-    if (this.#sandbox?.alive) return this.#sandbox;
+    if (this.#sandbox?.isAlive) return this.#sandbox;
     await this.#sandbox?.[Symbol.asyncDispose]();
     const { name, code } = this.#module;
     const module = { name, code: new TextEncoder().encode(await code()) };
-    // It takes no place: a call that waits for a place waits for it.
+    // The child does not count under the limit of children: calls that wait for a free place need
+    // it.
     return this.#sandbox = await this.#starter.openClosed(module, new DisposableStack());
   }
 
-  #rest(): void {
+  #startIdleTimer(): void {
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => void this[Symbol.asyncDispose](), this.#host.limits.idleMs);
     Deno.unrefTimer(Number(this.#idle));
   }
 }
 
-/** Calls a function of the module in the child. If it takes too long, the child is killed. */
+/**
+ * Calls a function of the module in the child. If the function takes too long or is aborted, kills
+ * the child.
+ */
 export async function callWithin(
   sandbox: Sandbox,
   call: ClosedCall,
@@ -82,6 +89,8 @@ export async function callWithin(
   const { fn, request, ms } = call;
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(call.tooSlow()), ms);
+  const { signal } = call;
+  using _ = signal && onAbort(signal, () => timeout.abort(signal.reason));
   try {
     const args = request as JsonObject; // plain JSON
     return await sandbox.call({ fn, arguments: args, signal: timeout.signal, graceMs: 0 });

@@ -1,40 +1,40 @@
 /**
- * Keeps children for code. Nothing is granted to them, and each runs one piece of code in its life.
+ * Starts children without grants for code. Each child runs one piece of code, and then ends.
  *
  * @module
  */
 
-import { ending } from "../../core/errors.ts";
-import { type PlaceOwner, Places } from "../../io/places.ts";
+import { endingError } from "../../core/errors.ts";
+import { Semaphore, type SemaphoreOwner } from "../../io/semaphore.ts";
 import { unlessAborted, yieldTurn } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { ChildStarter } from "./child_starter.ts";
 import type { ModuleHost } from "./module_host.ts";
 import { WarmChildren } from "./warm_child.ts";
 
-/** How long a child may take to prepare for its code. */
+/** How long a child may take to prepare for its code, in milliseconds. */
 const WARM_UP_MS = 10_000;
-/** The name of the code of `execute_code` in messages. */
+/** The name in messages of the code that `execute_code` runs. */
 const CODE = "execute_code";
 
-/** The use of a child. */
+/** The options of a use of a child. */
 export interface CodeChildUse {
-  /** How many capabilities wait for the code. */
+  /** How many capabilities wait for this code: code can call a capability, whose code runs then. */
   readonly depth: number;
   /** Stops waiting for the child. */
   readonly signal: AbortSignal;
 }
 
 /** Runs each piece of code in its own child. */
-export class CodeChildren implements PlaceOwner, AsyncDisposable {
+export class CodeChildren implements SemaphoreOwner, AsyncDisposable {
   readonly #starter: ChildStarter;
   readonly #host: ModuleHost;
   readonly #warm: WarmChildren<Sandbox>;
   /**
-   * The places by depth. Code waits for the tools that it calls, so it must not take the places of
-   * their children, nor of the code that they run.
+   * The limits of children, one for each depth. Code waits for the code of capabilities that it
+   * calls. With one limit for all depths, waiting code could use all places, and no code would end.
    */
-  readonly #places = new Map<number, Places>();
+  readonly #semaphores = new Map<number, Semaphore>();
   readonly #ends = new Set<Promise<void>>();
   readonly #closing = new AbortController();
 
@@ -46,21 +46,21 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   }
 
   /** The maximum number of children at the same time, for code at one depth. */
-  get mostPlaces(): number {
+  get maxPlaces(): number {
     return this.#host.limits.children;
   }
 
-  /** How many children are about to end. */
-  get ending(): number {
+  /** The number of children that are ending. */
+  get endingCount(): number {
     return this.#ends.size;
   }
 
   /** Closes the child that waits for code. Returns whether there was one. */
-  giveUp(): boolean {
-    return this.#warm.giveUp();
+  closeUnused(): boolean {
+    return this.#warm.closeWarm();
   }
 
-  /** Uses a child, which then ends. */
+  /** Runs `work` with a child, which ends afterwards. */
   async use<T>(
     { depth, signal }: CodeChildUse,
     work: (child: Sandbox) => Promise<T>,
@@ -77,7 +77,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   }
 
   /** Starts a child for the next code, after a short delay or, with `now`, immediately. */
-  ahead(options?: { readonly now: true }): void {
+  prepareNext(options?: { readonly now: true }): void {
     if (!this.#closing.signal.aborted) {
       this.#warm.keep(this.#key, () => this.#openWarm(options?.now), options);
     }
@@ -85,7 +85,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
 
   /** Ends every child. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(ending("start the module"));
+    this.#closing.abort(endingError("start the module"));
     await this.#warm[Symbol.asyncDispose]();
     await Promise.all(this.#ends);
   }
@@ -102,7 +102,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   }
 
   async #openWarm(isAwaited = false): Promise<Sandbox> {
-    const child = await this.#open(this.#placesAt(0).spare());
+    const child = await this.#open(this.#semaphoreAt(0).tryAcquire());
     if (isAwaited) return child;
     try {
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(WARM_UP_MS)]);
@@ -116,7 +116,7 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
 
   /** Ends a child, also a child that is still starting. Only the end of PML waits for that. */
   #end(opening: Promise<Sandbox>): void {
-    // The answer is sent first.
+    // Yields one turn, so that the answer is sent first.
     const end = Promise.all([opening.catch(() => undefined), yieldTurn()])
       .then(([child]) => child?.[Symbol.asyncDispose]())
       .finally(() => this.#ends.delete(end));
@@ -124,22 +124,22 @@ export class CodeChildren implements PlaceOwner, AsyncDisposable {
   }
 
   async #place(depth: number, signal: AbortSignal): Promise<Disposable> {
-    const places = this.#placesAt(depth);
+    const semaphore = this.#semaphoreAt(depth);
     const key = crypto.randomUUID();
-    const taking = places.take(key);
+    const taking = semaphore.acquire(key);
     try {
       return await unlessAborted(taking, signal);
     } catch (error) {
-      if (!places.leave(key)) taking.then((place) => place[Symbol.dispose](), () => {});
+      if (!semaphore.cancel(key)) taking.then((place) => place[Symbol.dispose](), () => {});
       throw error;
     }
   }
 
-  #placesAt(depth: number): Places {
-    const existingPlaces = this.#places.get(depth);
-    if (existingPlaces !== undefined) return existingPlaces;
-    const places = new Places(this);
-    this.#places.set(depth, places);
-    return places;
+  #semaphoreAt(depth: number): Semaphore {
+    const existing = this.#semaphores.get(depth);
+    if (existing !== undefined) return existing;
+    const semaphore = new Semaphore(this);
+    this.#semaphores.set(depth, semaphore);
+    return semaphore;
   }
 }

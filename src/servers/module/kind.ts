@@ -1,15 +1,15 @@
 /**
- * The kind of servers that are modules: one file of code, which runs in the sandbox.
+ * The server kind "deno": modules, which are one file of code and run in the sandbox.
  *
  * @module
  */
 
 import { quoted } from "../../core/json.ts";
 import type { CodeManifest } from "../manifest.ts";
-import { object, setting } from "../../core/wanted.ts";
+import { object, setting } from "../../core/value_schema.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
-/** Modules. Configuration and manifests name them after the runtime of the sandbox. */
+/** The kind of modules. Its name in configuration and manifests is the runtime of the sandbox. */
 export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   name: "deno",
   pinnedAs: "deno",

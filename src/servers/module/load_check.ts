@@ -23,15 +23,15 @@ export interface LoadOptions {
 export interface LoadResult extends TextPlace {
   /** The metadata of the module, if it loaded. */
   readonly inspection?: Inspection;
-  /** Whether it printed something while it loaded. */
+  /** Whether the module printed something while it loaded. */
   readonly printed: boolean;
-  /** Whether its syntax is wrong. */
+  /** Whether the module did not load because of its syntax. */
   readonly isSyntax?: boolean;
-  /** Why it did not load. */
+  /** Why the module did not load. */
   readonly why?: string;
 }
 
-/** Shorter than usual, because its author waits. */
+/** The maximum time for loading, in milliseconds. It is short, because the author waits. */
 const LOAD_MS = 10_000;
 
 /** Loads a module. Throws only if no module can run on this machine. */
@@ -39,30 +39,33 @@ export async function loadModule(text: string, options: LoadOptions): Promise<Lo
   const { home, workspace, limits, signal } = options;
   let printed = false;
   try {
-    await using sandbox = await Sandbox.start({
-      name: "module",
-      code: new TextEncoder().encode(text),
+    const child = await Sandbox.open({
       ...NO_PERMISSIONS,
       home,
       workspace,
-      signal,
       env: {},
       environment: {},
       protection: { writeProtected: [], readProtected: [], writable: [], paths: [], granted: [] },
       limits: { ...limits, startMs: Math.min(limits.startMs, LOAD_MS) },
+    }, { signal });
+    await using sandbox = await child.load({
+      name: "module",
+      code: new TextEncoder().encode(text),
       onLog: () => printed = true,
+      signal,
     });
     return { inspection: { meta: sandbox.meta(), exports: sandbox.exports() }, printed };
   } catch (error) {
     const { message } = asPmlError(error);
-    // The author of the module cannot change that no module runs here.
+    // If no module can run on this machine, the cause is not in this module.
     if (signal.aborted || message.startsWith("Cannot run modules: ")) throw error;
     return { ...reasonOf(message), printed };
   }
 }
 
 /**
- * Reads why a module did not load from the child's error. For wrong syntax, Deno names the place.
+ * Finds in the error of the child why a module did not load. For a syntax error, the error contains
+ * the position.
  */
 function reasonOf(message: string): Omit<LoadResult, "printed"> {
   const [, line, column] = /(?:"module|blob:null\/[\w-]+):(\d+):(\d+)/.exec(message) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Loads modules: their bytes and hash without running them, and their metadata in a child without
- * grants. Metadata is read once per hash.
+ * Loads modules: reads and hashes their bytes without running them, and reads their metadata once
+ * per hash, in a child without grants.
  *
  * @module
  */
@@ -15,21 +15,21 @@ import {
   type Permissions,
   type ToolDefinition,
 } from "../../protocol/tool.ts";
-import { readCache, writeCache } from "../../io/kept.ts";
+import { readCache, writeCache } from "../../io/cache_files.ts";
 import type { ServerGrants } from "../../policy/grants.ts";
 import { assertIntegrity } from "../../policy/integrity.ts";
-import { BUNDLE, findImport } from "./imports.ts";
-import { metaComment, unexported } from "./meta_comment.ts";
-import { type ModuleCode, type ModuleSource, unloadable } from "./module_files.ts";
+import { BUNDLE_HINT, findImport } from "./imports.ts";
+import { metaComment, unexportedTool } from "./meta_comment.ts";
+import { type ModuleCode, type ModuleSource, unloadableError } from "./module_files.ts";
 import type { ModuleReader } from "./module_files.ts";
 
 /** A module with its metadata. */
 export interface Module extends ModuleCode {
   readonly name: string;
   readonly meta: ModuleMeta;
-  /** The file of a user's module, whose author knows its lines. */
+  /** The name of the module's file, for positions in errors; undefined for code of a registry. */
   readonly file?: string | undefined;
-  /** The definitions of its tools. It is the same array as long as the code is the same. */
+  /** The definitions of the module's tools: the same array until the code changes. */
   readonly definitions: readonly ToolDefinition[];
 }
 
@@ -39,26 +39,26 @@ export interface Inspection {
   readonly exports: readonly string[];
 }
 
-/** A module as it may run now. */
+/** A module, the hash that is approved for it, and its grants. */
 export interface ModuleUse {
   readonly source: ModuleSource;
   /** The hash of the approved code; undefined if PML ships the code. */
   readonly approved: string | undefined;
-  /** All permissions that its tools may ask for, if its registry listed them. */
-  readonly promised?: Permissions | undefined;
+  /** All permissions that the module's tools may request, if a registry listed them. */
+  readonly listedPermissions?: Permissions | undefined;
   /** The user's grants beyond the workspace. */
   readonly grants: ServerGrants | undefined;
 }
 
-/** Runs modules without any grant. */
+/** Runs modules without any grant, to read their metadata. */
 export interface ModuleInspector {
-  /** The maximum number of bytes that a module may have now. */
+  /** The current maximum size of a module, in bytes. */
   readonly moduleBytes: number;
   /** Returns the metadata and the exports of a module. */
   inspect(module: NamedModule): Promise<Inspection>;
 }
 
-/** The code of a module, and how messages name it. */
+/** The code of a module, and its name in messages. */
 export interface NamedModule {
   readonly name: string;
   /** The path of its file, if it has one. */
@@ -72,7 +72,7 @@ export class Loader {
   readonly #files: ModuleReader;
   readonly #inspector: ModuleInspector;
   readonly #modules = new Map<string, Promise<Module>>();
-  /** The modules of these promises, once they are there. */
+  /** The modules whose promises have resolved. */
   readonly #loaded = new Map<string, Module>();
 
   /** Creates a loader that stores metadata in the PML home, by hash. */
@@ -83,26 +83,38 @@ export class Loader {
   }
 
   /**
-   * Loads a module with its metadata. The bytes whose hash is compared here are the bytes that run;
-   * a later read of the file could return others. Throws `INTEGRITY_MISMATCH` if they are not the
-   * approved ones.
+   * Loads a module with its metadata. Throws `INTEGRITY_MISMATCH` if the hash of its bytes is not
+   * the approved hash. Exactly the hashed bytes run: the file is not read again.
    */
   async load(use: ModuleUse): Promise<Module> {
-    const { source, promised } = use;
+    const { source, listedPermissions } = use;
     const { key, identified } = this.#identify(use);
     const module = await (this.#modules.get(key) ?? this.#begin(key, source, identified));
     // guard: promised
-    if (promised !== undefined) assertPromised(module.meta, promised);
+    if (listedPermissions !== undefined) assertListed(module.meta, listedPermissions);
     return module;
   }
 
-  /** Returns a module whose approved code was loaded before; undefined if it was not. */
-  loaded(use: ModuleUse): Module | undefined {
+  /** Returns a module whose approved code was loaded before, otherwise undefined. */
+  cachedModule(use: ModuleUse): Module | undefined {
     try {
       return this.#loaded.get(this.#identify(use).key);
     } catch {
-      return undefined; // loading it reports why
+      return undefined; // `load()` reports the reason
     }
+  }
+
+  /**
+   * Returns the metadata of code that was loaded before, also by another process; undefined if PML
+   * no longer has the metadata. `path` is the path of the module.
+   */
+  cachedMeta(integrity: string, path: string): ModuleMeta | undefined {
+    const cache = readCache(this.#metaFile(integrity));
+    return cache === undefined ? undefined : parseModuleMeta(cache, path);
+  }
+
+  #metaFile(integrity: string): string {
+    return join(this.#home, "meta", `${integrity.slice("sha256-".length)}.json`);
   }
 
   #identify({ source, approved }: ModuleUse) {
@@ -110,7 +122,7 @@ export class Loader {
     const draft = source.kind === "file" ? source.draft : undefined;
     const identified = draft ?? this.#files.identify(source, this.#inspector.moduleBytes);
     // guard: identify
-    assertIntegrity(name, { approved, atHand: identified.integrity });
+    assertIntegrity(name, { approved, actual: identified.integrity });
     return { identified, key: `${name} ${identified.integrity}` };
   }
 
@@ -119,7 +131,7 @@ export class Loader {
     this.#modules.set(key, module);
     module.then(
       (loaded) => this.#loaded.set(key, loaded),
-      // A failure is not remembered, so the next call tries again.
+      // Failures are not cached, so the next call tries again.
       () => this.#modules.delete(key),
     );
     return module;
@@ -137,29 +149,29 @@ export class Loader {
       definitions: meta.tools.map(({ definition }) => definition),
     });
     if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
-    const file = join(this.#home, "meta", `${identified.integrity.slice(7)}.json`);
-    const cache = readCache(file);
-    if (cache !== undefined) return done(parseModuleMeta(cache, source.path));
+    const cachedMeta = this.cachedMeta(identified.integrity, source.path);
+    if (cachedMeta !== undefined) return done(cachedMeta);
     const text = new TextDecoder().decode(identified.code);
-    const unread = await findImport(text, source.path).then(
+    const importError = await findImport(text, source.path).then(
       (match) => refuseImports(match, source.path),
       (error: Error) => error,
     );
-    // For a text that the lexer cannot read, the error of Deno is better.
+    // Runs the module before it throws this error: if the lexer cannot read the text, Deno's error
+    // is more useful.
     const inspection = await this.#inspector.inspect({
       name,
       file: source.path,
       code: identified.code,
     });
-    if (unread !== undefined) throw unread;
+    if (importError !== undefined) throw importError;
     const value = inspection.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: inspection.exports, path: source.path });
     try {
       // A draft is loaded only once.
-      if (source.draft === undefined) writeCache(file, value);
+      if (source.draft === undefined) writeCache(this.#metaFile(identified.integrity), value);
     } catch {
-      // The disk may be full. The next process reads the metadata again.
+      // The file is only a cache: without it, the next process reads the metadata again.
     }
     return done(meta);
   }
@@ -168,9 +180,9 @@ export class Loader {
 function refuseImports(match: Awaited<ReturnType<typeof findImport>>, path: string): void {
   if (match === undefined) return;
   const why = `it imports ${quoted(match.specifier)}, but a module is one file`;
-  throw unloadable(shownPlace(path, match), why, {
+  throw unloadableError(shownPlace(path, match), why, {
     code: "SANDBOX_DENIED",
-    hint: BUNDLE,
+    hint: BUNDLE_HINT,
   });
 }
 
@@ -180,18 +192,19 @@ function refuseMissing(
 ): void {
   const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
   if (missing === undefined) return;
-  const { why, hint } = unexported(missing.definition.name);
-  throw unloadable(from.path, why, { hint });
+  const { why, hint } = unexportedTool(missing.definition.name);
+  throw unloadableError(from.path, why, { hint });
 }
 
 /**
- * Throws if the code asks for more than its registry listed, because the user was shown that list.
+ * Throws if the code requests permissions that its registry did not list: the user saw only the
+ * list.
  */
-function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+function assertListed({ name, tools }: ModuleMeta, listed: Permissions): void {
   for (const { definition, permissions } of tools) {
-    // it has all of its names
+    // `NO_PERMISSIONS` has exactly the keys of `Permissions`.
     for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) {
-      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      const more = permissions[kind].find((item) => !listed[kind].includes(item));
       if (more === undefined) continue;
       const tool = quoted(`${name}:${definition.name}`);
       const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +

@@ -54,9 +54,9 @@ Deno.test("load() refuses, at each use, code with more permissions than its regi
   const promised = { ...NO_PERMISSIONS, read: ["notes"] };
   // Other uses of the same code, with no list or a longer one, do not allow it.
   await at.loader.load(use);
-  await at.loader.load({ ...use, promised });
+  await at.loader.load({ ...use, listedPermissions: promised });
   for (const _ of [1, 2]) {
-    await assert.rejects(at.loader.load({ ...use, promised: NO_PERMISSIONS }), {
+    await assert.rejects(at.loader.load({ ...use, listedPermissions: NO_PERMISSIONS }), {
       code: "REGISTRY_BAD_RESPONSE",
       message: /read "notes"/,
     });

@@ -6,9 +6,12 @@
 
 import { isObject, quoted } from "../../core/json.ts";
 import { parseJson } from "../../core/parse_json.ts";
-import { unloadable } from "./module_files.ts";
+import { unloadableError } from "./module_files.ts";
 
-/** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
+/**
+ * Returns the metadata in the comment, in the form of an exported `__meta__`; undefined without a
+ * comment.
+ */
 export function metaComment(text: string, path: string): unknown {
   const json = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
   if (json === undefined) return undefined;
@@ -24,12 +27,12 @@ function parse(text: string, path: string): unknown {
     return parseJson(text);
   } catch (cause) {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
-    throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });
+    throw unloadableError(path, "its __meta__ comment is not JSON", { hint, cause });
   }
 }
 
-/** Returns the reason and hint for a tool in `__meta__` that the module exports no function for. */
-export function unexported(name: string): { readonly why: string; readonly hint: string } {
+/** Returns the reason and hint for a tool in `__meta__` without an exported function. */
+export function unexportedTool(name: string): { readonly why: string; readonly hint: string } {
   return {
     why: `__meta__ names the tool ${quoted(name)}, but no such function is exported`,
     hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,

@@ -14,7 +14,7 @@ Deno.test("metaComment() reads the first line only", () => {
   assert.equal(metaComment("export {}", "x.ts"), undefined);
 });
 
-Deno.test("metaComment() says when the line is no JSON", () => {
+Deno.test("metaComment() reports a line that is not JSON", () => {
   assert.throws(
     () => metaComment("// __meta__: {nonsense}", "x.ts"),
     (error) => error instanceof PmlError && error.code === "CONFIG_INVALID",

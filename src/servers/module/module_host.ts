@@ -1,5 +1,5 @@
 /**
- * The host of modules.
+ * The interface through which modules use the rest of PML.
  *
  * @module
  */
@@ -9,22 +9,22 @@ import type { Groups, LogEntry, OsLayerChoice, Protection } from "../../sandbox/
 import type { SandboxLimits } from "../../sandbox/sandbox.ts";
 import type { PoolLimits } from "../../io/pool.ts";
 
-/** The machine that runs modules. Its values are read at each use. */
+/** The services of PML that the runner of modules uses. Its values are read at each use. */
 export interface ModuleHost {
   /** The PML home. */
   readonly home: string;
   readonly workspace: string;
   readonly protection: Omit<Protection, "granted">;
-  /** The environment of a module's programs, as far as its variables are set. */
+  /** The environment of the programs that modules run. */
   readonly programEnvironment: Readonly<Record<string, string>>;
   readonly limits: ModuleLimits;
   /** The layer that confines modules in addition to Deno. */
   readonly osLayer: OsLayerChoice;
-  /** Records process groups, so that they end with PML, however PML ends. */
+  /** Records process groups, so that they end with PML, even if PML is killed. */
   readonly groups: Groups;
   /** Returns the value of a granted variable. */
   variable(name: string): string | undefined;
-  /** Takes an entry that a module logs. */
+  /** Writes a log entry of a module. */
   logModule(server: string, entry: LogEntry): void;
 }
 

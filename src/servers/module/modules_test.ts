@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Json } from "../../core/json.ts";
 import { asResult } from "./modules.ts";
 
-Deno.test("asResult() makes a result of whatever a module returns", () => {
+Deno.test("asResult() makes a result of any value that a module returns", () => {
   const table: readonly (readonly [Json, unknown])[] = [
     [null, { content: [] }],
     ["text", { content: [{ type: "text", text: "text" }] }],

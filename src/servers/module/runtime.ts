@@ -11,9 +11,9 @@ import type { LoadRuntime } from "../host.ts";
 export const load: LoadRuntime = async ({ machine }) => {
   const modules = await machine.modules();
   return {
-    open: ({ use, fetched, ...options }) => {
+    open: (options, { use, fetchCode }) => {
       if (use === undefined) throw new Error(`no code was found for ${options.listing.name}`);
-      return new ModuleServer(options, modules, { use, ...fetched && { fetched } });
+      return new ModuleServer(options, modules, { use, ...fetchCode && { fetchCode } });
     },
   };
 };

@@ -1,13 +1,13 @@
 /**
- * Checks values against schemas of other authors. A pattern can take forever, so each check runs in
- * a child without grants, which is killed when a check takes too long.
+ * Checks values against schemas of other authors. The check of a pattern can take forever, so each
+ * check runs in a child without grants. If it takes too long, the child is killed.
  *
  * @module
  */
 
 import { asPmlError, PmlError } from "../../core/errors.ts";
 import { type JsonObject, objectOf, visible } from "../../core/json.ts";
-import { unsafeSchema } from "../../core/schema_size.ts";
+import { whyUnsafe } from "../../core/schema_size.ts";
 import { unlessAborted } from "../../io/waiting.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SchemaAnswer, SchemaCheck } from "../../sandbox/schema_module.ts";
@@ -17,16 +17,15 @@ import type { ModuleHost } from "./module_host.ts";
 
 /** How long one check may take, in milliseconds. */
 export const CHECK_MS = 2_000;
-/** How many schemas a child keeps. */
-const MOST_SCHEMAS = 500;
+/** The maximum number of schemas that a child caches. */
+const SCHEMAS_MAX = 500;
 
 /**
- * The child that checks values, one after the other: a check that hangs ends with its child, so no
- * other check may be in it.
+ * Checks values in one child, one after the other, because a check that hangs ends its child.
  */
 export class SchemaChild implements AsyncDisposable {
   readonly #child: ClosedChild;
-  /** The numbers of the schemas that a child has. */
+  /** For each child, the ids of the schemas that it has cached. */
   readonly #schemas = new WeakMap<Sandbox, Map<JsonObject, number>>();
 
   /** Starts nothing before the first check. */
@@ -36,8 +35,8 @@ export class SchemaChild implements AsyncDisposable {
   }
 
   /**
-   * Returns why a value does not match a schema; undefined if it does. Throws UPSTREAM_PROTOCOL if
-   * the schema cannot be used, or if the check takes too long.
+   * Returns why a value does not match a schema; undefined if it matches. Throws
+   * `UPSTREAM_PROTOCOL` if the schema cannot be used, or if the check takes too long.
    */
   async wrong(
     schema: JsonObject,
@@ -47,14 +46,14 @@ export class SchemaChild implements AsyncDisposable {
     return (await this.#check(schema, { value }, signal)).wrong;
   }
 
-  /** Throws UPSTREAM_PROTOCOL if a schema cannot be used. */
+  /** Throws `UPSTREAM_PROTOCOL` if a schema cannot be used. */
   async assertUsable(schema: JsonObject): Promise<void> {
     await this.#check(schema, {});
   }
 
-  /** Returns whether a text matches a pattern; false also if that takes too long. */
+  /** Returns whether a text matches a pattern. Returns false if the check takes too long. */
   async matches(text: string, pattern: string): Promise<boolean> {
-    const matched = this.#child.inTurn((child) => call(child, "matches", { text, pattern }));
+    const matched = this.#child.enqueue((child) => call(child, "matches", { text, pattern }));
     return await matched.catch(() => false) === true;
   }
 
@@ -68,7 +67,7 @@ export class SchemaChild implements AsyncDisposable {
     value: { readonly value?: unknown },
     signal?: AbortSignal,
   ): Promise<SchemaAnswer> {
-    const checked = this.#child.inTurn(async (child) =>
+    const checked = this.#child.enqueue(async (child) =>
       signal?.aborted ? {} : await call(child, "check", this.#requestFor(child, schema, value))
     );
     const answer = await (signal === undefined ? checked : unlessAborted(checked, signal));
@@ -77,7 +76,7 @@ export class SchemaChild implements AsyncDisposable {
     return { ...wrong !== undefined && { wrong } };
   }
 
-  /** Returns the request of a check. A schema is sent once. */
+  /** Returns the request for a check. A schema is sent only once to each child. */
   #requestFor(
     child: Sandbox,
     schema: JsonObject,
@@ -87,9 +86,9 @@ export class SchemaChild implements AsyncDisposable {
     this.#schemas.set(child, schemas);
     const knownId = schemas.get(schema);
     if (knownId !== undefined) return { id: knownId, ...value };
-    const unsafe = unsafeSchema(schema);
+    const unsafe = whyUnsafe(schema);
     if (unsafe !== undefined) throw unusableSchema(unsafe);
-    const isReset = schemas.size >= MOST_SCHEMAS;
+    const isReset = schemas.size >= SCHEMAS_MAX;
     if (isReset) schemas.clear();
     const id = schemas.size;
     schemas.set(schema, id);

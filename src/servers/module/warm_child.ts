@@ -1,45 +1,46 @@
 /**
- * Keeps a warm child: one that is started and has no module yet, so that the next module does not
- * wait for the start.
+ * Keeps a warm child: a child that has started, but has no module yet. With it, the next module
+ * does not wait for the start of a child.
  *
  * @module
  */
 
-/** A child that was started ahead. It may have died since. */
+/** A child that was started ahead of its use. It may have died since. */
 export interface WarmChild extends AsyncDisposable {
-  readonly alive: boolean;
+  readonly isAlive: boolean;
 }
 
 /**
- * How long after a call the next child is started, so that no answer and no end of PML waits for
- * it.
+ * How long after a call the next child is started, in milliseconds. With the delay, neither the
+ * answer nor the end of a short process of PML waits for the start.
  */
-const REST_MS = 250;
+const DELAY_MS = 250;
 
-/** Keeps one warm child, with the options of the one that was used last. */
+/** Keeps one warm child, with the options of the last used child. */
 export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   readonly #idleMs: () => number;
-  readonly #restMs: number;
+  readonly #delayMs: number;
   #key = "";
   #child: Promise<T | undefined> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #rest: ReturnType<typeof setTimeout> | undefined;
+  #delay: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * Takes how long a warm child stays unused, and how long its start is delayed, in milliseconds.
+   * `idleMs` returns how long a warm child may stay unused. `delayMs` is the delay before a start.
+   * Both are in milliseconds.
    */
-  constructor(idleMs: () => number, restMs: number = REST_MS) {
+  constructor(idleMs: () => number, delayMs: number = DELAY_MS) {
     this.#idleMs = idleMs;
-    this.#restMs = restMs;
+    this.#delayMs = delayMs;
   }
 
   /** Returns the warm child of a key if there is one, otherwise a new one. */
   async take(key: string, open: () => Promise<T>): Promise<T> {
     const child = key === this.#key ? this.#child : undefined;
     if (child !== undefined) this.#child = undefined;
-    const blank = await child;
-    if (blank?.alive) return blank;
-    await blank?.[Symbol.asyncDispose]();
+    const warmChild = await child;
+    if (warmChild?.isAlive) return warmChild;
+    await warmChild?.[Symbol.asyncDispose]();
     return await open();
   }
 
@@ -61,11 +62,11 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
       });
     };
     if (now) start();
-    else this.#rest = setTimeout(start, this.#restMs);
+    else this.#delay = setTimeout(start, this.#delayMs);
   }
 
   /** Closes the warm child. Returns whether there was one. */
-  giveUp(): boolean {
+  closeWarm(): boolean {
     const isKept = this.#child !== undefined;
     if (isKept) void this.#drop();
     return isKept;
@@ -78,7 +79,7 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
   }
 
   async #drop(): Promise<void> {
-    clearTimeout(this.#rest);
+    clearTimeout(this.#delay);
     const child = this.#child;
     this.#child = undefined;
     await (await child)?.[Symbol.asyncDispose]();

@@ -3,10 +3,10 @@ import { until } from "../../../tests/kit/wait.ts";
 import { WarmChildren } from "./warm_child.ts";
 
 class Thing {
-  alive = true;
+  isAlive = true;
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.alive = false;
+    this.isAlive = false;
     return Promise.resolve();
   }
 }
@@ -47,18 +47,18 @@ Deno.test("take() returns no child of another key, and only children of the last
   assert.notEqual(await warm.take("b", open), opened[0]);
   warm.keep("b", open);
   await turn();
-  assert.equal(opened[0]?.alive, false);
+  assert.equal(opened[0]?.isAlive, false);
 });
 
 Deno.test("take() returns no child that died, and unused children are closed", async () => {
   const { warm, opened, open } = opening(20);
   warm.keep("a", open);
   await turn();
-  (opened[0] as Thing).alive = false;
+  (opened[0] as Thing).isAlive = false;
   const taken = await warm.take("a", open);
-  assert.equal(taken.alive, true);
+  assert.equal(taken.isAlive, true);
   warm.keep("a", open);
-  await until(() => opened.length === 3 && !opened[2]?.alive);
+  await until(() => opened.length === 3 && !opened[2]?.isAlive);
   await warm[Symbol.asyncDispose]();
 });
 

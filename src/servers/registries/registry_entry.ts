@@ -1,6 +1,6 @@
 /**
- * Creates a server from its registry entry: its definition, the values that it receives, and the
- * lines that the user sees before its first use.
+ * Creates a server from an entry of a registry: the definition of the server, its identity, and the
+ * lines that the user sees before the first use.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Environment } from "../../config/env.ts";
 import type { Keys } from "../../config/keys.ts";
 import type { RegistryEntry } from "../../config/registries.ts";
 import type { ServerDefinition } from "../kind.ts";
-import { foundLines, serverText } from "../../config/shown.ts";
+import { networkLines, serverText } from "../../config/workspace_lines.ts";
 import { confusableWith } from "../../core/confusable.ts";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
@@ -19,9 +19,9 @@ import type { ServerIdentity } from "../../policy/server_identity.ts";
 import { accessOf, grantsOf, type ServerGrants } from "../../policy/grants.ts";
 import { permissionLines } from "../../policy/permission_lines.ts";
 import { pinnedOf } from "../../policy/lock.ts";
-import { manifestVariables, requiredOf } from "../../registry/manifest.ts";
+import { manifestVariables, requiredVariables } from "../../registry/manifest.ts";
 import type { FoundEntry } from "../../registry/registries.ts";
-import { keyRequired, keysMissing } from "../cloud/rpc.ts";
+import { keyRequiredError, missingKeysError } from "../cloud/rpc.ts";
 import { kindOf, manifestKindOf } from "../kinds.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
@@ -29,7 +29,7 @@ import { unpinnedPackages } from "../stdio/unpinned.ts";
 export interface RegistryServer {
   readonly entry: FoundEntry;
   readonly identity: ServerIdentity;
-  /** Undefined if the server runs in the cloud. */
+  /** The definition of the server; undefined if the cloud runs it. */
   readonly definition: ServerDefinition | undefined;
 }
 
@@ -39,7 +39,7 @@ export function registryServer(
   { config, environment, names, codePath }: {
     readonly config: Config;
     readonly environment: Environment;
-    /** Every name that the user may know here, to find similar ones. */
+    /** The names of other servers, to warn about a name that looks like another name. */
     readonly names: readonly string[];
     /** Returns the path of a module's code. */
     readonly codePath: Parameters<typeof definitionOf>[1];
@@ -57,7 +57,7 @@ export function registryServer(
     twin: confusableWith(name, names),
   });
   const identity: ServerIdentity = {
-    // A capability is pinned by its whole name.
+    // A capability is pinned by its whole name, such as `fs:read_json`.
     name: fqdn,
     pinned: pinnedOf(manifest, entry),
     facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
@@ -67,14 +67,14 @@ export function registryServer(
   return { entry, identity, definition };
 }
 
-/** The facts that the user sees in addition to the entry itself. */
-export interface Showing {
+/** The facts, other than the entry, that the approval request shows. */
+export interface EntryContext {
   readonly definition: ServerDefinition | undefined;
   readonly environment: Pick<Environment, "get">;
   readonly workspace: string;
-  /** Its grants beyond the defaults. */
+  /** The grants of the server beyond the permissions in its manifest. */
   readonly grants: ServerGrants | undefined;
-  /** Another name that looks like this one. */
+  /** The name of another server that looks like this one. */
   readonly twin: string | undefined;
 }
 
@@ -84,25 +84,25 @@ export function definitionOf(
   codePath: (manifest: CodeManifest) => string,
 ): ServerDefinition | undefined {
   const { kind, name } = manifest;
-  const own = manifestKindOf(manifest).definition(manifest, codePath);
-  return own && { kind, name, ...own } as ServerDefinition; // its kind made the rest
+  const ofKind = manifestKindOf(manifest).definition(manifest, codePath);
+  return ofKind && { kind, name, ...ofKind } as ServerDefinition; // has the members of its kind
 }
 
 /** Returns the lines that an approval covers. */
 export function entryFacts(
   entry: FoundEntry,
-  { definition, environment, workspace, grants, twin }: Showing,
+  { definition, environment, workspace, grants, twin }: EntryContext,
 ): readonly string[] {
   const { manifest, source, vouched, older, gone } = entry;
   const kind = manifestKindOf(manifest);
   const lines = kind.lines(manifest, {
     permissionLines: (permissions) =>
       permissionLines(permissions, accessOf(permissions, { workspace, grants }), workspace),
-    // Values are shown whole: they come from a registry, so they are not keys, and may be
-    // addresses.
+    // The lines show whole values. The values come from a registry, so they are not the user's
+    // keys.
     describe: (changes) =>
       definition === undefined ? "" : serverText({ ...definition, ...changes }),
-    foundLines: () => foundLines(environment),
+    networkLines: () => networkLines(environment),
     unpinned: unpinnedPackages,
   });
   return [
@@ -119,9 +119,10 @@ export function entryFacts(
 }
 
 /**
- * Returns the error for an entry that names the token of a registry: it would be sent elsewhere.
+ * Returns an error if an entry requires a variable that contains the token of a registry: the
+ * server would get the token.
  */
-export function misusedToken(
+export function misusedTokenError(
   { manifest, source }: FoundEntry,
   registries: readonly RegistryEntry[],
 ): PmlError | undefined {
@@ -136,11 +137,11 @@ export function misusedToken(
   });
 }
 
-/** Throws `KEY_MISSING` if a call would lack a key. This comes before the approval request. */
+/** Throws if a call would lack a key, such as `KEY_MISSING`. Runs before the approval request. */
 export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
   const { name } = manifest;
   const { isInCloud = false } = kindOf(manifest);
-  if (isInCloud && keys.cloud() === undefined) throw keyRequired(name);
-  const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
-  if (missing.length > 0) throw keysMissing(name, missing);
+  if (isInCloud && keys.cloud() === undefined) throw keyRequiredError(name);
+  const missing = requiredVariables(manifest).filter((each) => keys.find(each) === undefined);
+  if (missing.length > 0) throw missingKeysError(name, missing);
 }

@@ -1,6 +1,6 @@
 /**
- * Caches the catalogs of registries. A name in a catalog can be sent to its registry without an
- * approval request.
+ * Caches the catalogs of registries. PML may send a name in a catalog to its registry without
+ * asking the user.
  *
  * @module
  */
@@ -10,60 +10,62 @@ import type { Unapproved } from "../../policy/server_identity.ts";
 import type { Fqdn } from "../../registry/fqdn.ts";
 import type { CatalogItem, Registries } from "../../registry/registries.ts";
 import type { Catalog } from "../../search/catalog.ts";
-import { offeredCatalog } from "../../search/offered.ts";
+import { offeredCatalog } from "../../search/offered_catalog.ts";
 
 /** The lookup of registries. `RegistryLookup` implements it. */
 interface OfferLookup {
-  /** The present registries. */
+  /** The registries of the current configuration. */
   readonly now: Registries;
   readonly closing: AbortSignal;
 }
 
-/** How long the first use waits for the catalogs of registries, in milliseconds. */
-const FIRST_LOOK_MS = 2_000;
+/** How long PML waits for the answer of a registry to a request of this module, in milliseconds. */
+const FIRST_UPDATE_MS = 2_000;
 
-/** The catalogs of all registries as one. */
+/** Combines the catalogs of all registries, and decides which names may be sent to registries. */
 export class RegistryOffers {
   readonly #lookup: OfferLookup;
-  readonly #isOther: (item: CatalogItem) => boolean;
-  /** The registries whose catalogs were requested. */
+  readonly #isHidden: (item: CatalogItem) => boolean;
+  /** The registries whose catalogs were requested last. */
   #requestedRegistries: Registries | undefined;
-  /** The names that the user allows to send, by the registries that were shown with them. */
-  readonly #saidTo = new WeakMap<Registries, Set<string>>();
+  /** The names that the user allowed PML to send, for each set of registries that was shown. */
+  readonly #allowedNames = new WeakMap<Registries, Set<string>>();
   #items: readonly CatalogItem[] = [];
   #catalog: Catalog | undefined;
 
   /**
-   * Sends no request yet. `isOther` returns whether an item is hidden: its name is the user's own, or
-   * a policy forbids the server.
+   * Sends no request yet. `isHidden` returns whether an item is hidden: its name belongs to a
+   * server of the user, or a policy forbids it.
    */
-  constructor(lookup: OfferLookup, isOther: (item: CatalogItem) => boolean) {
+  constructor(lookup: OfferLookup, isHidden: (item: CatalogItem) => boolean) {
     this.#lookup = lookup;
-    this.#isOther = isOther;
+    this.#isHidden = isHidden;
   }
 
-  /** The tools that the registries offer. */
+  /** The tools that the registries offer; undefined before the first update. */
   get catalog(): Catalog | undefined {
     return this.#catalog;
   }
 
-  /** Drops the catalog. The next use builds it again: names may be the user's own now. */
+  /**
+   * Makes the next update create the catalog again, because the names of the user may have changed.
+   */
   forget(): void {
     this.#items = [];
   }
 
-  /** Updates the catalog. Waits up to two seconds for registries if there is no catalog yet. */
-  async look(): Promise<void> {
+  /** Updates the catalog. If there is no catalog yet, waits at most two seconds for registries. */
+  async update(): Promise<void> {
     const registries = this.#lookup.now;
     if (registries.catalog().length === 0 && this.#requestedRegistries !== registries) {
       this.#requestedRegistries = registries;
-      // Unreachable registries are ignored here; the server lookup reports them.
-      await registries.refreshCatalog({ signal: this.#briefly() }).catch(() => {});
+      // Ignores unreachable registries; the lookup of a server reports them.
+      await registries.refreshCatalog({ signal: this.#shortSignal() }).catch(() => {});
     }
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    this.#catalog = offeredCatalog(items.filter((item) => !this.#isOther(item)));
+    this.#catalog = offeredCatalog(items.filter((item) => !this.#isHidden(item)));
   }
 
   /** Returns whether the catalog has an entry with this whole name. */
@@ -73,25 +75,27 @@ export class RegistryOffers {
 
   /** Returns the name of the entry that offers a tool; undefined if it is not known. */
   async entryOf(tool: Fqdn): Promise<string | undefined> {
-    // Unreachable registries are ignored here; the server lookup reports them.
-    return await this.#lookup.now.entryOf(tool, { signal: this.#briefly() })
+    // Ignores unreachable registries; the lookup of a server reports them.
+    return await this.#lookup.now.findEntryOf(tool, { signal: this.#shortSignal() })
       .catch(() => undefined);
   }
 
   /**
-   * Returns an approval request for a name that is in no catalog: a model may have put data into
-   * it.
+   * Returns an approval request for a name that is in no catalog: a model may have invented the
+   * name and put data into it. Returns undefined if the name may be sent.
    */
-  async unapproved(name: string): Promise<Unapproved | undefined> {
+  async findUnapproved(name: string): Promise<Unapproved | undefined> {
     const registries = this.#lookup.now;
-    const allowedNames = this.#saidTo.get(registries) ?? new Set();
-    this.#saidTo.set(registries, allowedNames);
+    const allowedNames = this.#allowedNames.get(registries) ?? new Set();
+    this.#allowedNames.set(registries, allowedNames);
     const isKnown = allowedNames.has(name) || registries.storedEntry(name) !== undefined ||
       (this.#catalog?.toolsOf(name).length ?? 0) > 0 || this.has(name);
-    if (isKnown || await registries.offer(name, { signal: this.#briefly() })) return undefined;
+    if (isKnown || await registries.isOffered(name, { signal: this.#shortSignal() })) {
+      return undefined;
+    }
     return {
       code: "APPROVAL_REQUIRED",
-      isLook: true,
+      isOnlyForReading: true,
       facts: [
         `No catalog of a registry, and no rule of yours, names a ${
           name.includes(":") ? "capability" : "server"
@@ -105,7 +109,7 @@ export class RegistryOffers {
     };
   }
 
-  #briefly(): AbortSignal {
-    return AbortSignal.any([this.#lookup.closing, AbortSignal.timeout(FIRST_LOOK_MS)]);
+  #shortSignal(): AbortSignal {
+    return AbortSignal.any([this.#lookup.closing, AbortSignal.timeout(FIRST_UPDATE_MS)]);
   }
 }

@@ -1,62 +1,54 @@
 /**
- * The servers of registries. The first call looks one up and asks the user. After the approval it
- * is pinned, and a server like any other in this workspace.
+ * The servers of registries. The first call of a server looks the server up and asks the user.
+ * After the approval, the server is pinned and can be used in this workspace like any other server.
  *
  * @module
  */
 
 import { memberOf, quoted } from "../../core/json.ts";
-import type { Log } from "../../audit/log.ts";
-import type { Redactor } from "../../audit/redact.ts";
-import type { Keys } from "../../config/keys.ts";
 import type { Manifest } from "../manifest.ts";
 import { isOwnPin, type ServerIdentity, type Unapproved } from "../../policy/server_identity.ts";
 import { definitionLines } from "../../policy/definition_texts.ts";
-import type { Pins } from "../../policy/pins.ts";
-import type { Policy } from "../../policy/policy.ts";
 import { definitionHash } from "../../policy/integrity.ts";
 import { pinnedChanges } from "../../policy/lock.ts";
-import { requiredOf } from "../../registry/manifest.ts";
+import { requiredVariables } from "../../registry/manifest.ts";
 import { entryName, fqdnOf } from "../../registry/fqdn.ts";
 import type { FoundEntry } from "../../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./registry_entry.ts";
 import { codeManifest } from "../kinds.ts";
 import type { ApprovedServers, LookupOptions, RegistryNames } from "../source.ts";
 import { RegistryOffers } from "./registry_offers.ts";
-import { reached, RegistryLookup } from "./registry_lookup.ts";
-
-/** The options of `RegistryServers`. */
-export interface RegistryServersOptions {
-  readonly policy: Policy;
-  readonly builtins: ReadonlySet<string>;
-  readonly keys: Keys;
-  readonly pins: Pins;
-  readonly log: Log;
-  readonly redactor: Redactor;
-}
+import { lookUp, RegistryLookup, type RegistryParts } from "./registry_lookup.ts";
 
 /** The servers of registries in this workspace. */
 export class RegistryServers implements ApprovedServers, RegistryNames, Disposable {
   /** The catalogs of the registries. */
   readonly offers: RegistryOffers;
-  /** Looks servers up. */
+  /** Looks up servers in registries. */
   readonly lookup: RegistryLookup;
-  readonly #options: RegistryServersOptions;
-  /** The last entries, by the whole name of a server or capability (`namespace:action`). */
+  readonly #parts: RegistryParts;
+  readonly #builtins: ReadonlySet<string>;
+  /**
+   * The servers of the last entries, by the whole name of a server or capability
+   * (`namespace:action`).
+   */
   readonly #servers = new Map<string, RegistryServer>();
-  /** The entries that the user approved here. */
-  readonly #here = new Map<string, RegistryServer>();
-  /** Their names, and those of servers whose entries differ from the approved ones. */
+  /** The servers whose current entries the user approved in this workspace, by whole name. */
+  readonly #approvedServers = new Map<string, RegistryServer>();
+  /**
+   * All names that the user approved in this workspace, also if their entries have changed since.
+   */
   readonly #approved = new Set<string>();
-  /** The names for which the log contains that a server of the user hides them. */
+  /** The names that a server of the user hides, and for which the log already says so. */
   readonly #hidden = new Set<string>();
 
-  /** Takes the present configuration. Sends no request yet. */
-  constructor(options: RegistryServersOptions) {
-    const { policy } = options;
+  /** `builtins` are the names of the servers that ship with PML. Sends no request yet. */
+  constructor(parts: RegistryParts, builtins: ReadonlySet<string>) {
+    const { policy } = parts;
     const isOther = (name: string) => this.#isOther(name);
-    this.#options = options;
-    this.lookup = new RegistryLookup({ ...options, isOther });
+    this.#parts = parts;
+    this.#builtins = builtins;
+    this.lookup = new RegistryLookup(parts, isOther);
     this.offers = new RegistryOffers(
       this.lookup,
       (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
@@ -64,125 +56,127 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     policy.onChange((change) => {
       if (change === "registry") return;
       this.offers.forget();
-      // An approval request contains grants and the owner of a name, which may have changed.
+      // Approval requests contain grants and similar names, which may have changed.
       // guard: found-anew
       this.#servers.clear();
-      if (this.#approved.size > 0) this.#tell();
+      if (this.#approved.size > 0) this.#reportApproved();
     });
   }
 
   /** Loads the servers that the user approved in this workspace before. */
   async open(): Promise<void> {
-    const { pins } = this.#options;
+    const { pins } = this.#parts;
     const { home } = await pins.state();
     for (const [name, pin] of Object.entries(home)) {
       if (isOwnPin(pin) || this.#isHidden(name)) continue;
       this.#approved.add(name);
       const entry = this.lookup.now.storedEntry(name);
       // guard: token-later
-      if (entry === undefined || this.lookup.refused(entry) !== undefined) continue;
+      if (entry === undefined || this.lookup.refusalOf(entry) !== undefined) continue;
       const server = this.#serverOf(entry);
-      if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
+      if (await pins.findUnapproved(server.identity) === undefined) {
+        this.#approvedServers.set(name, server);
+      }
     }
-    if (this.#approved.size > 0) this.#tell();
+    if (this.#approved.size > 0) this.#reportApproved();
   }
 
-  /** Returns a server that the user approved here. */
-  at(name: string): RegistryServer | undefined {
-    return this.#isOther(name) ? undefined : this.#here.get(name);
+  /** Returns a server that the user approved in this workspace. */
+  find(name: string): RegistryServer | undefined {
+    return this.#isOther(name) ? undefined : this.#approvedServers.get(name);
   }
 
-  /** Returns the manifest of a server that the user approved here. */
+  /** Returns the manifest of a server that the user approved in this workspace. */
   manifestOf(name: string): Manifest | undefined {
-    return this.at(name)?.entry.manifest;
+    return this.find(name)?.entry.manifest;
   }
 
   /**
-   * Returns the names that the user approved here, also those whose entries have changed, without
-   * names that have another meaning now.
+   * Returns all names that the user approved in this workspace, also if their entries have changed.
+   * Leaves out names that belong to a server that is not from a registry now.
    */
   names(): readonly string[] {
     return [...this.#approved].filter((name) => !this.#isOther(name));
   }
 
-  /** Returns the names of the servers among them. */
+  /** Returns the approved names of servers. */
   servers(): readonly string[] {
     return this.names().filter((name) => !name.includes(":"));
   }
 
-  /** Returns the names of the capabilities among them. */
+  /** Returns the approved names of capabilities. */
   capabilities(): readonly string[] {
     return this.names().filter((name) => name.includes(":"));
   }
 
-  /** Returns the present entries of the servers in the lock, to compare them with the pins. */
+  /** Returns the current identities of the pinned servers, to compare them with the pins. */
   async identities(): Promise<readonly ServerIdentity[]> {
-    const { lock } = await this.#options.pins.state();
+    const { lock } = await this.#parts.pins.state();
     const locked = Object.entries(lock).filter(([, pin]) => !isOwnPin(pin));
     const names = new Set([...locked.map(([name]) => name), ...this.names()]);
-    const entries = await Promise.all([...names].map((name) => this.lookup.compared(name)));
-    return entries.flatMap((one) => one === undefined ? [] : [this.#serverOf(one).identity]);
+    const entries = await Promise.all([...names].map((name) => this.lookup.entryToCompare(name)));
+    return entries.flatMap((entry) => entry === undefined ? [] : [this.#serverOf(entry).identity]);
   }
 
-  /** Returns why a server may not be used as it is; undefined if it may. */
-  blocked(name: string): string | undefined {
-    const here = this.#here.get(name);
+  /** Returns why a server may not be used without another approval; undefined if it may. */
+  whyBlocked(name: string): string | undefined {
+    const approved = this.#approvedServers.get(name);
     const entry = this.lookup.now.storedEntry(name);
     if (entry === undefined) return "no configured registry has it now";
-    const wrong = this.lookup.refused(entry);
+    const wrong = this.lookup.refusalOf(entry);
     if (wrong !== undefined) return wrong.message;
-    return here !== undefined && entry.hash === here.entry.hash
+    return approved !== undefined && entry.hash === approved.entry.hash
       ? undefined
       : "its registry has another entry now; calling it asks the user";
   }
 
   /**
-   * Returns the name under which a registry has a tool: that of its server, or that of a capability
-   * (`fs:read_json`). A server that has the tool wins.
+   * Returns the name of the registry's entry that has a tool: the server, or a capability such as
+   * `fs:read_json`. If both have the tool, returns the server.
    */
   async entryOf(server: string, tool: string, isNamed: boolean): Promise<string> {
     const fqdn = fqdnOf(`${server}:${tool}`);
     if (fqdn?.action === undefined || fqdn.version !== undefined) return server;
     const whole = entryName(fqdn);
-    const { home } = await this.#options.pins.state();
-    const { tools = [] } = this.#here.get(server)?.entry.manifest ?? {};
+    const { home } = await this.#parts.pins.state();
+    const { tools = [] } = this.#approvedServers.get(server)?.entry.manifest ?? {};
     if (tools.some(({ name }) => name === tool)) return server;
     if (memberOf(home, whole) !== undefined) return whole;
-    // A server that is used may have tools that its registry does not list.
+    // If the registry lists no tools of an approved server, the server may have any tool.
     const isUsed = memberOf(home, server) !== undefined && tools.length === 0;
-    // A name that the user wrote is looked up as it is.
+    // A name that the user wrote is looked up unchanged.
     if (isUsed || isNamed) return server;
     return await this.offers.entryOf(fqdn) ?? server;
   }
 
   /**
-   * Returns an approval request for a server or a capability of a registry; undefined if it is
-   * approved. It is looked up first if its name is in a catalog. Any other name needs an approval
-   * before that.
+   * Looks up a server or a capability in the registries. Returns an approval request for it;
+   * undefined if it is approved, or if no registry has it. If the name is in no catalog, returns an
+   * approval request for the lookup itself.
    */
-  async unapproved(
+  async findUnapproved(
     name: string,
     { signal, isAllowed, isNamed, tool }: LookupOptions,
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
-    const { home } = await this.#options.pins.state();
+    const { home } = await this.#parts.pins.state();
     const isUsed = memberOf(home, name) !== undefined;
-    const unoffered = () => this.offers.unapproved(name);
-    const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
-    // A client with an identity may invent names. They create no approval request, and are denied.
-    const { identity } = this.#options.policy.now.config.narrowing ?? {};
-    if (nameless !== undefined) return identity === undefined ? nameless : undefined;
-    const entry = await this.lookup.newest(name, signal);
+    const checkOffers = () => this.offers.findUnapproved(name);
+    const nameRequest = isNamed || isUsed ? undefined : await lookUp(name, checkOffers);
+    // A client with an identity may invent names: they create no approval requests and are denied.
+    const { identity } = this.#parts.policy.now.config.restrictions ?? {};
+    if (nameRequest !== undefined) return identity === undefined ? nameRequest : undefined;
+    const entry = await this.lookup.newestEntry(name, signal);
     if (entry === undefined) return undefined;
-    const wrong = this.lookup.refused(entry);
+    const wrong = this.lookup.refusalOf(entry);
     // guard: token
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(entry);
-    const { pins } = this.#options;
-    const unapproved = await pins.unapproved(server.identity);
+    const { pins } = this.#parts;
+    const unapproved = await pins.findUnapproved(server.identity);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
       // guard: keys-first
-      assertKeys(entry.manifest, this.#options.keys);
+      assertKeys(entry.manifest, this.#parts.keys);
       const { facts } = unapproved;
       return {
         ...unapproved,
@@ -191,24 +185,27 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       };
     }
     await unapproved?.accept();
-    this.#take(server);
+    this.#setApproved(server);
     return undefined;
   }
 
-  /** Returns whether no other entry is pinned here, or in the lock of the workspace. */
+  /**
+   * Returns whether the server is new in this workspace: no entry of it is pinned here, and the
+   * lock contains no other entry.
+   */
   async #isFirst({ name, pinned }: ServerIdentity): Promise<boolean> {
-    const { lock, home } = await this.#options.pins.state();
+    const { lock, home } = await this.#parts.pins.state();
     const locked = memberOf(lock, name);
     return memberOf(home, name) === undefined &&
       (locked === undefined || pinnedChanges(locked, pinned).length === 0);
   }
 
   /** Fetches the code of a module before it is read. */
-  async ready(
+  async fetchCode(
     name: string,
     { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
   ): Promise<void> {
-    const { entry } = this.#here.get(name) ?? {};
+    const { entry } = this.#approvedServers.get(name) ?? {};
     if (entry === undefined || codeManifest(entry.manifest) === undefined) return;
     if (this.lookup.now.hasCode(entry)) return;
     tell(`getting ${name} from ${new URL(entry.source.replace(/^mcp\+/, "")).host}`);
@@ -223,7 +220,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   neededVariables(): readonly { readonly server: string; readonly names: readonly string[] }[] {
     return this.names().map((server) => {
       const manifest = this.manifestOf(server);
-      return { server, names: manifest === undefined ? [] : requiredOf(manifest) };
+      return { server, names: manifest === undefined ? [] : requiredVariables(manifest) };
     });
   }
 
@@ -232,21 +229,22 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     this.lookup[Symbol.dispose]();
   }
 
-  /** Returns whether a name is of a built-in server, or a file defines or disables it. */
+  /** Returns whether a name belongs to a built-in server, or a file defines or disables it. */
   #isOther(whole: string): boolean {
     const name = whole.split(":", 1)[0] ?? "";
-    const { builtins, policy } = this.#options;
+    const { policy } = this.#parts;
     const { config, loaded: { file, parents } } = policy.now;
-    const own = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
-    return builtins.has(name) || policy.disabledIn(name) !== undefined ||
-      own.some((server) => server.name === name);
+    const definitions = [config, file, ...parents].flatMap((each) => each?.servers ?? []);
+    return this.#builtins.has(name) || policy.fileThatDisables(name) !== undefined ||
+      definitions.some((definition) => definition.name === name);
   }
 
   /**
-   * Returns whether a name has another meaning here. Logs once if a server of the user hides it.
+   * Returns whether a name belongs to a server that is not from a registry. If a server of the user
+   * hides the name, logs that once.
    */
   #isHidden(name: string): boolean {
-    const { policy, log } = this.#options;
+    const { policy, log } = this.#parts;
     const [server] = name.split(":", 1);
     const isOwn = policy.now.config.servers.some((own) => own.name === server);
     if (isOwn && !this.#hidden.has(name)) {
@@ -256,32 +254,32 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     return this.#isOther(name);
   }
 
-  #take(server: RegistryServer): void {
+  #setApproved(server: RegistryServer): void {
     const { name } = server.identity;
-    if (this.#here.get(name) === server) return;
-    this.#here.set(name, server);
+    if (this.#approvedServers.get(name) === server) return;
+    this.#approvedServers.set(name, server);
     this.#approved.add(name);
-    this.#tell();
+    this.#reportApproved();
   }
 
-  #tell(): void {
-    const here = [...this.#here].filter(([name]) => !this.#isOther(name));
-    this.#options.policy.approve(new Map(here.map(([name, { entry }]) => [name, entry.source])));
+  #reportApproved(): void {
+    const here = [...this.#approvedServers].filter(([name]) => !this.#isOther(name));
+    this.#parts.policy.approve(new Map(here.map(([name, { entry }]) => [name, entry.source])));
   }
 
-  /** Returns the server of an entry: the same object as long as the entry is the same. */
+  /** Returns the server of an entry: the same object until the entry changes. */
   #serverOf(entry: FoundEntry): RegistryServer {
     const { fqdn: name } = entry.manifest;
     const lastServer = this.#servers.get(name);
-    const lookOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
+    const factsOf = ({ hash, source, vouched, older, gone }: FoundEntry) =>
       JSON.stringify([hash, source, vouched, older, gone]);
-    if (lastServer !== undefined && lookOf(lastServer.entry) === lookOf(entry)) return lastServer;
-    const { policy, builtins } = this.#options;
-    const own = policy.now.config.servers.map((each) => each.name);
+    if (lastServer !== undefined && factsOf(lastServer.entry) === factsOf(entry)) return lastServer;
+    const { policy } = this.#parts;
+    const configuredNames = policy.now.config.servers.map((each) => each.name);
     const server = registryServer(entry, {
       config: policy.now.config,
       environment: policy.now.loaded.environment,
-      names: [...builtins, ...own, ...this.#here.keys()],
+      names: [...this.#builtins, ...configuredNames, ...this.#approvedServers.keys()],
       codePath: (code) => this.lookup.now.codePath(code),
     });
     this.#servers.set(name, server);
@@ -289,7 +287,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 }
 
-/** Returns the texts of a call's tool for the approval request, if its registry describes it. */
+/**
+ * Returns the definition of a called tool for the approval request, if the registry contains it.
+ */
 function textsOf(
   { tools }: FoundEntry["manifest"],
   tool: string | undefined,

@@ -43,12 +43,12 @@ async function openStage(
   const pins = pinsOf(policy, NO_WARNINGS);
   const keys = new Keys({
     environment: () => policy.now.loaded.environment,
-    trusted: () => undefined,
+    trustedRoot: () => undefined,
     register: () => {},
     warn,
   });
   const log = new Log(redactor, "error");
-  const openAdopted = () => new RegistryServers({ policy, pins, keys, log, redactor, builtins });
+  const openAdopted = () => new RegistryServers({ policy, pins, keys, log, redactor }, builtins);
   const adopted = stack.use(openAdopted());
   const all = stack.move();
   const signal = AbortSignal.timeout(20_000);
@@ -56,7 +56,7 @@ async function openStage(
     adopted,
     openAdopted,
     unapproved: (name: string) =>
-      adopted.unapproved(name, { signal, isAllowed: false, isNamed: true }),
+      adopted.findUnapproved(name, { signal, isAllowed: false, isNamed: true }),
     /** Moves the token to another variable. */
     rename: async (name: string) => {
       await write(name);
@@ -117,9 +117,9 @@ Deno.test("RegistryServers refuses an approved server whose key became the token
   await using stage = await openStage(entries, { REG_TOKEN: "the-token" }, "ANOTHER");
   await (await stage.unapproved("far"))?.accept();
   assert.equal(await stage.unapproved("far"), undefined);
-  assert.equal(stage.adopted.blocked("far"), undefined);
+  assert.equal(stage.adopted.whyBlocked("far"), undefined);
   await stage.rename("REG_TOKEN");
-  assert.match(stage.adopted.blocked("far") ?? "", /token of a registry/);
+  assert.match(stage.adopted.whyBlocked("far") ?? "", /token of a registry/);
   using again = stage.openAdopted();
   await again.open();
   assert.equal(again.manifestOf("far"), undefined);
@@ -130,10 +130,10 @@ Deno.test("RegistryServers has no entry for a name that a file defines, and does
   const { adopted } = stage;
   await (await stage.unapproved("far"))?.accept();
   assert.equal(await stage.unapproved("far"), undefined);
-  assert.deepEqual([adopted.names(), adopted.at("far")?.identity.name], [["far"], "far"]);
+  assert.deepEqual([adopted.names(), adopted.find("far")?.identity.name], [["far"], "far"]);
   await stage.define({ far: { command: "far" } });
   const before = stage.asked();
-  assert.deepEqual([adopted.names(), adopted.at("far")], [[], undefined]);
+  assert.deepEqual([adopted.names(), adopted.find("far")], [[], undefined]);
   assert.equal(await stage.unapproved("far"), undefined);
   assert.deepEqual([await adopted.identities(), stage.asked()], [[], before]);
   await stage.define({});

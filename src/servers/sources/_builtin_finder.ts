@@ -7,7 +7,8 @@
 import type { ModuleUse } from "../module/loader.ts";
 import type { ModuleSource } from "../module/module_files.ts";
 import type { Policy } from "../../policy/policy.ts";
-import type { FoundServer, ServerListing, SourceFinder } from "../source.ts";
+import type { FoundServer } from "../host.ts";
+import type { ServerListing, SourceFinder } from "../source.ts";
 import { NothingToApprove } from "./nothing_to_approve.ts";
 
 /** Finds the code of built-ins. */
@@ -16,7 +17,7 @@ export class BuiltinFinder implements SourceFinder {
   readonly #policy: Policy;
   readonly #approval = new NothingToApprove("Built into PML");
 
-  /** Takes the modules, and the policy, which has the grants. */
+  /** `modules` has the code of the built-ins by name; the policy contains the grants. */
   constructor(modules: ReadonlyMap<string, ModuleSource>, policy: Policy) {
     this.#modules = modules;
     this.#policy = policy;

@@ -1,39 +1,38 @@
 /**
- * Finds the definitions and approvals of servers that files define.
+ * Finds the definitions and approvals of servers in files.
  *
  * @module
  */
 
 import { envFileNames } from "../../config/env_file.ts";
-import { serverText } from "../../config/shown.ts";
+import { serverText } from "../../config/workspace_lines.ts";
 import type { Approval } from "../known_server.ts";
 import type { Maybe } from "../../core/maybe.ts";
 import type { ResolvedCall } from "../server.ts";
 import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { ModuleUse } from "../module/loader.ts";
-import type { ServerPackages } from "../host.ts";
+import type { FoundServer, ServerPackages } from "../host.ts";
 import type { ModuleDefinition, ServerDefinition } from "../kind.ts";
 import { moduleOf } from "../kinds.ts";
-import type { FoundServer, ServerListing, SourceFinder, SourceServices } from "../source.ts";
+import type { ServerListing, SourceFinder, SourceServices } from "../source.ts";
 import { assertTrusted } from "../workspace_code.ts";
-import { NO_CODE, unpinned } from "./_unpinned.ts";
+import { comparePins, NO_CODE } from "./_unpinned.ts";
 
 /** Finds servers of files. */
 export class FileFinder implements SourceFinder {
   readonly #services: SourceServices;
 
-  /** Takes the services. */
   constructor(services: SourceServices) {
     this.#services = services;
   }
 
   /** Returns the definition that the directory listed. */
   find({ definition, kind }: ServerListing): FoundServer {
-    const own = definition as ServerDefinition; // the source of files listed it
-    const approval = new FileApproval(own, this.#services);
-    const server = { approval, kind, definition: own };
-    const module = moduleOf(own);
+    const fileDefinition = definition as ServerDefinition; // `FileSource` listed it
+    const approval = new FileApproval(fileDefinition, this.#services);
+    const server = { approval, kind, definition: fileDefinition };
+    const module = moduleOf(fileDefinition);
     return module === undefined ? server : { ...server, use: () => this.#use(module) };
   }
 
@@ -41,7 +40,8 @@ export class FileFinder implements SourceFinder {
     const { policy } = this.#services;
     return {
       source: { kind: "file", name, path },
-      // It may have had no file until now.
+      // Without an approved hash, no code may run, not even if the file was created after the
+      // start.
       approved: policy.approvedCode(name) ?? NO_CODE,
       grants: policy.now.config.grants[name],
     };
@@ -55,27 +55,27 @@ export interface FileApprovalServices extends Pick<SourceServices, "policy" | "p
 
 /** The approval of a server that a file defines. */
 export class FileApproval implements Approval {
-  readonly #own: ServerDefinition;
+  readonly #definition: ServerDefinition;
   readonly #services: FileApprovalServices;
 
-  /** Takes the definition. */
-  constructor(own: ServerDefinition, services: FileApprovalServices) {
-    this.#own = own;
+  /** Compares nothing yet. */
+  constructor(definition: ServerDefinition, services: FileApprovalServices) {
+    this.#definition = definition;
     this.#services = services;
   }
 
   /** Returns the description of the definition. */
   text(): string {
     const { policy } = this.#services;
-    return serverText(this.#own, {
-      isOfUser: policy.now.loaded.person.servers.includes(this.#own),
+    return serverText(this.#definition, {
+      isOfUser: policy.now.loaded.person.servers.includes(this.#definition),
       register: policy.register,
-      fileNames: envFileNames(this.#own, policy),
+      fileNames: envFileNames(this.#definition, policy),
       plain: (name) => policy.plain(name),
     });
   }
 
-  /** Returns the identity, which an installed package can change. */
+  /** Returns the identity now: the installation of a package can change it. */
   identity(): Promise<ServerIdentity> {
     return Promise.resolve(this.#identity());
   }
@@ -87,33 +87,40 @@ export class FileApproval implements Approval {
     return this.#services.pins.approvedDefinitions(this.#identity(), tools);
   }
 
-  /** Returns the parts of the file, the server or the tool that are not approved. */
-  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
-    assertTrusted(this.#own, this.#services.policy);
-    return this.#isCompared(call) ? undefined : this.#look(call);
+  /**
+   * Returns an approval request for unapproved parts of the server or the tool; undefined if all
+   * are approved. Throws if the file is not trusted.
+   */
+  findUnapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
+    assertTrusted(this.#definition, this.#services.policy);
+    return this.#isCompared(call) ? undefined : this.#compare(call);
   }
 
   #identity(): ServerIdentity {
-    return this.#services.machine.packages.identityOf(this.#own);
+    return this.#services.machine.packages.identityOf(this.#definition);
   }
 
-  /** Returns whether the server, the tool and the instructions were compared with their pins. */
+  /**
+   * Returns whether the server, the tool and the instructions have already passed the comparison.
+   */
   #isCompared(call: ResolvedCall): boolean {
     const { policy, pins, servers } = this.#services;
-    // The policy blocks a server that it asks about.
-    if (call.method !== undefined || policy.blocked(this.#own.name) !== undefined) return false;
-    // To load the definition may start the server, so the server must be approved before.
+    // If the policy blocks the server, the user must approve the file first.
+    if (call.method !== undefined || policy.whyBlocked(this.#definition.name) !== undefined) {
+      return false;
+    }
+    // Loading the definition may start the server, so the server must be approved first.
     // guard: definition-first
-    if (!pins.isPassed(this.#identity())) return false;
+    if (!pins.isKnownEqual(this.#identity())) return false;
     const definition = call.definition();
-    if (definition instanceof Promise || !pins.isPassed(definition)) return false;
-    const text = servers.saidBy(this.#own.name);
-    return text === undefined || pins.isPassed(text);
+    if (definition instanceof Promise || !pins.isKnownEqual(definition)) return false;
+    const text = servers.sentInstructionsOf(this.#definition.name);
+    return text === undefined || pins.isKnownEqual(text);
   }
 
-  async #look(call: ResolvedCall): Promise<Unapproved | undefined> {
+  async #compare(call: ResolvedCall): Promise<Unapproved | undefined> {
     const { policy, pins } = this.#services;
-    return await policy.unapproved(this.#own.name) ??
-      await unpinned(call, { pins, identity: () => this.#identity() });
+    return await policy.findUnapproved(this.#definition.name) ??
+      await comparePins(call, { pins, identity: () => this.#identity() });
   }
 }

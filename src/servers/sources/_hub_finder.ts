@@ -1,5 +1,5 @@
 /**
- * Finds names that the cloud runs, and their approval.
+ * Finds servers that the cloud runs, and their approvals.
  *
  * @module
  */
@@ -9,30 +9,33 @@ import type { Unapproved } from "../../policy/server_identity.ts";
 import { getToolRouting, isListedLocal } from "../cloud/routing.ts";
 import { CLOUD, CLOUD_URL } from "../cloud/kind.ts";
 import { kindOf } from "../kinds.ts";
-import type { FoundServer, SourceFinder, SourceServices } from "../source.ts";
+import type { FoundServer } from "../host.ts";
+import type { SourceFinder, SourceServices } from "../source.ts";
 import { NameApproval } from "./name_approval.ts";
 import { NothingToApprove } from "./nothing_to_approve.ts";
 
-/** Finds names that the cloud runs. */
+/** Finds servers that the cloud runs. */
 export class HubFinder implements SourceFinder {
   readonly #services: SourceServices;
 
-  /** Takes the services. */
   constructor(services: SourceServices) {
     this.#services = services;
   }
 
-  /** Returns undefined: no server is listed. */
+  /** Returns undefined, because this source lists no servers. */
   find(): undefined {
     return undefined;
   }
 
-  /** Returns a server of the cloud, unless a policy of a company forbids it. */
+  /**
+   * Returns a server that runs in the cloud; undefined if the name does not. If a company's policy
+   * forbids the server, each call of it throws that.
+   */
   findUnlisted(name: string): FoundServer | undefined {
     if (!this.#runsInCloud(name)) return undefined;
-    const { narrowing, cloud } = this.#services.policy.now.config;
+    const { restrictions, cloud } = this.#services.policy.now.config;
     const server = { name, kind: CLOUD.name, url: cloud?.url ?? CLOUD_URL };
-    const refusal = narrowing?.company?.forbids(server);
+    const refusal = restrictions?.company?.forbids(server);
     if (refusal !== undefined) {
       return { approval: new ForbiddenServer(refusal.error), kind: undefined };
     }
@@ -41,11 +44,12 @@ export class HubFinder implements SourceFinder {
 
   #runsInCloud(name: string): boolean {
     const { pins, machine } = this.#services;
-    // A name that was pinned to run here is not sent to the cloud, even if it is not available now.
+    // A name that is pinned to a local server is never sent to the cloud, even if that server is
+    // missing now.
     const pinned = pins.pinOf(name);
     // guard: pinned-here
     if (pinned !== undefined && !kindOf(pinned).isInCloud) return false;
-    // The list of the hub adds names, and takes none from this machine.
+    // The list of the hub only adds names: servers that PML lists as local stay local.
     const isAdded = !isListedLocal(name) && machine.hub.has(name);
     return isAdded || getToolRouting(name) === "cloud";
   }
@@ -60,7 +64,7 @@ class ForbiddenServer extends NothingToApprove {
     this.#error = error;
   }
 
-  override unapproved(): Promise<Unapproved | undefined> {
+  override findUnapproved(): Promise<Unapproved | undefined> {
     return Promise.reject(this.#error);
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { serverText } from "../../config/shown.ts";
+import { serverText } from "../../config/workspace_lines.ts";
 import type { Approval } from "../known_server.ts";
 import type { Manifest } from "../manifest.ts";
 import type { ResolvedCall } from "../server.ts";
@@ -12,19 +12,18 @@ import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { ModuleUse } from "../module/loader.ts";
 import { grantsOf } from "../../policy/grants.ts";
-import type { DefinitionFiller } from "../host.ts";
+import type { DefinitionFiller, FoundServer } from "../host.ts";
 import type { ModuleDefinition, ServerDefinition } from "../kind.ts";
 import { moduleOf } from "../kinds.ts";
 import type {
-  FoundServer,
   RegisteredServer,
   RegistryNames,
   ServerListing,
   SourceFinder,
   SourceServices,
 } from "../source.ts";
-import { NO_CODE, unpinned } from "./_unpinned.ts";
-import { lookedUp, NameApproval } from "./name_approval.ts";
+import { comparePins, NO_CODE } from "./_unpinned.ts";
+import { lookUpName, NameApproval } from "./name_approval.ts";
 
 /** Finds servers of registries. */
 export class RegistryFinder implements SourceFinder {
@@ -32,7 +31,7 @@ export class RegistryFinder implements SourceFinder {
   readonly #names: RegistryNames;
   readonly #values: DefinitionFiller;
 
-  /** Takes the services, and the servers of registries. */
+  /** `names` finds the servers of registries. */
   constructor(services: SourceServices, names: RegistryNames) {
     this.#services = services;
     this.#names = names;
@@ -41,8 +40,8 @@ export class RegistryFinder implements SourceFinder {
 
   /** Returns a server whose manifest the user approved. */
   find({ definition }: ServerListing): FoundServer | undefined {
-    const manifest = definition as Manifest | undefined; // the source of registries listed it
-    const registered = manifest && this.#names.at(manifest.fqdn);
+    const manifest = definition as Manifest | undefined; // `RegistrySource` listed it
+    const registered = manifest && this.#names.find(manifest.fqdn);
     return registered && this.#foundServer(registered);
   }
 
@@ -58,7 +57,7 @@ export class RegistryFinder implements SourceFinder {
     const module = moduleOf(definition);
     if (module === undefined) return server;
     const use = () => this.#use(registered, module);
-    return { ...server, use, fetched: () => this.#fetch(manifest) };
+    return { ...server, use, fetchCode: () => this.#fetch(manifest) };
   }
 
   #use(
@@ -71,7 +70,7 @@ export class RegistryFinder implements SourceFinder {
     const use: ModuleUse = {
       source: { kind: "file", name, path },
       approved: integrity ?? NO_CODE,
-      promised: permissions,
+      listedPermissions: permissions,
       grants: grantsOf(manifest, grants[name]),
     };
     return use;
@@ -79,12 +78,12 @@ export class RegistryFinder implements SourceFinder {
 
   async #fetch({ name, fqdn }: Manifest): Promise<void> {
     const { starts, closing } = this.#services.machine;
-    const tell = (message: string) => starts.tell(name, message);
-    await this.#names.ready(fqdn, { signal: closing, tell });
+    const report = (message: string) => starts.report(name, message);
+    await this.#names.fetchCode(fqdn, { signal: closing, tell: report });
   }
 }
 
-/** The approval of a server of a registry. It is looked up at each call. */
+/** The approval of a server of a registry. Each call looks the server up in the registry. */
 class RegistryApproval implements Approval {
   readonly #definition: ServerDefinition;
   readonly #services: SourceServices;
@@ -108,12 +107,13 @@ class RegistryApproval implements Approval {
     return this.#services.pins.approvedDefinitions(this.#identity(), tools);
   }
 
-  async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
-    const unapproved = await lookedUp(call, this.#services);
+  async findUnapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+    const unapproved = await lookUpName(call, this.#services);
     const { policy, pins } = this.#services;
-    // The lookup may have approved it, which makes it another server.
+    // If the lookup approved the server by a rule, the policy has changed: the caller resolves the
+    // call again.
     if (unapproved !== undefined || policy.now.version !== call.version) return unapproved;
-    return await unpinned(call, { pins, identity: () => this.#identity() });
+    return await comparePins(call, { pins, identity: () => this.#identity() });
   }
 
   #identity(): ServerIdentity {

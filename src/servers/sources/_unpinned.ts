@@ -13,44 +13,44 @@ import type { Pins } from "../../policy/pins.ts";
 import { skillIn } from "../../protocol/skills.ts";
 import { kindOf } from "../kinds.ts";
 
-/** Replaces the hash of a module that is not approved: no code has it. */
+/** Used in place of a hash for a module without approved code. No code has this hash. */
 export const NO_CODE = "no code";
 
-/** Returns the differences of a server or a tool from the pinned one. */
-export async function unpinned(
+/** Returns an approval request if a server, its tool or its instructions differ from their pins. */
+export async function comparePins(
   call: ResolvedCall,
   { pins, identity }: { readonly pins: Pins; readonly identity: () => ServerIdentity },
 ): Promise<Unapproved | undefined> {
   const { id, method } = call;
   await pins.state();
   const before = identity();
-  const first = await pins.unapproved(before);
+  const first = await pins.findUnapproved(before);
   const { tool: name } = splitToolId(id);
   const isSkill = method !== undefined && name === "@skills";
-  const isKnown = method !== undefined && !isSkill || pins.hasCode(before, name);
+  const isKnown = method !== undefined && !isSkill || pins.hasPinnedTool(before, name);
   // guard: definition-of-unapproved
   if (first !== undefined || isKnown) return first;
   try {
     const definition = await call.definition();
-    // An address that belongs to no skill of the list is not pinned: the rules ask about it.
-    if (isSkill && skillIn(definition) === undefined) return await pins.unapproved(identity());
-    // Loading the definition may have installed the package, whose version is known now.
-    const tool = await pins.unapprovedTool(identity(), definition);
-    // Modules have no instructions, and no skill depends on them.
+    // An address that belongs to no listed skill has no pin. The rules decide about it.
+    if (isSkill && skillIn(definition) === undefined) return await pins.findUnapproved(identity());
+    // Loading the definition may have installed the package, so the identity is computed again.
+    const tool = await pins.findUnapprovedTool(identity(), definition);
+    // Modules have no instructions, and requests for skills need not compare them.
     if (isSkill || kindOf(identity().pinned).isSandboxed) return tool;
-    const all = await call.server.list("tools") as readonly ToolDefinition[]; // each server checks its tools
-    const own = instructionsIn(all);
-    const instructions = own && await pins.unapprovedTool(identity(), own);
+    const all = await call.server.list("tools") as readonly ToolDefinition[]; // checked by the server
+    const sent = instructionsIn(all);
+    const instructions = sent && await pins.findUnapprovedTool(identity(), sent);
     return instructions === undefined ? tool : withInstructions(instructions, tool);
   } catch (error) {
-    // The installed package may be another one.
-    const late = await pins.unapproved(identity());
+    // The cause of the error may be that the installed package differs from the pinned one.
+    const late = await pins.findUnapproved(identity());
     if (late === undefined) throw error;
     return late;
   }
 }
 
-/** Adds changed instructions of a server to the approval request of a tool. */
+/** Returns one approval request for changed instructions, and for a tool if it has one as well. */
 function withInstructions(
   { code, facts, accept }: Unapproved,
   tool: Unapproved | undefined,

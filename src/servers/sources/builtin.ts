@@ -14,7 +14,7 @@ import type {
   SourceServices,
 } from "../source.ts";
 
-/** The definition of all built-ins, which are the same as long as PML runs. */
+/** The definition of all built-ins: always the same object, because they never change. */
 const SHIPPED = {};
 
 /** Lists the servers that ship with PML. */
@@ -24,7 +24,7 @@ export class BuiltinSource implements ServerSource {
   readonly isFetched = false;
   readonly #host: SourceHost;
 
-  /** Takes the names. */
+  /** The host has the names of the built-ins. */
   constructor(host: SourceHost) {
     this.#host = host;
   }

@@ -7,8 +7,8 @@
 import type { Approval } from "../known_server.ts";
 import { CAPABILITY } from "../capability/kind.ts";
 import { listingOf } from "../listing.ts";
+import type { FoundServer } from "../host.ts";
 import type {
-  FoundServer,
   ServerListing,
   ServerSource,
   SourceFinder,
@@ -23,7 +23,7 @@ export class CapabilitySource implements ServerSource {
   readonly isFetched = false;
   readonly #host: SourceHost;
 
-  /** Takes the saved capabilities. */
+  /** The host has the saved capabilities. */
   constructor(host: SourceHost) {
     this.#host = host;
   }
@@ -35,7 +35,9 @@ export class CapabilitySource implements ServerSource {
     );
   }
 
-  /** Loads the approval, which asks registries about a name that is not saved. */
+  /**
+   * Loads the code of the approval, which looks up capabilities that are not saved in registries.
+   */
   async finder(services: SourceServices): Promise<SourceFinder> {
     const { NamespaceApproval } = await import("./name_approval.ts");
     return new CapabilityFinder(new NamespaceApproval(services));

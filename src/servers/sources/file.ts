@@ -20,17 +20,17 @@ export class FileSource implements ServerSource {
   readonly name = "private";
   readonly isShipped = false;
   readonly isFetched = false;
-  /** The facts that it lists from. */
+  /** The policy, from which the servers are listed, and other services. */
   protected readonly host: SourceHost;
 
-  /** Takes the policy, which has the definitions. */
+  /** The policy of the host contains the definitions. */
   constructor(host: SourceHost) {
     this.host = host;
   }
 
   /** Returns a server for each definition. */
   list(): readonly ServerListing[] {
-    return this.definitions().map((own) => this.#listing(own));
+    return this.definitions().map((definition) => this.#listing(definition));
   }
 
   /** Loads the finder. */
@@ -44,24 +44,27 @@ export class FileSource implements ServerSource {
     return this.host.policy.now.config.servers;
   }
 
-  #listing(own: ServerDefinition): ServerListing {
-    const { name, title, kind, settings } = own;
+  #listing(definition: ServerDefinition): ServerListing {
+    const { name, title, kind, settings } = definition;
     const { policy } = this.host;
     return {
-      ...listingOf(this, { name, kind, definition: own }),
+      ...listingOf(this, { name, kind, definition }),
       title,
       settings,
-      blocked: () => policy.blocked(name) ?? whyUntrusted(own, policy),
+      whyBlocked: () => policy.whyBlocked(name) ?? whyUntrusted(definition, policy),
     };
   }
 }
 
-/** Lists the servers of a file that is not trusted. Each call of one asks. */
+/**
+ * Lists the servers of an untrusted file. Each call of such a server asks the user to trust the
+ * file.
+ */
 export class UntrustedFileSource extends FileSource {
-  /** Returns the definitions that no policy of a company forbids. */
+  /** Returns the definitions that the company's policy does not forbid. */
   protected override definitions(): readonly ServerDefinition[] {
     const { policy } = this.host;
     const { servers = [] } = policy.now.loaded.file ?? {};
-    return servers.filter(({ name }) => policy.forbidden(name) === undefined);
+    return servers.filter(({ name }) => policy.whyForbidden(name) === undefined);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The servers that the cloud runs by the lists of PML and of the hub.
+ * The source of servers that run in the cloud according to the lists of PML and of the hub.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export class HubSource implements ServerSource {
   readonly isFetched = false;
   readonly findsUnlisted = true;
 
-  /** Returns nothing: a name of the cloud is found when it is called. */
+  /** Returns no servers: a server in the cloud is found when it is called. */
   list(): readonly ServerListing[] {
     return [];
   }

@@ -1,5 +1,5 @@
 /**
- * The approval of a name that no file defines: registries are asked about it.
+ * The approval of a name that no file defines. Looks the name up in registries.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import { quoted } from "../../core/json.ts";
 import type { Approval } from "../known_server.ts";
 import type { ResolvedCall } from "../server.ts";
 import { isOwnPin, type ServerIdentity, type Unapproved } from "../../policy/server_identity.ts";
-import { isFreeName, splitToolId, type ToolId } from "../../core/tool_id.ts";
-import { allowsBeforehand } from "../../policy/always_rule.ts";
+import { isUsableServerName, splitToolId, type ToolId } from "../../core/tool_id.ts";
+import { isAllowedByListedFile } from "../../policy/always_rule.ts";
 import { fqdnOf } from "../../registry/fqdn.ts";
 import type { SourceServices } from "../source.ts";
 import { NothingToApprove } from "./nothing_to_approve.ts";
@@ -23,7 +23,7 @@ export class NameApproval implements Approval {
   readonly #services: LookupServices;
   readonly #isCloud: boolean;
 
-  /** Takes the services, and whether the lists of PML or the hub have the name. */
+  /** `isCloud` is whether the name is on a list of cloud servers, of PML or of the hub. */
   constructor(services: LookupServices, isCloud = false) {
     this.#services = services;
     this.#isCloud = isCloud;
@@ -34,44 +34,47 @@ export class NameApproval implements Approval {
     return "a server that no file defines";
   }
 
-  /** Returns undefined: nothing is known yet that an approval could bind to. */
+  /** Returns undefined, because nothing is known yet that an approval could cover. */
   identity(): Promise<ServerIdentity | undefined> {
     return Promise.resolve(undefined);
   }
 
   /** Looks the name up. */
-  async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
-    return await lookedUp(call, this.#services, this.#isCloud);
+  async findUnapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+    return await lookUpName(call, this.#services, this.#isCloud);
   }
 }
 
 /**
- * The approval of a namespace of saved capabilities. The user approved each when it was saved. Of
- * the others, registries may have some.
+ * The approval of a namespace of saved capabilities. The user approved each capability when it was
+ * saved. Looks up other capabilities of the namespace in registries.
  */
 export class NamespaceApproval extends NothingToApprove {
   readonly #services: LookupServices;
 
-  /** Takes the services. */
   constructor(services: LookupServices) {
     super("a capability that you saved: it calls tools, and nothing else");
     this.#services = services;
   }
 
   /** Returns the unapproved parts of a capability that a registry offers. */
-  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
+  override async findUnapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const { config } = this.#services.policy.now;
     if (call.method !== undefined || config.registries.length === 0) return undefined;
     const { offers } = await this.#services.registries();
     const fqdn = fqdnOf(call.id);
-    // A name that the user may have mistyped reaches no registry.
+    // A name that is in no catalog may be a typing error, so it is not sent to registries.
     const isOffered = fqdn !== undefined && await offers.entryOf(fqdn) !== undefined;
-    return isOffered ? await lookedUp(call, this.#services) : undefined;
+    return isOffered ? await lookUpName(call, this.#services) : undefined;
   }
 }
 
-/** Looks a name up in the registries, and returns the unapproved parts of the entry. */
-export async function lookedUp(
+/**
+ * Looks a name up in the registries, and returns an approval request for the entry. Returns
+ * undefined if the entry is approved, or if no registry is needed. Throws `REGISTRY_OFFLINE` if the
+ * name is pinned to a registry that does not have it.
+ */
+export async function lookUpName(
   { id, isTyped, verdict, cancellation: { signal }, server, version }: ResolvedCall,
   services: LookupServices,
   isCloud = false,
@@ -80,35 +83,36 @@ export async function lookedUp(
   let { name } = server;
   await pins.state();
   try {
-    // No registry has the servers of the cloud itself.
-    if (policy.now.config.registries.length > 0 && isFreeName(name)) {
+    // Only valid names of servers can be in a registry.
+    if (policy.now.config.registries.length > 0 && isUsableServerName(name)) {
       const registries = await services.registries();
-      const isNamed = isTyped === true || policy.names(name) || isCloud;
-      // The lists of cloud servers are those of PML and of the hub.
+      // The user wrote the name. A name on a list of cloud servers counts as such a name, too.
+      const isNamed = isTyped === true || policy.hasRuleFor(name) || isCloud;
       const { tool } = splitToolId(id);
-      const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed, tool };
+      const options = { signal, isAllowed: isAllowedByListedFile(policy, verdict), isNamed, tool };
       name = await registries.entryOf(name, tool, isNamed);
-      const unapproved = await registries.unapproved(name, options) ??
-        // If no registry offers the name that the user typed, it may be the name of a capability.
-        (isNamed && name === server.name && registries.at(name) === undefined && isEntry(id)
-          ? await registries.unapproved(id, options)
+      const unapproved = await registries.findUnapproved(name, options) ??
+        // If no registry has the server that the user typed, the whole id may name a capability.
+        (isNamed && name === server.name && registries.find(name) === undefined && isEntry(id)
+          ? await registries.findUnapproved(id, options)
           : undefined);
       if (unapproved !== undefined) return unapproved;
     }
-    // A server whose registry is no longer configured is listed, and blocked.
+    // If the policy changed, the call is resolved again. A server whose registry is no longer
+    // configured is still listed, but blocked.
     const isFound = policy.now.version !== version ||
-      server.definition && server.blocked() === undefined;
+      server.definition && server.whyBlocked() === undefined;
     if (isFound) return undefined;
   } catch (error) {
-    // Servers on the list of the cloud need no registry.
+    // Servers on a list of cloud servers also work without a registry.
     if (isCloud && error instanceof PmlError && error.code === "REGISTRY_OFFLINE") return undefined;
     throw error;
   }
   const pinned = pins.pinOf(name);
   if (pinned === undefined || isOwnPin(pinned)) return undefined;
   const { source } = pinned;
-  throw policy.now.config.narrowing?.company?.forbidsRegistry(source)?.error ??
-    notThere(name, source);
+  throw policy.now.config.restrictions?.company?.forbidsRegistry(source)?.error ??
+    missingServerError(name, source);
 }
 
 /** Returns whether the id of a tool may be the name of an entry of a registry. */
@@ -117,7 +121,7 @@ function isEntry(id: ToolId): boolean {
   return fqdn?.action !== undefined && fqdn.version === undefined;
 }
 
-function notThere(server: string, source: string): PmlError {
+function missingServerError(server: string, source: string): PmlError {
   const message =
     `Cannot use ${quoted(server)}: it is pinned to ${quoted(source, 300)}, which is ` +
     "not asked, or no longer has it";

@@ -9,11 +9,11 @@ import type { Maybe } from "../../core/maybe.ts";
 import type { ResolvedCall } from "../server.ts";
 import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
 
-/** An approval without requests. */
+/** An approval that never asks the user. */
 export class NothingToApprove implements Approval {
   readonly #text: string;
 
-  /** Takes the line that describes the server. */
+  /** `text` is the line that describes the server. */
   constructor(text: string) {
     this.#text = text;
   }
@@ -23,13 +23,13 @@ export class NothingToApprove implements Approval {
     return this.#text;
   }
 
-  /** Returns undefined: no approval binds to it. */
+  /** Returns undefined, because an approval would cover nothing. */
   identity(): Promise<ServerIdentity | undefined> {
     return Promise.resolve(undefined);
   }
 
   /** Returns undefined. */
-  unapproved(_call: ResolvedCall): Maybe<Unapproved | undefined> {
+  findUnapproved(_call: ResolvedCall): Maybe<Unapproved | undefined> {
     return undefined;
   }
 }

@@ -15,14 +15,14 @@ import type {
   SourceServices,
 } from "../source.ts";
 
-/** Lists approved servers of registries, also those whose entries have changed. */
+/** Lists approved servers of registries, also servers whose entries have changed. */
 export class RegistrySource implements ServerSource {
   readonly name = "registry";
   readonly isShipped = false;
   readonly isFetched = true;
   readonly #host: SourceHost;
 
-  /** Takes the approved servers. */
+  /** The host has the approved servers. */
   constructor(host: SourceHost) {
     this.#host = host;
   }
@@ -34,7 +34,7 @@ export class RegistrySource implements ServerSource {
       const definition = approved?.manifestOf(name);
       const { kind } = definition ?? { kind: MODULE.name };
       const listing = listingOf(this, { name, kind, definition });
-      return { ...listing, blocked: () => approved?.blocked(name) };
+      return { ...listing, whyBlocked: () => approved?.whyBlocked(name) };
     });
   }
 
@@ -49,7 +49,7 @@ export class RegistrySource implements ServerSource {
       return {
         namespace,
         action,
-        listing: { ...listing, blocked: () => approved?.blocked(whole) },
+        listing: { ...listing, whyBlocked: () => approved?.whyBlocked(whole) },
       };
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Finds the programs of commands.
+ * Finds the files of the programs that commands start.
  *
  * @module
  */
@@ -11,25 +11,31 @@ import { findProgram, searchPath, withEnding } from "../../sandbox/search_path.t
 import type { ProgramFinder } from "./install/installs.ts";
 import type { ProgramHost, StdioValues } from "./program_host.ts";
 
-/** Returns the folders in which programs are searched. */
-export function searchFolders({ serverEnvironment, workspace }: ProgramHost): readonly string[] {
+/** The PATH of servers, and the workspace, whose folders are not searched. */
+type FinderHost = Pick<ProgramHost, "serverEnvironment" | "workspace">;
+
+/** Returns the folders in which PML searches for programs. */
+export function searchFolders({ serverEnvironment, workspace }: FinderHost): readonly string[] {
   return searchPath(serverEnvironment.PATH, workspace);
 }
 
 /** Finds the programs that the command of a server uses. */
 export class CommandFinder implements ProgramFinder {
-  readonly #host: ProgramHost;
+  readonly #host: FinderHost;
   readonly #server: Pick<StdioValues, "name" | "cwd">;
   readonly #command: string;
 
-  /** Takes the command, which may be a path. */
-  constructor(host: ProgramHost, server: Pick<StdioValues, "name" | "cwd">, command: string) {
+  /** `command` may be a path. */
+  constructor(host: FinderHost, server: Pick<StdioValues, "name" | "cwd">, command: string) {
     this.#host = host;
     this.#server = server;
     this.#command = command;
   }
 
-  /** Finds a program in the folder of the command, if the command is a path, otherwise on PATH. */
+  /**
+   * Finds another program, such as npm: next to the command if the command is a path, otherwise on
+   * PATH.
+   */
   find(program: string): string {
     const beside = resolve(this.#server.cwd, join(dirname(this.#command), program));
     const where = { path: [dirname(beside)], workspace: this.#host.workspace };
@@ -38,13 +44,13 @@ export class CommandFinder implements ProgramFinder {
   }
 
   /** Finds the command itself. */
-  own(): string {
+  findCommand(): string {
     return this.#pathOf(this.#command);
   }
 
   #pathOf(command: string): string {
     const { name, cwd } = this.#server;
-    // The user wrote this path and saw it in the approval request.
+    // A path may be in the workspace: the user wrote it and saw it in the approval request.
     if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));
     const where = { path: searchFolders(this.#host), workspace: this.#host.workspace };
     const file = findProgram(command, where);

@@ -6,7 +6,7 @@ function labelled(line: string): string | undefined {
   const [file = "", ...args] = line.split(" ").map((word) => word.replaceAll("~", " "));
   const run = containerRun({ file, args });
   if (run === undefined) return undefined;
-  const { label, client: [, ...options], isRemoved } = run;
+  const { label, client: [, ...options], isRemovedAtEnd: isRemoved } = run;
   const text = run.args.join(" ").replace(label, "L");
   return [text, options.join(" "), isRemoved ? "removed" : "kept"].join(" | ");
 }

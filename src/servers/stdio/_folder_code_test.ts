@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { takesFromFolder } from "./_folder_code.ts";
+import { loadsCodeFromFolder } from "./_folder_code.ts";
 
 const TAKE = [
   ...[
@@ -41,13 +41,13 @@ const STAY = [
   ...["docker run -i --rm mcp/git", "env A=b npx -y x", "bunx x"],
 ];
 
-Deno.test("takesFromFolder() knows commands that other files in their folder would change", () => {
+Deno.test("loadsCodeFromFolder() knows commands that other files in their folder would change", () => {
   const takes = (line: string) => {
     const [command = "", ...args] = line.split(" ");
-    return takesFromFolder({ name: "x", command, args });
+    return loadsCodeFromFolder({ name: "x", command, args });
   };
   assert.deepEqual(TAKE.filter((line) => !takes(line)), []);
   assert.deepEqual(STAY.filter(takes), []);
   const line = "cd /opt && exec uv run x";
-  assert.ok(takesFromFolder({ name: "x", command: "sh", args: ["-c", line] }));
+  assert.ok(loadsCodeFromFolder({ name: "x", command: "sh", args: ["-c", line] }));
 });

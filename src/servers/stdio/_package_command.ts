@@ -1,6 +1,6 @@
 /**
- * Reads commands that install before they run, such as `npx -y NAME`. Such a program would obey
- * settings of the workspace that it runs in, so PML installs the package itself.
+ * Reads commands that install a package before they run it, such as `npx -y NAME`. The installer
+ * would use settings of the workspace, so PML installs the package itself.
  *
  * @module
  */
@@ -15,16 +15,16 @@ export interface PackageCommand {
   readonly command: string;
   /** The tool that installs the package. */
   readonly tool: "npm" | "uv";
-  /** The runtime of its program; a program of uv runs by itself. */
+  /** The runtime of the package's program; undefined for a program of uv, which needs none. */
   readonly runtime: "node" | "bun" | undefined;
   /** `name`, `name@version` or `name@tag`; for uv a requirement. */
   readonly spec: string;
   readonly name: string;
-  /** The program of the package, if it is named. */
+  /** The program of the package, if the command names it. */
   readonly bin: string | undefined;
   /** The arguments of the program itself. */
   readonly args: readonly string[];
-  /** Packages that are installed with it. */
+  /** The specs of further packages that are installed in the same folder. */
   readonly beside: readonly string[];
   /** The requested Python version. */
   readonly python: string | undefined;
@@ -34,7 +34,7 @@ export interface PackageCommand {
   readonly tokens: Readonly<Record<string, string>>;
   /** Variables that the command itself sets for the program. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether only an installed package may be run. */
+  /** Whether the command forbids an installation, so that the package must be installed already. */
   readonly isOffline: boolean;
   /** Whether the command itself turns scripts of packages off. */
   readonly isScriptless: boolean;
@@ -58,8 +58,8 @@ const NODE: CommandForm = { tool: "npm", runtime: "node" };
 const BUN: CommandForm = { tool: "npm", runtime: "bun" };
 const UV: CommandForm = { tool: "uv" };
 /**
- * The words that a command begins with. A command whose value is undefined is known, and PML
- * refuses it.
+ * The words that a command begins with. Undefined marks a command that installs a package in a way
+ * that PML does not support: PML refuses it.
  */
 const FORMS: Readonly<Record<string, CommandForm | undefined>> = {
   "npx": NODE,
@@ -80,38 +80,40 @@ const NPM_NAME = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
 const NPM_VERSION = /^[\w.^~<>=*+-]+$/;
 const PYPI =
   /^([a-z0-9](?:[\w.-]*[a-z0-9])?)(\[[\w.,-]+\])?(@[\w.+!-]+|(?:[=<>!~]=|[<>])[\w.,*+!<>=~-]+)?$/i;
+/** Matches the name of a program in a package, and the version of Python. */
 const BIN = /^[\w.@][\w.@+-]*$/;
-/** Options that do not change which program runs. */
-const IDLE = {
+/** Matches options that do not change which program runs. */
+const IGNORED = {
   npm: /^(?:-[yqsd]+|--(?:quiet|silent|verbose|bun))$/,
   uv: /^(?:-q|--quiet|-v|--verbose|--isolated|--no-progress|--no-config)$/,
 };
-/** The switches of npm that are known. Most of them have no effect here. */
+/** Matches the supported switches of npm. Most of them have no effect here. */
 const SWITCH =
   /^--(no-)?(yes|install|audit|fund|update-notifier|prefer-offline|prefer-online|progress|ignore-scripts|legacy-peer-deps)(?:=(true|false))?$/;
-/** Options after which npx would take the package for their value. */
-const EATS = /^(?:-[yqsd]{2,}|--no-(?!install$).*)$/;
+/** Matches options for which npx would read the word after them, the package, as their value. */
+const TAKES_NEXT = /^(?:-[yqsd]{2,}|--no-(?!install$).*)$/;
 const SCOPE = /^--@[\w.-]+:registry$/;
-/** Options with a value, and the field for the value. */
-const NAMING: Readonly<Record<CommandForm["tool"], Readonly<Record<string, keyof NamedOptions>>>> =
-  {
-    npm: {
-      "-p": "from",
-      "--package": "from",
-      "--registry": "registry",
-      "--node-options": "nodeOptions",
-      "--loglevel": "idle",
-    },
-    uv: {
-      "--from": "from",
-      "-w": "beside",
-      "--with": "beside",
-      "-p": "python",
-      "--python": "python",
-    },
-  };
+/** Options with a value, and the field of `NamedOptions` that collects the values. */
+const VALUE_OPTIONS: Readonly<
+  Record<CommandForm["tool"], Readonly<Record<string, keyof NamedOptions>>>
+> = {
+  npm: {
+    "-p": "from",
+    "--package": "from",
+    "--registry": "registry",
+    "--node-options": "nodeOptions",
+    "--loglevel": "idle",
+  },
+  uv: {
+    "--from": "from",
+    "-w": "beside",
+    "--with": "beside",
+    "-p": "python",
+    "--python": "python",
+  },
+};
 
-/** The values of the options. */
+/** The values of a command's options, in order. `idle` has values that PML does not use. */
 class NamedOptions {
   readonly from: string[] = [];
   readonly beside: string[] = [];
@@ -123,48 +125,52 @@ class NamedOptions {
   readonly switches = new Map<string, boolean>();
 }
 
-/** Does the same, but returns undefined for a command that PML does not support. */
+/** Like `packageCommand()`, but returns undefined if PML does not support the command. */
 export function packageIfAny(written: WrittenCommand): PackageCommand | undefined {
   try {
     return packageCommand(written);
   } catch {
-    return undefined; // starting the server reports why nothing is installed
+    return undefined; // starting the server reports the error
   }
 }
 
 /**
- * Returns the package that a command installs and runs; undefined if it installs nothing. Throws if
- * PML does not support an option.
+ * Returns the package that a command installs and runs; undefined if the command installs nothing.
+ * Throws if PML does not support the command or one of its options.
  */
 export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
   const plain = plainCommand(written);
   const parts = formOf(plain);
   if (parts === undefined) return undefined;
   const { form, before, rest, words } = parts;
-  if (form === undefined) throw refused(written, "PML does not support it");
+  if (form === undefined) throw unsupportedError(written, "PML does not support it");
   const named = new NamedOptions();
   const reading = { form, named, written };
   const env = { ...written.env, ...plain.env };
   if (form.tool === "npm") takeOptions(optionsIn(env), reading);
   takeOptions(before, reading);
-  // This is a command of npm that contains a word of that name.
+  // The options precede another command of npm, such as `npm --quiet run x`.
   if (before.length > 0) return undefined;
   const last = takeOptions(rest, reading);
   const first = rest.shift();
   const bin = named.from.length === 0 ? undefined : first;
-  if (last !== "--") takeDashes(rest, { words, last, written });
-  const odd = [bin, named.python[0]].find((one) => one !== undefined && !BIN.test(one));
-  if (odd !== undefined) throw refused(written, `${quoted(odd)} is not the name of a program`);
+  if (last !== "--") removeDashes(rest, { words, last, written });
+  const invalidName = [bin, named.python[0]].find((one) => one !== undefined && !BIN.test(one));
+  if (invalidName !== undefined) {
+    throw unsupportedError(written, `${quoted(invalidName)} is not the name of a program`);
+  }
   const read = form.tool === "npm" ? npmPackage : pythonPackage;
   const [spec = first, ...others] = named.from;
   const [which, ...beside] = [spec, ...others, ...named.beside].map((one) => {
     const packageSpec = read(one);
     if (packageSpec === undefined) {
-      throw refused(written, `${quoted(one ?? "")} is not a package of a registry`);
+      throw unsupportedError(written, `${quoted(one ?? "")} is not a package of a registry`);
     }
     return packageSpec;
   });
-  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several packages");
+  if (form.tool === "uv" && others.length > 0) {
+    throw unsupportedError(written, "it names several packages");
+  }
   const { tool, runtime } = form;
   const options = named.nodeOptions.at(-1);
   return {
@@ -188,9 +194,9 @@ function formOf({ command, args }: PlainCommand) {
     if (name !== own) continue;
     const at = more.length === 0 ? 0 : args.indexOf(more[0] ?? "");
     const before = args.slice(0, Math.max(at, 0));
-    const isIt = at >= 0 && more.every((word, index) => args[at + index] === word) &&
+    const hasForm = at >= 0 && more.every((word, index) => args[at + index] === word) &&
       (at === 0 || before[0]?.startsWith("-"));
-    if (isIt) return { words, form, before, rest: args.slice(at + more.length) };
+    if (hasForm) return { words, form, before, rest: args.slice(at + more.length) };
   }
   return undefined;
 }
@@ -200,14 +206,16 @@ export function programName(command: string): string {
   return command.replace(/^.*[\\/]|\.(?:exe|cmd|bat|ps1)$/gis, "");
 }
 
-/** How options are read, and the object that gets their values. */
+/**
+ * The form of the command, the object that collects the values of options, and the whole command.
+ */
 interface OptionReading {
   readonly form: CommandForm;
   readonly named: NamedOptions;
   readonly written: WrittenCommand;
 }
 
-/** Removes the options from the front of `rest`, and returns the last of them. */
+/** Removes the options from the front of `rest`. Returns the last option. */
 function takeOptions(rest: string[], { form: { tool }, named, written }: OptionReading): string {
   let arg = "";
   while (rest[0]?.startsWith("-")) {
@@ -215,27 +223,33 @@ function takeOptions(rest: string[], { form: { tool }, named, written }: OptionR
     if (arg === "--") return arg;
     const [option = "", value] = arg.startsWith("--") ? arg.split(/=(.*)/s) : [arg];
     const isScope = tool === "npm" && SCOPE.test(option);
-    const kind = isScope ? "registry" : NAMING[tool][option];
+    const kind = isScope ? "registry" : VALUE_OPTIONS[tool][option];
     const [, no, name, flag] = (tool === "npm" ? SWITCH.exec(arg) : null) ?? [];
     if (name !== undefined) named.switches.set(name, (no === undefined) === (flag !== "false"));
     else if (kind !== undefined && kind !== "switches") {
       const word = value ?? rest.shift() ?? "";
       if (kind === "registry" && !isRegistry(word)) {
-        throw refused(written, `${quoted(option)} is not followed by the address of a registry`);
+        throw unsupportedError(
+          written,
+          `${quoted(option)} is not followed by the address of a registry`,
+        );
       }
-      // A comma may also separate extras, or limits of a version.
+      // Splits at commas, but not at those between extras or version limits.
       if (kind === "beside") named.beside.push(...word.split(/,(?=[a-z])(?![^[]*\])/i));
       else named[kind].push(kind === "registry" ? `${option}=${word}` : word);
-    } else if (!IDLE[tool].test(arg)) {
+    } else if (!IGNORED[tool].test(arg)) {
       // The value after `=` may be a secret, so it is not shown.
-      throw refused(written, `PML does not support its option ${quoted(option)}`);
+      throw unsupportedError(written, `PML does not support its option ${quoted(option)}`);
     }
   }
   return arg;
 }
 
-/** Removes `--` in the same cases as npm, which takes the options before it for its own. */
-function takeDashes(
+/**
+ * Removes `--` from the arguments in the same cases as npm does. npm reads the options before `--`
+ * as its own, so such options throw.
+ */
+function removeDashes(
   rest: string[],
   { words, last, written }: {
     readonly words: string;
@@ -244,25 +258,25 @@ function takeDashes(
   },
 ): void {
   const isNpm = words === "npm exec" || words === "npm x";
-  if (!isNpm && !(words === "npx" && EATS.test(last))) return;
+  if (!isNpm && !(words === "npx" && TAKES_NEXT.test(last))) return;
   const dashes = rest.indexOf("--");
   const until = dashes < 0 ? rest.length : dashes;
   const own = rest.slice(0, isNpm ? until : Math.min(1, until)).find((arg) => arg.startsWith("-"));
-  if (own !== undefined) throw refused(written, `write \`--\` before ${quoted(own)}`);
+  if (own !== undefined) throw unsupportedError(written, `write \`--\` before ${quoted(own)}`);
   if (isNpm ? dashes >= 0 : dashes === 0) rest.splice(dashes, 1);
 }
 
 /**
- * Returns the options that variables set for npm. Other variables of npm have no effect on the
- * program.
+ * Returns the options that variables such as `npm_config_registry` set for npm. Skips options that
+ * have no effect on the program.
  */
 function optionsIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([variable, value]) => {
     const [, key = ""] = /^npm_config_(.+)/i.exec(variable) ?? [];
     const option = `--${key.replaceAll("_", "-").toLowerCase()}`;
-    const isOne = SCOPE.test(option) ||
+    const isSupported = SCOPE.test(option) ||
       ["--registry", "--node-options", "--legacy-peer-deps"].includes(option);
-    return isOne && value !== "" ? [`${option}=${value}`] : [];
+    return isSupported && value !== "" ? [`${option}=${value}`] : [];
   });
 }
 
@@ -270,9 +284,9 @@ function tokensIn(env: Readonly<Record<string, string>>): Record<string, string>
   return Object.fromEntries(Object.entries(env).filter(([name]) => /^npm_config_\/\//i.test(name)));
 }
 
-/** Returns the options of npm's installation. If one is given twice, the last counts. */
+/** Returns the options of npm's installation. If an option is repeated, the last one is used. */
 function settingsOf({ registry, switches }: NamedOptions): readonly string[] {
-  const last = new Map(registry.map((one) => [one.replace(/=.*/s, ""), one]));
+  const last = new Map(registry.map((option) => [option.replace(/=.*/s, ""), option]));
   const peers = switches.get("legacy-peer-deps") === true ? ["--legacy-peer-deps"] : [];
   return [...last.values()].sort().concat(peers);
 }
@@ -282,7 +296,7 @@ function isRegistry(word: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "";
 }
 
-/** Reads the name of a package in an npm registry. */
+/** Reads the spec of a package in an npm registry; undefined if the spec names another source. */
 export function npmPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
   const at = spec.indexOf("@", 1);
   const name = at < 0 ? spec : spec.slice(0, at);
@@ -290,7 +304,7 @@ export function npmPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | u
   return NPM_NAME.test(name) && NPM_VERSION.test(version) ? { spec, name } : undefined;
 }
 
-/** Reads the name of a Python package as a requirement. Only `uvx` accepts `name@1.2`. */
+/** Reads the spec of a Python package, and converts `name@1.2`, which only `uvx` accepts. */
 function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
   const [, name, extras = "", version = ""] = PYPI.exec(spec) ?? [];
   if (name === undefined) return undefined;
@@ -298,7 +312,7 @@ function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undef
   return { spec: `${name}${extras}${which}`, name };
 }
 
-function refused({ name, command }: WrittenCommand, why: string): PmlError {
+function unsupportedError({ name, command }: WrittenCommand, why: string): PmlError {
   const message = `Cannot start ${quoted(name)}: ${
     quoted(command, 300)
   } names no package to install: ${why}`;

@@ -70,7 +70,7 @@ Deno.test("packageCommand() reads what uvx runs as uv installs it", () => {
   }
 });
 
-Deno.test("packageCommand() leaves commands alone that install nothing", () => {
+Deno.test("packageCommand() does not change commands that install nothing", () => {
   const others = ["node x.js", "npm run exec", "uv run server.py", "bun run x", "pnpm start"];
   for (const line of [...others, "uv --directory /x run y", "/opt/npx-like z"]) {
     assert.equal(read(line), undefined, line);

@@ -1,6 +1,7 @@
 /**
- * Remembers which servers on stdio support the stateless revision of MCP. They are asked once, after
- * they took `initialize`: some servers of the older revisions end at any other first message.
+ * Remembers which servers on stdio support the stateless revision of MCP. PML asks a server once,
+ * after the server accepted `initialize`: some servers of the older revisions end if their first
+ * message is another one.
  *
  * @module
  */
@@ -8,7 +9,7 @@
 import { join } from "node:path";
 import { sha256 } from "../../core/hash.ts";
 import { isObject } from "../../core/json.ts";
-import { drop, pruneCache, readCache, writeCache } from "../../io/kept.ts";
+import { pruneCache, readCache, removeIfPossible, writeCache } from "../../io/cache_files.ts";
 import type { ServerRevisions } from "../client/wire.ts";
 import type { StdioValues } from "./program_host.ts";
 
@@ -17,19 +18,22 @@ import type { StdioValues } from "./program_host.ts";
  * tried, in milliseconds. The answer comes when its program has loaded.
  */
 const DISCOVER_MS = 15_000;
-/** How long an answer is remembered, in milliseconds: the program may be updated. */
+/**
+ * How long an answer is remembered, in milliseconds. Afterwards PML asks again, because the program
+ * may have been updated.
+ */
 const REMEMBERED_MS = 7 * 86_400_000;
-/** The maximum number of servers that are remembered. */
+/** The maximum number of servers whose answers are remembered. */
 const FILES_MAX = 256;
 
-/** The revisions of one server, in a file of the PML home. */
+/** Whether one server supports the stateless revision, stored in a file of the PML home. */
 export class StdioRevisions implements ServerRevisions {
   readonly discoverMs: number | undefined;
   readonly #folder: string;
   readonly #file: string;
   #isStateless: boolean | undefined;
 
-  /** Reads the facts about a server. */
+  /** Reads the stored answer of a server. */
   constructor(home: string, { name, definition }: Pick<StdioValues, "name" | "definition">) {
     const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
     this.#folder = join(home, "lists");
@@ -38,12 +42,15 @@ export class StdioRevisions implements ServerRevisions {
     this.discoverMs = this.#isStateless ? DISCOVER_MS : undefined;
   }
 
-  /** Whether the server has to be asked. */
+  /** Whether there is no stored answer, so that PML has to ask the server. */
   get isUnknown(): boolean {
     return this.#isStateless === undefined;
   }
 
-  /** Remembers that the server has no stateless revision, or asks it again if it is slow. */
+  /**
+   * Remembers that the server lacks the stateless revision. Forgets the stored answer if the server
+   * did not answer (`isSilent`).
+   */
   foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     if (isSilent) this.forget();
     else this.#store(false);
@@ -57,13 +64,13 @@ export class StdioRevisions implements ServerRevisions {
   /** Forgets the revision. The next start begins with `initialize`. */
   forget(): void {
     this.#isStateless = undefined;
-    drop(this.#file);
+    removeIfPossible(this.#file);
   }
 
-  #store(hasNewest: boolean): void {
-    this.#isStateless = hasNewest;
+  #store(isStateless: boolean): void {
+    this.#isStateless = isStateless;
     try {
-      writeCache(this.#file, { hasNewest, until: Date.now() + REMEMBERED_MS });
+      writeCache(this.#file, { hasNewest: isStateless, until: Date.now() + REMEMBERED_MS });
       pruneCache(this.#folder, { like: this.#file, most: FILES_MAX });
     } catch {
       // The next start asks again.
@@ -71,12 +78,12 @@ export class StdioRevisions implements ServerRevisions {
   }
 }
 
-/** Returns the kept answer of a server; undefined if there is none, or it is too old. */
+/** Returns the stored answer of a server; undefined if there is none, or if it is too old. */
 function stateOf(value: unknown): boolean | undefined {
   if (!isObject(value)) return undefined;
   const { hasNewest, until } = value;
   if (typeof hasNewest !== "boolean" || typeof until !== "number") return undefined;
   const remaining = until - Date.now();
-  // A time too far ahead was written with a wrong clock.
+  // A time too far in the future was written with a wrong clock.
   return remaining > 0 && remaining <= REMEMBERED_MS ? hasNewest : undefined;
 }

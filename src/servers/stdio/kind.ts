@@ -1,5 +1,5 @@
 /**
- * The kind of servers that are programs: a command starts one, and it speaks MCP on its pipes.
+ * The server kind "stdio": programs that a command starts, and that use MCP on their pipes.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../manifest.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
-import { extended, object, record, setting } from "../../core/wanted.ts";
+import { object, record, setting, withKeywords } from "../../core/value_schema.ts";
 import type {
   DefinitionTexts,
   DescriptionParts,
@@ -17,7 +17,7 @@ import type {
   Texts,
 } from "../kind.ts";
 
-/** The manifest of a program that is installed. */
+/** The manifest of a program, as a registry describes it. */
 export interface StdioManifest extends Manifest {
   readonly command: string;
   readonly args: readonly string[];
@@ -25,20 +25,21 @@ export interface StdioManifest extends Manifest {
   readonly env: Texts;
 }
 
+/** Matches the name of a program without a path. */
 const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
 /**
- * Files that Windows runs through its shell, and shells themselves. They would run arguments as
+ * Matches files that Windows runs through its shell, and shells, which would run arguments as
  * commands.
  */
 const SHELL =
   /(?:\.(?:bat|cmd|com|ps1|vbs|vbe|js|jse|wsf|msc|lnk|scr|sh)|^(?:(?:ba|z|da|fi|k|c|tc|a)?sh|cmd|powershell|pwsh|env|sudo|doas|su|xargs|eval|exec)(?:\.exe)?)$/i;
 
 const COMMAND: MemberKind<string> = {
-  wanted: "the name of a program, without a path, that is no shell",
+  wanted: "the name of a program that is not a shell, without a path",
   is: (value) => typeof value === "string" && isProgram(value),
 };
 
-/** An entry of a file: as clients write it, or as a registry does, with `install`. */
+/** An entry of a file: as clients write it, or with `install`, as registries write it. */
 interface ProgramEntry extends Partial<ProgramDefinition> {
   readonly command: string;
   readonly install?: {
@@ -50,15 +51,16 @@ interface ProgramEntry extends Partial<ProgramDefinition> {
   readonly env_required?: readonly string[];
 }
 
+/** The text for a confined server whose grants need a layer of the system that is missing. */
 const UNHELD =
   "with grants that Deno alone bounds, which counts as unconfined: this machine has neither Landlock nor bubblewrap";
-/** Programs that start npm packages, which may be able to run under Deno's permissions. */
-const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
-/** Arguments that start such a program, which PML does not see. */
+/** Matches programs that start npm packages. Such a package may be able to run confined. */
+const NPM_RUNNER = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
+/** Matches arguments that run an installer, whose packages PML cannot pin. */
 const INSTALLS =
   /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|pnx|bunx|uvx|(?:npm|pnpm|pn|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
-/** Programs. */
+/** The kind of programs. */
 export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   name: "stdio",
   pinnedAs: "stdio",
@@ -69,7 +71,8 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   definition: {
     types: ["stdio"],
     forms: (parts) => {
-      const { type, filled, texts, text, variable, path, flag, listedTools: tools } = parts;
+      const { type, nonEmpty: filled, texts, text, variable, path, flag, listedTools: tools } =
+        parts;
       const program = { command: setting(filled, "The program.") };
       const settings = {
         args: setting(texts, "Its arguments.", []),
@@ -97,11 +100,11 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
         "The program, as a registry writes it.",
       );
       const own = object({ ...type("stdio"), install }, { ...running, ...parts.pasted });
-      const client = { ...settings, ...running, ...parts.beside };
+      const client = { ...settings, ...running, ...parts.ignored };
       return {
         own: { stdio: own },
         clients: {
-          stdio: extended(object({ ...type("stdio"), ...program }, client), {
+          stdio: withKeywords(object({ ...type("stdio"), ...program }, client), {
             name: "clientProgram",
           }),
         },
@@ -112,16 +115,16 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
       const { command, args = [], env: written = {} } = entry.install ?? entry;
       const env = { ...requiredEnvironment(entry), ...written };
       const { cwd, envFile, confine } = entry;
-      const at = (path: string) => path.startsWith("${") ? path : pathOf(path);
-      const paths = { cwd: cwd && at(cwd), ...(envFile && { envFile: at(envFile) }) };
+      const absolute = (path: string) => path.startsWith("${") ? path : pathOf(path);
+      const paths = { cwd: cwd && absolute(cwd), ...(envFile && { envFile: absolute(envFile) }) };
       const program = { command, args, env, ...paths, tools, confine };
       return { ...names, ...program, ...limits, ...settings };
     },
     describe: describeProgram,
     identity: ({ command, args, env }) => ({ command: [command, ...args], env }),
     texts: textsOfProgram,
-    policyWords: ({ command = "", args = [], confine, isUnheld }) => [
-      ...(confine !== true || isUnheld ? ["unconfined"] : []),
+    policyWords: ({ command = "", args = [], confine, countsAsUnconfined }) => [
+      ...(confine !== true || countsAsUnconfined ? ["unconfined"] : []),
       ...(runsContainers(plainCommand({ command, args })) ? ["container"] : []),
     ],
     program: (definition) => definition,
@@ -152,7 +155,7 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
       const { command, args } = manifest;
       return { command, args, env: environmentOf(manifest) };
     },
-    lines: (manifest, { describe, foundLines, unpinned }) => [
+    lines: (manifest, { describe, networkLines: foundLines, unpinned }) => [
       describe({ env: {} }),
       ...unpinned({ ...manifest, env: environmentOf(manifest) }).map((spec) =>
         `It installs the newest ${spec} there is, whatever version its registry says`
@@ -165,13 +168,15 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   },
 };
 
-/** Returns the environment of a program, with the variables that its registry requires. */
+/** Returns the environment of a program, with the variables that its manifest requires. */
 function environmentOf({ env, envRequired }: StdioManifest): Texts {
   const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
   return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
 }
 
-/** Returns the variables that the entry of a registry requires, each with its own value. */
+/**
+ * Returns the variables that an entry of a registry requires, each with the value of the same name.
+ */
 function requiredEnvironment({ install, env_required: needed = [] }: ProgramEntry): Texts {
   if (install === undefined) return {};
   const names = [...needed, ...install.env_required ?? []];
@@ -182,17 +187,19 @@ function describeProgram(
   program: ProgramDefinition,
   { describeValues, fileNames }: DescriptionParts,
 ): string {
-  const { name, confine, isUnheld, cwd, env, envFile } = program;
+  const { name, confine, countsAsUnconfined, cwd, env, envFile } = program;
   const command = JSON.stringify([program.command, ...program.args]);
   const { command: own, args } = plainCommand(program);
-  const tries = OF_NPM.test(own) ? ` (\`pml learn ${name}\` tries whether it can be confined)` : "";
+  const tries = NPM_RUNNER.test(own)
+    ? ` (\`pml learn ${name}\` tries whether it can be confined)`
+    : "";
   const how = confine
-    ? isUnheld ? UNHELD : "confined to the workspace and its grants"
+    ? countsAsUnconfined ? UNHELD : "confined to the workspace and its grants"
     : `with your rights${tries}`;
-  const at = cwd ? `in the folder ${quoted(cwd, Infinity)} ` : "";
+  const where = cwd ? `in the folder ${quoted(cwd, Infinity)} ` : "";
   const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
   const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
-  return `runs the command ${command} ${at}${how}${steers}${installs}${
+  return `runs the command ${command} ${where}${how}${steers}${installs}${
     describeValues("variables", env)
   }${envFileText(envFile, fileNames)}`;
 }
@@ -203,20 +210,21 @@ function envFileText(envFile: string | undefined, names: readonly string[] | und
   return `, receives the variables of the file ${quoted(envFile, Infinity)}${all}`;
 }
 
-/** Returns the texts of a program's definition in which variables are replaced. */
+/** Returns the texts of a program's definition in which PML replaces variables. */
 export function textsOfProgram(
   { command, args, env, cwd }: ProgramDefinition,
 ): DefinitionTexts & Required<Pick<DefinitionTexts, "args" | "env">> {
   return {
     env,
     args: Object.fromEntries(args.entries()),
-    // The name of the program stays as it is: policies and approval requests depend on it.
+    // Only a path may contain variables. A bare name stays as it is: policies and approval requests
+    // depend on it.
     ...(/[\\/][^\\/$]+$/.test(command) && { command: { "": command } }),
     ...(cwd !== undefined && { cwd: { "": cwd } }),
   };
 }
 
-/** Returns whether a text is the name of a program that is no shell. */
+/** Returns whether a text is the name of a program that is not a shell. */
 function isProgram(name: string): boolean {
   return PROGRAM.test(name) && !SHELL.test(name);
 }

@@ -1,6 +1,7 @@
 /**
- * Tries a server: it runs confined to certain grants. Each access that it requested beyond them
- * becomes a part of the smallest grants that cover it, or a reason against a grant.
+ * Tries a server: the server runs confined to certain grants. For each access that it requested
+ * beyond the grants, finds the smallest grant that would allow the access, or a reason against a
+ * grant.
  *
  * @module
  */
@@ -9,17 +10,22 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "nod
 import { isLiteral } from "../../core/address.ts";
 import { visible } from "../../core/json.ts";
 import { isSteering } from "../../core/steering.ts";
-import { keepFile } from "../../io/kept.ts";
-import { infoAt, isInside, namesInFolder, realPathIfAny } from "../../io/place.ts";
+import { writeFileWhole } from "../../io/cache_files.ts";
+import { infoAt, isInside, namesInFolder, realPathIfAny } from "../../io/path_info.ts";
 import { readRegularText } from "../../io/regular_file.ts";
 import type { ServerGrants } from "../../policy/grants.ts";
 import { NO_COMMA } from "../../sandbox/net_flags.ts";
-import { type AskedFor, askedFor } from "./_asked_for.ts";
-import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
+import { readRequestedAccess, type RequestedAccess } from "./_requested_access.ts";
+import {
+  confinedAccess,
+  type Confinement,
+  findInnerPath,
+  starPattern,
+} from "./_confined_access.ts";
 import { canRunAnything } from "./_folder_code.ts";
 import { DATA_FOLDER, dataFolder } from "./data_folder.ts";
 
-/** The options of a trial. */
+/** The options of a trial, which also serve to explain a denied access outside a trial. */
 export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
   readonly grants: ServerGrants;
   /** Additional variables of the server. They may name its data folder. */
@@ -36,52 +42,67 @@ export interface Lesson {
   readonly missing: ServerGrants;
   /** Denied accesses that should not be granted, with the reason. */
   readonly left: readonly string[];
-  /** Variables that it read and that are not set for it. */
+  /** Variables that the server read and that are not set for it. */
   readonly variables: readonly string[];
   /**
-   * Variables that move the data that it writes into its package to its data folder, with values.
+   * Variables, with values, that make the server write its data into its data folder instead of its
+   * package.
    */
   readonly env: Readonly<Record<string, string>>;
-  /** Data that the server has now, and that it would not see with these variables. */
+  /**
+   * Like `env`, but for a server that wrote nothing and only searched for data in its package. Its
+   * tools that write cannot work without these variables.
+   */
+  readonly dataEnv: Readonly<Record<string, string>>;
+  /** The server's existing data, which it would no longer find with the variables of `env`. */
   readonly data: readonly PresentData[];
   /**
-   * Files and folders of the user's home that it tried to read and that exist. A server that works
-   * without them may begin with empty data.
+   * Existing files and folders in the user's home folder that the server tried to read, and that
+   * `missing` would let it read. Without them, the server may begin with empty data.
    */
   readonly unseen: readonly string[];
 }
 
-/** A file or folder with data of a server, and its place in the data folder. */
+/** An existing file with data of a server (`from`), and its new path in the data folder (`to`). */
 export interface PresentData {
   readonly from: string;
   readonly to: string;
   readonly bytes: number;
-  /** When it was changed last, in milliseconds. */
+  /** The time of the last change, in milliseconds since 1970. */
   readonly changed: number;
 }
 
 type PathKind = "read" | "write";
 type MutableGrants = { -readonly [K in keyof ServerGrants]: string[] };
 
-/** If more files of one folder are needed, the folder is granted. */
-const FOLDED = 3;
+/** The maximum number of files to grant in a folder. If more are needed, the folder is granted. */
+const FILES_OF_FOLDER_MAX = 3;
+/** Matches the name of a program that can be granted. */
 const PROGRAM = /^[\w.+-]+$/;
+/** Matches a host with a port. */
 const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
-/** Variables that node reads when it starts. */
-const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
-const TEXTS = 200_000;
-/** How many folders of the cache of npx are searched for data. */
-const MOST_FOLDERS = 200;
-/** Names of variables that contain a path for data, and of those that contain a folder. */
-const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
-const SIMPLE = /^[\w.-]+$/;
-const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
+/** Variables that Node, Deno and common libraries read by themselves. */
+const RUNTIME_VARIABLES =
+  /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
+/** The maximum length of the server's output that is kept, in characters: the end is kept. */
+const OUTPUT_MAX = 200_000;
+/** The maximum number of folders in npx's cache that are searched for data. */
+const NPX_FOLDERS_MAX = 200;
+/** Matches names of variables that usually contain the path of a file or folder. */
+const PATH_VARIABLE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
+/** Matches names of files that need no quoting. */
+const SIMPLE_NAME = /^[\w.-]+$/;
+/** Matches names of files in a package that are not data. */
+const PACKAGE_FILE =
+  /\.(?:[cm]?[jt]sx?|node|wasm|map|md)$|^(?:package|tsconfig|deno)(?:-lock)?\.jsonc?$|^\./;
+/** Matches names of variables that usually contain the path of a folder. */
+const FOLDER_VARIABLE = /(?:DIR|DIRECTORY|FOLDER)$/i;
 
 /** One trial of a server. */
 export class Trial implements Disposable {
   /** The name of the server. */
   readonly name: string;
-  /** The grants that it runs with. */
+  /** The grants with which the server runs. */
   readonly grants: ServerGrants;
   /** Additional variables of the server. */
   readonly env: Readonly<Record<string, string>>;
@@ -90,31 +111,31 @@ export class Trial implements Disposable {
   readonly #options: TrialOptions;
   #texts = "";
 
-  /** Makes an empty record. */
+  /** Creates an empty record. */
   constructor(options: TrialOptions) {
     this.#options = options;
     this.name = options.name;
     this.grants = options.grants;
     this.env = options.env;
     this.file = join(options.home, "servers", `trial-${crypto.randomUUID()}.jsonl`);
-    keepFile(this.file, "");
+    writeFileWhole(this.file, "");
   }
 
-  /** Adds output or an answer of the server. */
-  hear(text: string): void {
-    this.#texts = (this.#texts + text).slice(-TEXTS);
+  /** Adds a text of the server, in which denied programs are found: its output, or an answer. */
+  addOutput(text: string): void {
+    this.#texts = (this.#texts + text).slice(-OUTPUT_MAX);
   }
 
   /** Returns the accesses that were denied until now. */
-  lesson(): Lesson {
+  readLesson(): Lesson {
     const record = readRegularText(this.file);
-    const requests = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
-    return lessonOf(requests, this.#options);
+    const requests = readRequestedAccess(record, { texts: this.#texts, cwd: this.#options.cwd });
+    return toLesson(requests, this.#options);
   }
 
   /** Returns the grants of the trial with `more` added. */
-  with(more: ServerGrants): ServerGrants {
-    return merged(this.grants, more);
+  withGrants(more: ServerGrants): ServerGrants {
+    return mergeGrants(this.grants, more);
   }
 
   /** Removes the record. */
@@ -123,61 +144,63 @@ export class Trial implements Disposable {
   }
 }
 
-/** Returns two sets of grants joined. */
-export function merged(grants: ServerGrants, more: ServerGrants): ServerGrants {
+/** Returns one set with the grants of both sets. */
+export function mergeGrants(grants: ServerGrants, more: ServerGrants): ServerGrants {
   const all = [...Object.entries(grants), ...Object.entries(more)];
   const kinds = Map.groupBy(all, ([kind]) => kind);
   const lists = [...kinds].map(([kind, some]) => [kind, some.flatMap(([, list]) => list)]);
   return Object.fromEntries(lists);
 }
 
-/** Returns the grants that would cover the requested accesses, beyond those that the server has. */
-export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
+/** Returns the grants that the server lacks for the requested accesses. */
+export function toLesson(requests: RequestedAccess, options: TrialOptions): Lesson {
   const { workspace, variableNames } = options;
   const has = confinedAccess(options);
   const problems: string[] = requests.other.map((what) => `${what}: it cannot be granted`);
   const missing: MutableGrants = {};
   for (const kind of ["read", "write"] as const) {
-    const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
+    const roots = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
     const beyond = requests[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
-      const isGranted = own.some((root) => isInside(root, path));
+      const isGranted = roots.some((root) => isInside(root, path));
       const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
         ? undefined
         : protectedName(path, options) ??
-          (isGranted ? undefined : refusal(path, options) ?? contained(path, { kind, options }));
+          (isGranted
+            ? undefined
+            : refusal(path, options) ?? containedProtection(path, { kind, options }));
       if (why !== undefined) problems.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });
-    missing[kind] = [...folded([...new Set(beyond)], { kind, options })];
+    missing[kind] = [...foldPaths([...new Set(beyond)], { kind, options })];
   }
-  fitWrites(missing, { has, options, left: problems });
+  fitWrites(missing, { has, options, problems });
   for (const kind of ["read", "write"] as const) {
-    missing[kind] = missing[kind]?.map((path) => written(path, workspace)) ?? [];
+    missing[kind] = missing[kind]?.map((path) => toWrittenPath(path, workspace)) ?? [];
   }
   const net = requests.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
-  const named = [...net, ...has.net].some((host) => !isLiteral(host));
+  const hasNames = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
     const why = !HOST.test(host)
       ? "it is not a host with a port"
       : /:0$/.test(host)
       ? "port 0 cannot be granted"
-      : named && isLiteral(host)
+      : hasNames && isLiteral(host)
       ? "an IP address cannot be granted together with host names"
       : undefined;
     if (why !== undefined) problems.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(requests.run.map((program) => basename(program)))].filter((program) => {
-    // The server wrote the text that this name was taken from.
-    const isOpen = canRunAnything(program) || !PROGRAM.test(program);
-    if (isOpen) problems.push(`run ${visible(program)}: it can run any code with your rights`);
-    return !isOpen && !has.run.includes(program);
+    // A text of the server contained the name, so the name may be any text.
+    const isUnsafe = canRunAnything(program) || !PROGRAM.test(program);
+    if (isUnsafe) problems.push(`run ${visible(program)}: it can run any code with your rights`);
+    return !isUnsafe && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
   const variables = requests.env.filter((name) =>
-    !variableNames.includes(name) && !NOISE.test(name)
+    !variableNames.includes(name) && !RUNTIME_VARIABLES.test(name)
   );
-  const { env, data } = dataIn(requests, { variables, options });
+  const { env, dataEnv, data } = dataIn(requests, { variables, options });
   const unseen = (missing.read ?? []).map((path) => resolve(workspace, path))
     .filter((path) => isInside(options.userHome, path) && infoAt(path) !== undefined);
   return {
@@ -185,29 +208,31 @@ export function lessonOf(requests: AskedFor, options: TrialOptions): Lesson {
     left: [...new Set(problems)],
     variables,
     env,
+    dataEnv,
     data,
     unseen,
   };
 }
 
 /**
- * A write grant may contain no other grant: a path to read in it becomes the grant's own path, and a
- * grant that is there already is a reason against it.
+ * Makes the missing grants valid: a path to write must not contain another grant. If it contains a
+ * grant that the server already has, the path to write is left out. If it contains a missing path
+ * to read, the path to write replaces that path.
  */
 function fitWrites(
   missing: MutableGrants,
-  { has, options, left }: {
+  { has, options, problems }: {
     readonly has: Pick<ServerGrants, "read" | "write">;
     readonly options: TrialOptions;
-    readonly left: string[];
+    readonly problems: string[];
   },
 ): void {
   const { workspace } = options;
   const others = [...has.read ?? [], ...has.write ?? []];
   missing.write = (missing.write ?? []).filter((path) => {
-    const inner = containedIn(path, { workspace, others });
+    const inner = findInnerPath(path, { workspace, others });
     if (inner !== undefined) {
-      left.push(`write ${visible(path, 300)}: it contains the grant ${inner}`);
+      problems.push(`write ${visible(path, 300)}: it contains the grant ${inner}`);
     }
     return inner === undefined;
   });
@@ -219,37 +244,53 @@ function fitWrites(
 }
 
 /**
- * Finds the variables that say where a server keeps the data that it wanted to write into its
- * package, and the data that is there.
+ * A server may try to write or read data in its package. Finds the variables that set the path of
+ * this data, and the data that already exists.
  */
 function dataIn(
-  { read, write }: AskedFor,
+  { read, write }: RequestedAccess,
   { variables, options }: {
     readonly variables: readonly string[];
     readonly options: TrialOptions;
   },
-): Pick<Lesson, "env" | "data"> {
-  const { home } = options;
-  const path = write.find((one) => isInside(join(home, "servers"), one));
-  if (path === undefined) return { env: {}, data: [] };
-  // A temporary file next to a file replaces that file later.
-  const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
-    path.replace(/\.te?mp$/, "");
-  const places = variables.filter((name) => PLACE.test(name) && !isSteering(name));
-  const title = SIMPLE.test(basename(file)) ? basename(file) : "data";
-  const env = Object.fromEntries(
+): Pick<Lesson, "env" | "dataEnv" | "data"> {
+  const isInPackage = (path: string) => isInside(join(options.home, "servers"), path);
+  const places = variables.filter((name) => PATH_VARIABLE.test(name) && !isSteering(name));
+  const path = write.find(isInPackage);
+  const file = path === undefined
+    ? read.filter((one) => isInPackage(one) && isData(one, places)).sort().at(-1)
+    // The server may write a temporary file, and later rename it to a file that it also reads.
+    : read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
+      path.replace(/\.te?mp$/, "");
+  if (file === undefined) return { env: {}, dataEnv: {}, data: [] };
+  const title = SIMPLE_NAME.test(basename(file)) ? basename(file) : "data";
+  const set = Object.fromEntries(
     places.map((
       name,
-    ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
+    ) => [name, FOLDER_VARIABLE.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
   );
-  if (places.length === 0) return { env, data: [] };
+  const [env, dataEnv] = path === undefined ? [{}, set] : [set, {}];
+  if (places.length === 0) return { env, dataEnv, data: [] };
   const to = join(dataFolder(options), title);
-  return { env, data: presentData(file, options).map((one) => ({ ...one, to })) };
+  return { env, dataEnv, data: presentData(file, options).map((one) => ({ ...one, to })) };
 }
 
 /**
- * Finds a data file of a package: where PML installed it, and where npx of a client did. The newest
- * is the first.
+ * Returns whether a file in a package, which the server tried to read, may be the user's data: the
+ * file does not exist yet, or the name of a variable in `places` contains its name. Other files
+ * belong to the package.
+ */
+function isData(path: string, places: readonly string[]): boolean {
+  const name = basename(path).toLowerCase();
+  if (PACKAGE_FILE.test(name) || !name.includes(".")) return false;
+  const [stem = ""] = name.split(".");
+  return infoAt(path) === undefined ||
+    places.some((place) => place.toLowerCase().split("_").includes(stem));
+}
+
+/**
+ * Finds a data file of a package: in the installation of PML, and in the installations of npx,
+ * which a client may have used before. Returns the newest file first.
  */
 function presentData(
   file: string,
@@ -257,7 +298,7 @@ function presentData(
 ): readonly Omit<PresentData, "to">[] {
   const [, inPackage] = /[\\/]node_modules[\\/](.+)$/.exec(file) ?? [];
   const cache = join(userHome, ".npm", "_npx");
-  const folders = infoAt(cache)?.isDirectory ? namesInFolder(cache).slice(0, MOST_FOLDERS) : [];
+  const folders = infoAt(cache)?.isDirectory ? namesInFolder(cache).slice(0, NPX_FOLDERS_MAX) : [];
   const others = inPackage === undefined
     ? []
     : folders.map((name) => join(cache, name, "node_modules", inPackage));
@@ -268,7 +309,7 @@ function presentData(
   }).sort((one, other) => other.changed - one.changed);
 }
 
-/** Returns why a path should not be granted; undefined if it can be. */
+/** Returns why a path should not be granted; undefined if it can be granted. */
 function refusal(path: string, options: TrialOptions): string | undefined {
   const { home } = options;
   if (isInside(join(home, "servers"), path)) {
@@ -284,15 +325,15 @@ function refusal(path: string, options: TrialOptions): string | undefined {
 }
 
 /**
- * Names that are protected in the workspace are protected everywhere, because keys are in such
- * files.
+ * Returns a reason against a grant if a part of a path has a protected name. Names that are
+ * protected in the workspace are protected everywhere, because such files contain keys.
  */
 function protectedName(path: string, { protection, home }: TrialOptions): string | undefined {
   if (isInside(home, path)) return undefined;
   const parts = path.split(sep);
   const names = [...protection.readProtected, ...protection.writeProtected];
   const match = names.find((name) => {
-    const like = starred(name);
+    const like = starPattern(name);
     const wide = name.split("/").length;
     return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
   });
@@ -300,10 +341,11 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
 }
 
 /**
- * Returns the protected name that a folder contains, as a reason against a grant. Of a name with
- * several parts, the last ones need not exist yet.
+ * Returns a reason against a grant if a folder contains a protected name. A name with several
+ * parts, such as `.git/config`, counts if its first parts match the folder, even if its last parts
+ * do not exist yet.
  */
-function contained(
+function containedProtection(
   path: string,
   { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
 ): string | undefined {
@@ -314,14 +356,14 @@ function contained(
   const match = names.find((name) => {
     const own = name.split("/");
     const isAbove = own.slice(1).some((_, at) =>
-      starred(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
+      starPattern(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
     );
-    return isAbove || own.length === 1 && entries.some((entry) => starred(name).test(entry));
+    return isAbove || own.length === 1 && entries.some((entry) => starPattern(name).test(entry));
   });
   return match && `it contains ${match}, which is protected`;
 }
 
-/** Returns the names in a folder; none if it is no folder, or cannot be read. */
+/** Returns the names in a folder; none if the path is not a folder, or cannot be read. */
 function entriesOf(path: string): readonly string[] {
   try {
     return infoAt(path)?.isDirectory ? namesInFolder(path) : [];
@@ -331,34 +373,34 @@ function entriesOf(path: string): readonly string[] {
 }
 
 /**
- * Returns whether a path is too wide: the home folder, a folder that contains it or the workspace,
- * or a top folder of the system.
+ * Returns whether a grant of a path would be too wide: the path is a top folder of the system, or
+ * it is or contains the user's home folder, the PML home or the workspace.
  */
 function isTooWide(path: string, { home, userHome, workspace }: TrialOptions): boolean {
   const isTop = dirname(dirname(path)) === dirname(path);
   return isTop || [home, userHome, workspace].some((folder) => isInside(path, folder));
 }
 
-/** Replaces several files of one folder by the folder. */
-function folded(
+/** If a folder has more than `FILES_OF_FOLDER_MAX` of the paths, replaces them by the folder. */
+function foldPaths(
   paths: readonly string[],
   { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
 ): readonly string[] {
   const counts = Map.groupBy(paths, (path) => dirname(path));
   const some = paths.map((path) => {
     const folder = dirname(path);
-    const isMany = (counts.get(folder)?.length ?? 0) > FOLDED;
+    const isMany = (counts.get(folder)?.length ?? 0) > FILES_OF_FOLDER_MAX;
     const isFolded = isMany && !isTooWide(folder, options) &&
-      contained(folder, { kind, options }) === undefined;
+      containedProtection(folder, { kind, options }) === undefined;
     return isFolded ? folder : path;
   });
   const all = [...new Set(some)];
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
 }
 
-/** Returns a path as a user would write it: relative to the workspace if it is near. */
-function written(path: string, workspace: string): string {
+/** Returns a path as a user would write it: relative, unless it is far from the workspace. */
+function toWrittenPath(path: string, workspace: string): string {
   const near = relative(workspace, path);
-  // `.pml.json` is shared between systems.
+  // `.pml.json` is shared between operating systems, so it has slashes.
   return /^(?:\.\.[\\/]){2}/.test(near) || isAbsolute(near) ? path : near.replaceAll(sep, "/");
 }

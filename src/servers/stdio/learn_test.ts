@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { askedFor } from "./_asked_for.ts";
-import { lessonOf, type TrialOptions } from "./learn.ts";
+import { readRequestedAccess } from "./_requested_access.ts";
+import { toLesson, type TrialOptions } from "./learn.ts";
 
 const OPTIONS: TrialOptions = {
   name: "s",
   workspace: "/u/me/work/ws",
-  isHeld: true,
+  hasSystemLayer: true,
   cwd: "/u/me/work/ws",
   home: "/u/me/.pml",
   userHome: "/u/me",
@@ -33,8 +33,8 @@ function line(permission: string, value: string | null): string {
 }
 
 function lesson(lines: readonly string[], texts = "") {
-  const asked = askedFor(lines.join("\n"), { texts, cwd: OPTIONS.cwd });
-  return lessonOf(asked, OPTIONS);
+  const asked = readRequestedAccess(lines.join("\n"), { texts, cwd: OPTIONS.cwd });
+  return toLesson(asked, OPTIONS);
 }
 
 Deno.test("A trial's lesson holds nothing that the server may do already", () => {
@@ -53,7 +53,8 @@ Deno.test("A trial's lesson holds nothing that the server may do already", () =>
     line("sys", "hostname"),
     "half a li",
   ];
-  const wanted = { missing: {}, left: [], variables: [], env: {}, data: [], unseen: [] };
+  const none = { env: {}, dataEnv: {}, data: [], unseen: [] };
+  const wanted = { missing: {}, left: [], variables: [], ...none };
   assert.deepEqual(lesson(lines, 'Requires run access to "git"'), wanted);
 });
 

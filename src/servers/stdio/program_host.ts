@@ -1,39 +1,70 @@
 /**
- * The host of programs, and a program with its values.
+ * The interface through which programs use the rest of PML, and the values to start a program.
  *
  * @module
  */
 
 import type { ProgramDefinition } from "../kind.ts";
 import type { Trial } from "./learn.ts";
-import type { PackagePins, SpareOwner } from "./stdio_servers.ts";
-import type { Confinement } from "./_confined.ts";
+import type { InstalledPackage } from "./install/installs.ts";
+import type { Confinement } from "./_confined_access.ts";
 import type { Groups, OsLayerChoice } from "../../sandbox/sandbox.ts";
-import type { WireLimits } from "./stdio_wire.ts";
+import type { SpareKeeper } from "../../sandbox/process.ts";
 import type { WaitForMemory } from "../../io/backlog.ts";
 import type { StartProgress } from "../client/start_progress.ts";
 import type { ServerGrants } from "../../policy/grants.ts";
 
-/** The values that a server is started with. Variables are replaced by their values. */
+/** The values with which a server is started. Variables such as `${NAME}` are already replaced. */
 export interface StdioValues {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Whether it starts in the open workspace although no file of that workspace defines it. */
+  /** Whether the server starts in the workspace, although no file of the workspace defines it. */
   readonly isGuest: boolean;
-  /** Whether it runs under Deno with permissions. */
+  /** Whether the server runs confined: under Deno, with limited permissions. */
   readonly confine: boolean;
-  /** The only tools that may be used, if they are named. */
+  /** The only tools that may be used; undefined if all may. */
   readonly tools: readonly string[] | undefined;
-  /** Its definition as it was written, without the values of variables. */
+  /** The definition as it was written, with variables instead of their values. */
   readonly definition: ProgramDefinition;
-  /** The trial, if the server is being tried: it is confined to the trial's grants. */
+  /**
+   * The trial of `pml learn`, if there is one: the server is confined to the grants of the trial.
+   */
   readonly trial?: Trial | undefined;
 }
 
-/** The machine that starts servers. Its values are read at each start. */
+/** The limits of the output of a process, in bytes. */
+export interface WireLimits {
+  readonly lineBytes: number;
+  readonly resultBytes: number;
+  readonly stderrBytes: number;
+}
+
+/**
+ * The owner of a supervisor process that PML starts in advance for the first program. `App`
+ * implements it.
+ */
+export interface SpareOwner {
+  /** The start of the value of PML_RUN in all programs of this PML. */
+  readonly runMark: string;
+  /** The supervisor process that waits for a program; undefined if there is none. */
+  readonly spare: SpareKeeper | undefined;
+}
+
+/**
+ * The pins of packages. The methods take the definition that is started, not its name, because the
+ * name may belong to another server in the meantime.
+ */
+export interface PackagePins {
+  /** Returns the pinned version of a server's package. */
+  versionOf(definition: ProgramDefinition): Promise<string | undefined>;
+  /** Throws if the installed package is not the pinned one, so that the server is not started. */
+  check(definition: ProgramDefinition, installed: InstalledPackage): Promise<void>;
+}
+
+/** The services of PML that start programs. Their values are read at each start. */
 export interface ProgramHost extends SpareOwner {
   /** The PML home. */
   readonly home: string;
@@ -48,18 +79,18 @@ export interface ProgramHost extends SpareOwner {
   /** The layer that should confine install scripts. */
   readonly osLayer: OsLayerChoice;
   readonly limits: WireLimits;
-  /** Records process groups, so that they end with PML, however PML ends. */
+  /** Records process groups, so that they end with PML, even if PML is killed. */
   readonly groups: Groups;
-  /** Pauses the readers of servers if too much waits for the client. */
-  readonly room?: WaitForMemory | undefined;
+  /** Waits while too much data waits for the client, so that servers are read more slowly. */
+  readonly waitForMemory?: WaitForMemory | undefined;
   /** Reports installations to the calls that wait for them. */
   readonly starts: StartProgress;
   readonly packages?: PackagePins;
   /** Returns the grants of a server. */
   grants(server: string): ServerGrants | undefined;
-  /** Returns additional variables of installers: how the user's registry is reached. */
+  /** Returns additional variables with which installers reach the user's registry. */
   installEnvironment(): Readonly<Record<string, string>>;
-  /** Removes secrets from texts of a server that are not messages. */
+  /** Removes secrets from a text of a server that is not an MCP message, such as its output. */
   withoutSecrets(text: string): string;
   /** Logs a text of a server or an installer. */
   logServer(server: string, level: "debug" | "info" | "warn", text: string): void;

@@ -1,5 +1,5 @@
 /**
- * Opens programs, which a command starts.
+ * Opens servers that are programs.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { programOf } from "../kinds.ts";
 /** Returns the runtime of programs. */
 export const load: LoadRuntime = ({ machine }) =>
   Promise.resolve({
-    open: ({ definition, values, ...options }) => {
+    open: (options, { definition }, values) => {
       const program = definition && programOf(definition);
       if (program === undefined) throw new Error(`no command starts ${options.listing.name}`);
       const upstream = () => machine.programs.of(machine.withTrial(values.stdio(program)));

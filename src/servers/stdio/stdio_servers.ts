@@ -1,85 +1,76 @@
 /**
- * Starts the stdio servers that the user defines.
+ * Creates the servers of kind `stdio`, and installs their packages.
  *
  * @module
  */
 
 import type { ProgramDefinition } from "../kind.ts";
 import { memoized } from "../../core/memo.ts";
-import type { UpstreamServer } from "../client/upstream_server.ts";
-import type { Launch, NamedPackage, NewestPackage, ServerScripts } from "./_launch.ts";
-import type { InstalledPackage } from "./install/installs.ts";
-import type { SpareKeeper } from "../../sandbox/process.ts";
+import type { UpstreamServer } from "../client/wire.ts";
+import type {
+  CommandValues,
+  NewestPackage,
+  ServerPrograms,
+  ServerScripts,
+} from "./_server_programs.ts";
 import { ServerLog } from "../server_log.ts";
 import { StdioRevisions } from "./_revisions.ts";
+import { packageIfAny } from "./_package_command.ts";
+import { OwnProgram, prepareStart } from "./own_program.ts";
 import type { ProgramHost, StdioValues } from "./program_host.ts";
-
-/** The owner of the process that waits for the first program. `App` implements it. */
-export interface SpareOwner {
-  /** The keeper; undefined if there is none. */
-  readonly spare: SpareKeeper | undefined;
-}
-
-/**
- * The pins of packages. They are looked up by the definition that is started, because another
- * server may have its name by then.
- */
-export interface PackagePins {
-  /** Returns the pinned version of a server's package. */
-  versionOf(own: ProgramDefinition): Promise<string | undefined>;
-  /** Throws if the installed package is not the pinned one. The server is then not started. */
-  check(own: ProgramDefinition, installed: InstalledPackage): Promise<void>;
-}
 
 export type { NewestPackage, ServerScripts };
 
-/** Starts servers. */
+/** Creates and caches servers that are programs. */
 export class StdioServers {
   /**
-   * Returns a server: the same one for the same values. `DefinitionValues.stdio` returns the same
-   * object as long as no value changes.
+   * Returns a server: the same one for the same object of values. `DefinitionValues.stdio` returns
+   * the same object until a value changes.
    */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) =>
     this.#serverOf(server)
   );
   readonly #host: ProgramHost;
-  #launch: Launch | undefined;
+  #programs: ServerPrograms | undefined;
 
   /** Starts nothing yet. */
   constructor(host: ProgramHost) {
     this.#host = host;
   }
 
-  /** Loads the code that starts programs; starts none. */
-  async prepare(closing: AbortSignal): Promise<void> {
-    await this.#loadLaunch(closing);
+  /** Loads the code that starts the given programs. Starts nothing. */
+  async prepare(programs: readonly ProgramDefinition[], closing: AbortSignal): Promise<void> {
+    const needsPrograms = programs.some((program) =>
+      program.confine || packageIfAny(program) !== undefined
+    );
+    await Promise.all([import("./stdio_wire.ts"), needsPrograms && this.#loadPrograms(closing)]);
   }
 
   /**
-   * Installs the package of a server, and returns its packages with install scripts that did not
-   * run.
+   * Installs the package of a server. Returns the install scripts of the package and its
+   * dependencies that did not run.
    */
   async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
-    return await (await this.#loadLaunch(closing)).scriptsOf(server);
+    return await (await this.#loadPrograms(closing)).scriptsOf(server);
   }
 
-  /** Returns the names of those servers whose command installs a package. */
-  async packaged(
-    servers: readonly ProgramDefinition[],
-    closing: AbortSignal,
-  ): Promise<readonly string[]> {
-    return (await this.#loadLaunch(closing)).packaged(servers);
+  /** Returns the names of the servers whose command installs a package. */
+  packagedNames(servers: readonly ProgramDefinition[]): readonly string[] {
+    return servers.filter((server) => packageIfAny(server) !== undefined).map(({ name }) => name);
   }
 
-  /** Looks up the newest version of a server's package; undefined if npm has no such package. */
-  async newestOf(server: NamedPackage, closing: AbortSignal): Promise<NewestPackage | undefined> {
-    return await (await this.#loadLaunch(closing)).newestOf(server);
+  /**
+   * Looks up the newest version of a server's package. Returns undefined if the command of the
+   * server installs no npm package.
+   */
+  async newestOf(server: CommandValues, closing: AbortSignal): Promise<NewestPackage | undefined> {
+    return await (await this.#loadPrograms(closing)).newestOf(server);
   }
 
   /** Loads the code that finds and installs programs, which calls of modules do not need. */
-  async #loadLaunch(closing: AbortSignal): Promise<Launch> {
-    const { Launch } = await import("./_launch.ts");
-    return this.#launch ??= new Launch(this.#host, closing);
+  async #loadPrograms(closing: AbortSignal): Promise<ServerPrograms> {
+    const { ServerPrograms } = await import("./_server_programs.ts");
+    return this.#programs ??= new ServerPrograms(this.#host, closing);
   }
 
   #serverOf(server: StdioValues): UpstreamServer {
@@ -90,18 +81,20 @@ export class StdioServers {
       name,
       tools,
       definition,
-      // A trial needs a new start.
+      // The lists of a trial are not stored.
       isKept: trial === undefined,
-      // Other grants make another server.
+      // A confined server is started again if its grants change.
       version: () => key + (confine ? JSON.stringify(host.grants(name) ?? null) : ""),
       prepare: async (closing) => {
-        const launched = await (await this.#loadLaunch(closing)).programOf(server);
-        const { StdioWire } = await import("./_launch.ts");
+        const { StdioWire } = await import("./stdio_wire.ts");
+        const settings = prepareStart(server, host);
+        const program = OwnProgram.of(settings, host) ??
+          await (await this.#loadPrograms(closing)).programOf(settings);
         return (events) => {
           const { home } = host;
           const log = new ServerLog(home, name);
           const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
-          return new StdioWire({ name, launched, log: log, revisions }, host, events);
+          return new StdioWire({ name, program, log, revisions }, host, events);
         };
       },
     };

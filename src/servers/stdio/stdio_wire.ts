@@ -1,60 +1,61 @@
 /**
- * Connects to an MCP server through the pipes of its process. Lines that are not messages are
- * ignored.
+ * Starts the process of an MCP server, and exchanges messages with it through its pipes.
  *
  * @module
  */
 
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, quoted } from "../../core/json.ts";
-import { inOneLine } from "../../core/json_text.ts";
-import { eachPiece, endsOf, Gathered, type Line, LineReader } from "../../io/lines.ts";
-import { soon } from "../../io/waiting.ts";
+import { toOneLine } from "../../core/json_text.ts";
+import { ByteBuffer, eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
+import { settlesWithin } from "../../io/waiting.ts";
 import type { Denial, ServerRevisions, Wire, WireEvents } from "../client/wire.ts";
 import { readText } from "../../protocol/message.ts";
-import { type Process, type SpareKeeper, StartedProgram } from "../../sandbox/process.ts";
+import {
+  type Process,
+  residentBytes,
+  type SpareKeeper,
+  StartedProgram,
+} from "../../sandbox/process.ts";
 import type { Program } from "../../sandbox/program.ts";
-import { causeIn, errorFirst, withoutColours } from "../../core/program_output.ts";
+import { causeIn, putErrorFirst, withoutColours } from "../../core/program_output.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
-import { withRemark } from "./_denial.ts";
-import type { LaunchedProgram } from "./_launched_program.ts";
+import type { ServerProgram } from "./own_program.ts";
 import type { ServerLog } from "../server_log.ts";
-import type { ProgramHost } from "./program_host.ts";
+import type { ProgramHost, WireLimits } from "./program_host.ts";
 
-/** The limits of the output of a process, in bytes. */
-export interface WireLimits {
-  readonly lineBytes: number;
-  readonly resultBytes: number;
-  readonly stderrBytes: number;
-}
-
-/** The server of a process, with its log and its revisions. */
+/** The server that a process runs: its name, its program, its log and its revisions. */
 interface WireServer {
   readonly name: string;
-  readonly launched: LaunchedProgram;
-  /** Keeps the server's output that is not a message. */
+  readonly program: ServerProgram;
+  /** Stores the output of the server on stderr. */
   readonly log?: ServerLog | undefined;
   /** Remembers the revisions of the server. */
   readonly revisions?: ServerRevisions | undefined;
 }
 
 /** The machine that runs the process. */
-type WireHost = Pick<ProgramHost, "groups" | "limits" | "room" | "spare" | "withoutSecrets">;
+type WireHost = Pick<
+  ProgramHost,
+  "groups" | "limits" | "waitForMemory" | "spare" | "withoutSecrets"
+>;
 
+/** How long a process may take to end after its input was closed, in milliseconds. */
 const EOF_MS = 300;
+/** How long a process may take to end after SIGTERM, in milliseconds. */
 const TERM_MS = 700;
 /** The maximum length of a line on stderr, in characters. A longer line is dropped. */
 const LINE_MAX = 256_000;
-/** How many characters of a server's last output are shown. */
-const TAIL = 4_000;
+/** The maximum number of characters of a server's last output that an error contains. */
+const TAIL_MAX = 4_000;
 
 /** A process that speaks MCP on its pipes. */
 export class StdioWire implements Wire {
-  /** Its pipes are open as long as it runs. */
-  readonly tells = true;
+  /** Always true: a process can send notifications while it runs. */
+  readonly reportsChanges = true;
   readonly revisions: ServerRevisions | undefined;
   readonly #name: string;
-  readonly #launched: LaunchedProgram;
+  readonly #program: ServerProgram;
   readonly #log: ServerLog | undefined;
   readonly #host: WireHost;
   readonly #limits: WireLimits;
@@ -65,39 +66,44 @@ export class StdioWire implements Wire {
   #containerEnded: Promise<void> | undefined;
   readonly #outbox: Outbox;
   readonly #exit: Promise<void>;
-  /** Whether its further messages are ignored. */
-  #isGivenUp = false;
+  /** Whether further messages of the server are ignored, because it was killed. */
+  #ignoresMessages = false;
   #stderr = "";
-  /** The part of a line without its end; undefined while a line that is too long goes on. */
+  /** The start of an incomplete line; undefined while a line that is too long continues. */
   #line: string | undefined = "";
 
   /** Starts the process. */
   constructor(
-    { name, launched, log: serverLog, revisions }: WireServer,
+    { name, program: serverProgram, log: serverLog, revisions }: WireServer,
     host: WireHost,
     events: WireEvents,
   ) {
     this.#name = name;
-    this.#launched = launched;
+    this.#program = serverProgram;
     this.#log = serverLog;
     this.#host = host;
     this.#limits = host.limits;
     this.#events = events;
     this.revisions = revisions;
-    const { program } = launched;
+    const { program } = serverProgram;
     const run = containerRun(program);
-    // This process must run before the container does.
+    // The helper must run before the container starts.
     this.#container = run && new ContainerEnd(program, run);
     try {
-      this.#started = started(name, { ...program, ...run && { args: run.args } }, host.spare);
+      this.#started = startProgram(name, { ...program, ...run && { args: run.args } }, host.spare);
     } catch (error) {
-      void this.#container?.end({ isOver: true });
+      void this.#container?.end({ hasEnded: true });
       throw error;
     }
     this.#process = this.#started.running;
     host.groups.add(this.#process.pid);
     this.#outbox = new Outbox(this.#process.stdin, this.#limits.lineBytes, events);
     this.#exit = this.#follow();
+  }
+
+  /** Returns the resident memory of the process and its child processes, in bytes. */
+  rss(): number {
+    return residentBytes(this.#process.pid);
   }
 
   /** Sends a JSON-RPC message. */
@@ -107,29 +113,30 @@ export class StdioWire implements Wire {
 
   /**
    * Returns the error for requests that will not be answered, with the last output of the process.
+   * `mayHaveRun` is whether the server may have received such a request.
    */
-  down(why: string, mayHaveRun: boolean): PmlError {
+  downError(why: string, mayHaveRun: boolean): PmlError {
     const [stderr, denial] = [this.#output, this.denial("")];
     const what = denial?.why ?? `${why}${causeIn(stderr)}`;
     const next = "the next call starts it again";
     const again = [
       mayHaveRun ? `Nothing was sent twice; ${next}` : `Nothing was run; ${next}`,
-      this.#launched.hint(),
+      this.#program.hint(),
     ];
     return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
       hint: denial?.hint ?? again.filter(Boolean).join(". "),
-      detail: { may_have_run: mayHaveRun, stderr: errorFirst(stderr, TAIL) },
+      detail: { may_have_run: mayHaveRun, stderr: putErrorFirst(stderr, TAIL_MAX) },
     });
   }
 
-  /** Returns the permission that the server lacks, from `text` or from its output. */
+  /** Returns the permission that the server lacks, found in `text` or in its output. */
   denial(text: string): Denial | undefined {
-    return this.#launched.denial(text) ?? this.#launched.denial(this.#output);
+    return this.#program.denial(text) ?? this.#program.denial(this.#output);
   }
 
   /** Kills the process and all processes that it started. */
   kill(): void {
-    this.#isGivenUp = true;
+    this.#ignoresMessages = true;
     this.#started.kill();
   }
 
@@ -138,11 +145,11 @@ export class StdioWire implements Wire {
    * started.
    */
   async close(): Promise<void> {
-    // A server that reads nothing is not waited for.
+    // Does not wait, because the server may not read its input.
     void this.#outbox.close();
-    if (!await soon(this.#exit, EOF_MS)) {
+    if (!await settlesWithin(this.#exit, EOF_MS)) {
       this.#started.signal("SIGTERM");
-      await soon(this.#exit, TERM_MS);
+      await settlesWithin(this.#exit, TERM_MS);
     }
     this.kill();
     await this.#exit;
@@ -156,40 +163,40 @@ export class StdioWire implements Wire {
 
   async #follow(): Promise<void> {
     const { stdout, stderr, status } = this.#process;
-    // Without its output, the process cannot answer.
+    // A process that has closed its output cannot answer, so it is killed.
     const read = this.#read(stdout).finally(async () => {
-      if (!await soon(status, EOF_MS)) this.#started.kill();
+      if (!await settlesWithin(status, EOF_MS)) this.#started.kill();
     });
-    const output = Promise.all([read, this.#hear(stderr)]);
-    // Handled when the process has ended.
+    const output = Promise.all([read, this.#readOutput(stderr)]);
+    // An error is handled when the process has ended.
     output.catch(() => {});
     const { code, signal } = await status;
-    this.#containerEnded = this.#container?.end({ isOver: signal === null });
-    // Kills processes that the program started and that still run: they keep its output open.
+    this.#containerEnded = this.#container?.end({ hasEnded: signal === null });
+    // Kills child processes that still run, because they keep the output open.
     this.#started.kill();
-    await soon(output, EOF_MS);
+    await settlesWithin(output, EOF_MS);
     this.#log?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    this.#events.onEnd(this.down(`its process ended with ${how}`, true));
+    this.#events.onEnd(this.downError(`its process ended with ${how}`, true));
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const { room } = this.#host;
+    const { waitForMemory } = this.#host;
     const reader = new LineReader(this.#limits.lineBytes, this.#limits.resultBytes);
     const take = (line: Line) => {
-      if (!this.#isGivenUp) this.#take(line);
+      if (!this.#ignoresMessages) this.#receive(line);
     };
     try {
       await eachPiece(stream, (piece) => {
         reader.push(piece, take);
-        return this.#isGivenUp ? undefined : room?.(reader, reader.bytes);
+        return this.#ignoresMessages ? undefined : waitForMemory?.(reader, reader.bytes);
       });
     } finally {
-      room?.(reader, 0);
+      waitForMemory?.(reader, 0);
     }
   }
 
-  #take(line: Line): void {
+  #receive(line: Line): void {
     const events = this.#events;
     if (line.kind === "too-long") {
       return events.onProtocolError(`it wrote a line over ${line.max} bytes`);
@@ -197,21 +204,22 @@ export class StdioWire implements Wire {
     if (line.kind === "cut") {
       const { size, max } = line;
       const why = `it has ${size} bytes, more than ${max}`;
-      return events.excess(line.ends, { why, detail: { size, max } });
+      return events.onExcess(line.ends, { why, detail: { size, max } });
     }
     const read = readText(line.bytes, "server");
-    if (read.kind === "excess") return events.excess(endsOf(line.bytes), { why: read.why });
-    const launched = this.#launched;
-    events.onMessage(launched.isConfined ? withRemark(read.value, launched) : read.value);
+    if (read.kind === "excess") return events.onExcess(endsOf(line.bytes), { why: read.why });
+    events.onMessage(this.#program.withExplanation(read.value));
   }
 
-  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #readOutput(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     for await (const chunk of stream) this.#takeOutput(decoder.decode(chunk, { stream: true }));
     if (this.#line) this.#takeOutput("\n");
   }
 
-  /** Takes whole lines only, because a secret that is cut in two would not be recognized. */
+  /**
+   * Handles whole lines only: a secret that is divided between two pieces would not be recognized.
+   */
   #takeOutput(text: string): void {
     const end = text.lastIndexOf("\n") + 1;
     const line = (this.#line ?? "") + text.slice(end);
@@ -221,7 +229,7 @@ export class StdioWire implements Wire {
     }
     const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
     let lines = (this.#line ?? "") + text.slice(from, end);
-    // A secret with colours in it would not be recognized.
+    // A secret that contains codes for colours would not be recognized.
     // guard: secret-coloured
     lines = withoutColours(lines);
     lines = this.#host.withoutSecrets(lines);
@@ -232,13 +240,13 @@ export class StdioWire implements Wire {
   }
 }
 
-function started(
+function startProgram(
   name: string,
   program: Program,
   spare: SpareKeeper | undefined,
 ): StartedProgram {
   try {
-    return new StartedProgram({ ...program, kept: true }, spare);
+    return new StartedProgram({ ...program, hasKeeper: true }, spare);
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
     const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
@@ -246,20 +254,20 @@ function started(
   }
 }
 
-/** The messages to a process. */
+/** Queues and writes the messages to a process. */
 class Outbox {
   readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
   readonly #max: number;
   readonly #events: Pick<WireEvents, "onProtocolError">;
-  readonly #unsent: string[] = [];
-  /** The bytes of a piece while it is written, in memory that is used again. */
-  readonly #bytes = new Gathered();
+  #unsent = "";
+  /** The bytes that are being written, in memory that is used again. */
+  readonly #bytes = new ByteBuffer();
   #waiting = 0;
   #isWriting = false;
 
   /**
-   * Takes the standard input of the process, and how many characters may wait. The process is broken
-   * if a message would exceed that; the message is dropped.
+   * `max` is the maximum number of characters that wait. A message that would exceed it is dropped
+   * and reported as a protocol error: the process does not read its input.
    */
   constructor(
     stdin: WritableStream<Uint8Array>,
@@ -273,27 +281,30 @@ class Outbox {
 
   /** Adds a JSON-RPC message, which is sent soon. */
   add(message: JsonObject): void {
-    const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
-    // A single message may have any length.
+    const members = toOneLine(JSON.stringify(message)).slice(1);
+    const line = `{"jsonrpc":"2.0",${members}\n`;
+    // A message may have any length if no other one waits.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#max) {
       return this.#events.onProtocolError("it does not read its input");
     }
     this.#waiting += line.length;
-    this.#unsent.push(line);
-    if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
+    if (this.#unsent === "" && !this.#isWriting) queueMicrotask(() => void this.#flush());
+    this.#unsent += line;
   }
 
   /** Closes the standard input. */
   async close(): Promise<void> {
-    await this.#stdin.close().catch(() => {}); // its other end is gone already
+    await this.#stdin.close().catch(() => {}); // the process has closed it already
   }
 
-  // While one piece is written, more messages can come.
+  // Messages that are added during a write are written together by the next write.
   async #flush(): Promise<void> {
     this.#isWriting = true;
-    while (this.#unsent.length > 0) {
-      const text = this.#unsent.splice(0).join("");
-      // A broken pipe is reported by the end of the process. The memory is used again after the write.
+    while (this.#unsent !== "") {
+      const text = this.#unsent;
+      this.#unsent = "";
+      // A broken pipe is reported by the end of the process. The memory is used again after the
+      // write.
       await this.#stdin.write(this.#bytes.addText(text)).catch(() => {});
       this.#bytes.clear();
       this.#waiting -= text.length;

@@ -6,13 +6,14 @@
 
 import { packageIfAny, type WrittenCommand } from "./_package_command.ts";
 
+/** Matches specs with an exact version. */
 const NPM = /.@[=v]?\d+\.\d+\.\d+(?:[-+][\w.+-]*)?$/;
 const PYTHON = /[^=]={2,3}\d[\w.+!-]*$/;
 
-/** Returns the packages that a command installs without an exact version, as they are written. */
+/** Returns the specs of the packages that a command installs without an exact version. */
 export function unpinnedPackages(written: WrittenCommand): readonly string[] {
-  const named = packageIfAny(written);
-  if (named === undefined) return [];
-  const exact = named.tool === "npm" ? NPM : PYTHON;
-  return [named.spec, ...named.beside].filter((spec) => !exact.test(spec));
+  const command = packageIfAny(written);
+  if (command === undefined) return [];
+  const exact = command.tool === "npm" ? NPM : PYTHON;
+  return [command.spec, ...command.beside].filter((spec) => !exact.test(spec));
 }

@@ -7,10 +7,10 @@
 
 import type { Duplex } from "node:stream";
 import { type JsonObject, objectOf } from "../../core/json.ts";
-import { inOneLine } from "../../core/json_text.ts";
-import { NOT_BEGUN } from "../../protocol/window.ts";
-import { joined, type Line, LineReader } from "../../io/lines.ts";
-import { aborted, after } from "../../io/waiting.ts";
+import { toOneLine } from "../../core/json_text.ts";
+import { NOT_BEGUN } from "../../protocol/takeover.ts";
+import { joinBytes, type Line, LineReader } from "../../io/lines.ts";
+import { callAfter, whenAborted } from "../../io/waiting.ts";
 import { ConnectionState } from "../../protocol/connection_state.ts";
 import { type ReadLine, readMessage, refusalMessage } from "../../protocol/message.ts";
 import {
@@ -20,27 +20,22 @@ import {
   type Output,
   standardPipes,
 } from "../stdio/_pipes.ts";
-import { briefly } from "../_unknown_end.ts";
+import { parseBriefly } from "../_unknown_outcomes.ts";
 import { pipesOf } from "./window_socket.ts";
 
-/** Options of `passOn()`. */
-export interface WindowOptions {
-  /** The connection to the running PML. */
+/** The connection to a running PML that accepted the window. */
+export interface RunningPml {
   readonly socket: Duplex;
   /** The maximum size of a message of the client, in bytes. */
   readonly inputBytes: number;
-  /** Ends the window. */
-  readonly signal: AbortSignal;
-  /** The pipes of the client; standard input and output by default. */
-  readonly pipes?: ClientPipes | undefined;
 }
 
 /** The state that a PML needs to take over: the state of the connection and the open requests. */
-export interface Left {
+export interface TakeoverState {
   readonly client: ClientPipes;
   readonly input: Input;
   /** The state that the client set on its connection. */
-  readonly state: Pick<ConnectionState, "restoring">;
+  readonly state: Pick<ConnectionState, "restore">;
   /** The requests without an answer. */
   readonly waiting: readonly JsonObject[];
   /** The ids, as JSON, of the requests that did not run. */
@@ -50,73 +45,81 @@ export interface Left {
 }
 
 /** How many bytes may wait for one side before reading from the other side pauses. */
-const MOST_WAITING = 4 << 20;
+const WAITING_BYTES_MAX = 4 << 20;
 /** The maximum size of a message of the running PML, in bytes. */
-const LONGEST = 1 << 30;
+const LINE_BYTES_MAX = 1 << 30;
 
 /**
  * Forwards messages until the client closes its end or the signal aborts. If the connection breaks
- * before, it returns the pipes of the client for PML in this process, which repeats open requests.
+ * first, returns the client's pipes for PML in this process, which then repeats open requests.
  */
-export async function passOn(options: WindowOptions): Promise<ClientPipes | undefined> {
-  const rest = await new Window(options).passOn();
-  return rest && (await import("./_alone.ts")).alone(rest);
+export async function passOn(
+  running: RunningPml,
+  signal: AbortSignal,
+  client: ClientPipes = standardPipes(),
+): Promise<ClientPipes | undefined> {
+  const takeoverState = await new Window(running, client).passOn(signal);
+  return takeoverState &&
+    (await import("./_pipes_without_serve.ts")).pipesWithoutServe(takeoverState);
 }
 
+/** The forwarding between a client and a running PML. */
 class Window {
-  readonly #options: WindowOptions;
+  readonly #running: RunningPml;
   readonly #client: ClientPipes;
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
   readonly #state = new ConnectionState();
-  /** Whether the connection broke. The PML that takes over then handles all messages itself. */
+  /** Whether the connection broke. PML in this process then handles all messages. */
   #isBroken = false;
   /** The lines that arrived after the connection broke. */
-  readonly #lines: (readonly [Uint8Array, ReadLine | undefined])[] = [];
+  readonly #storedLines: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
-    void this.#lines.push([line.slice(), read]);
+    void this.#storedLines.push([line.slice(), read]);
 
-  constructor(options: WindowOptions) {
-    this.#options = options;
-    this.#client = options.pipes ?? standardPipes();
+  constructor(running: RunningPml, client: ClientPipes) {
+    this.#running = running;
+    this.#client = client;
     // The socket module is already loaded, because the connection to the other PML is a socket.
     void this.#client.useSockets?.();
   }
 
   /** Forwards messages. Returns the state to take over if the connection broke. */
-  async passOn(): Promise<Left | undefined> {
-    const { inputBytes, socket, signal } = this.#options;
-    const link = pipesOf(socket);
+  async passOn(signal: AbortSignal): Promise<TakeoverState | undefined> {
+    const { inputBytes, socket } = this.#running;
+    const servePipes = pipesOf(socket);
     let isEnding = false;
     const lines = new LineReader(inputBytes);
     const onLine = (line: Line) => this.#onLine(line);
     const input: Input = this.#client.open((piece) => lines.push(piece, onLine));
-    const answers = new LineReader(LONGEST);
-    const answered = (line: Line) => {
+    const answers = new LineReader(LINE_BYTES_MAX);
+    const onAnswer = (line: Line) => {
       if (line.kind === "line" && this.#isForClient(line.bytes)) toClient.write(line.bytes);
     };
-    const back: Input = link.open((piece) => answers.push(piece, answered));
-    const toClient = new Flow(this.#client.output, back);
-    const toLink = new Flow(link.output, input);
-    const keep = this.#take;
-    this.#take = (line) => toLink.write(line);
-    const ended = Promise.race([input.over.catch(() => {}), aborted(signal)]).then(() => {
-      isEnding = true;
-      return back.close();
-    });
-    await Promise.race([back.over, ended]);
+    const fromServe: Input = servePipes.open((piece) => answers.push(piece, onAnswer));
+    const toClient = new Flow(this.#client.output, fromServe);
+    const toServe = new Flow(servePipes.output, input);
+    const storeLine = this.#take;
+    this.#take = (line) => toServe.write(line);
+    const clientEnded = Promise.race([input.whenEnded.catch(() => {}), whenAborted(signal)]).then(
+      () => {
+        isEnding = true;
+        return fromServe.close();
+      },
+    );
+    await Promise.race([fromServe.whenEnded, clientEnded]);
     if (!isEnding) {
-      this.#take = keep;
-      return this.#restOf(input);
+      this.#take = storeLine;
+      return this.#takeoverState(input);
     }
-    using _ = after(LAST_WRITE_MS, () => socket.destroy());
-    await back.over;
+    using _ = callAfter(LAST_WRITE_MS, () => socket.destroy());
+    await fromServe.whenEnded;
     await input.close();
-    if (toClient.size > 0) this.#client.giveUp();
+    if (toClient.size > 0) this.#client.discardOutput();
     return undefined;
   }
 
-  #restOf(input: Input): Left {
+  #takeoverState(input: Input): TakeoverState {
     this.#isBroken = true;
     input.resume();
     return {
@@ -127,16 +130,16 @@ class Window {
       notBegun: this.#notBegun,
       redirect: (take) => {
         this.#take = take;
-        for (const [line, read] of this.#lines.splice(0)) take(line, read);
+        for (const [line, read] of this.#storedLines.splice(0)) take(line, read);
       },
     };
   }
 
-  /** Records a message of the client until the connection breaks, and forwards it. */
+  /** Forwards a message of the client. Records it, unless the connection is broken. */
   #onLine(line: Line): void {
     const read = readMessage(line);
     if (line.kind !== "line") {
-      if (read?.kind === "refusal") this.#tell(refusalMessage(read));
+      if (read?.kind === "refusal") this.#sendToClient(refusalMessage(read));
       return;
     }
     if (!this.#isBroken) this.#record(read);
@@ -148,20 +151,20 @@ class Window {
     if (read?.kind !== "request") return;
     const message = read.message as unknown as JsonObject;
     this.#waiting.set(read.id, message);
-    this.#state.note(message);
+    this.#state.record(message);
   }
 
-  /** Records a message of the running PML. Returns whether it is meant for the client. */
+  /** Records which request a message of the running PML answers. Returns whether the client gets it. */
   #isForClient(line: Uint8Array): boolean {
-    const { id, method, params } = briefly(line);
+    const { id, method, params } = parseBriefly(line);
     if (method === undefined) this.#waiting.delete(JSON.stringify(id));
     if (method !== NOT_BEGUN) return true;
-    // The request is repeated after the connection has ended.
+    // PML in this process repeats the request after the connection has ended.
     this.#notBegun.add(JSON.stringify(objectOf(params).requestId));
     return false;
   }
 
-  #tell(message: unknown): void {
+  #sendToClient(message: unknown): void {
     this.#client.output.write(lineOf(message)).catch(() => {});
   }
 }
@@ -185,10 +188,10 @@ class Flow {
   write(line: Uint8Array): void {
     const bytes = withEnd(line);
     this.#size += bytes.length;
-    if (this.#size > MOST_WAITING) this.#from.pause();
+    if (this.#size > WAITING_BYTES_MAX) this.#from.pause();
     const done = () => {
       this.#size -= bytes.length;
-      if (this.#size < MOST_WAITING / 2) this.#from.resume();
+      if (this.#size < WAITING_BYTES_MAX / 2) this.#from.resume();
     };
     // The input of this side reports a closed connection.
     this.#to.write(bytes).then(done, done);
@@ -197,10 +200,10 @@ class Flow {
 
 /** Returns a line with its line end. */
 export function withEnd(line: Uint8Array): Uint8Array {
-  return joined([line, new Uint8Array([10])]);
+  return joinBytes([line, new Uint8Array([10])]);
 }
 
 /** Returns a message as a line. */
 export function lineOf(message: unknown): Uint8Array {
-  return new TextEncoder().encode(`${inOneLine(JSON.stringify(message))}\n`);
+  return new TextEncoder().encode(`${toOneLine(JSON.stringify(message))}\n`);
 }

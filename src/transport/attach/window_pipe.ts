@@ -1,5 +1,6 @@
 /**
- * On Windows, windows attach through a named pipe instead of a socket in the PML home. Other users
+ * On Windows, a `pml stdio` attaches to a running `pml serve` through a named pipe instead of a
+ * socket in the PML home. Other users
  * can see the names of pipes and create pipes with the same names. Both ends therefore first prove
  * that they can read a file in the PML home. Only Windows loads this module.
  *
@@ -12,8 +13,8 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { objectOf, textOf } from "../../core/json.ts";
 import { readPlainText, writePrivate } from "../../io/private_files.ts";
-import { soon } from "../../io/waiting.ts";
-import { ANSWER_MS, LineExchange } from "./window_socket.ts";
+import { settlesWithin } from "../../io/waiting.ts";
+import { ANSWER_MS, LineExchange } from "./private_socket.ts";
 
 /** The content of the file in the PML home. */
 interface PipeFile {
@@ -35,7 +36,7 @@ export async function listenAtPipe(
   const file: PipeFile = { pipe, key: randomBytes(32).toString("hex") };
   const server = createServer((raw) => {
     const socket = new PipeEnd(raw).on("error", () => {}); // the end of the pipe reports it
-    isProven(socket, file.key).then((isOwn) => isOwn ? take(socket) : socket.destroy());
+    clientHasKey(socket, file.key).then((hasKey) => hasKey ? take(socket) : socket.destroy());
   });
   server.listen(pipe);
   const isListening = await once(server, "listening").then(() => true, () => false);
@@ -45,14 +46,14 @@ export async function listenAtPipe(
 }
 
 /** Connects to the pipe that a file names; undefined if no process of this user listens there. */
-export async function connectedToPipe(path: string): Promise<Duplex | undefined> {
+export async function connectToPipe(path: string): Promise<Duplex | undefined> {
   const file = readFile(path);
   if (file === undefined) return undefined;
   const raw = connect(file.pipe).on("error", () => {});
-  const open = once(raw, "connect").then(() => true, () => false);
-  if (await soon(open, ANSWER_MS) && await open) {
+  const connected = once(raw, "connect").then(() => true, () => false);
+  if (await settlesWithin(connected, ANSWER_MS) && await connected) {
     const socket = new PipeEnd(raw).on("error", () => {});
-    if (await proves(socket, file.key)) return socket;
+    if (await serverHasKey(socket, file.key)) return socket;
     socket.destroy();
   }
   raw.destroy();
@@ -68,28 +69,28 @@ function readFile(path: string): PipeFile | undefined {
   }
 }
 
-/** Returns whether the client proves that it has the key. The server proves this first. */
-async function isProven(socket: Duplex, key: string): Promise<boolean> {
+/** Returns whether the client proves that it has the key. First proves that the server has it. */
+async function clientHasKey(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
   const { nonce } = await nextObject(exchange);
-  const own = crypto.randomUUID();
-  exchange.say({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: own });
+  const ownNonce = crypto.randomUUID();
+  exchange.send({ proof: proofOf(key, `server ${textOf(nonce)}`), nonce: ownNonce });
   const { proof } = await nextObject(exchange);
-  const isOwn = isEqual(textOf(proof), proofOf(key, `client ${own}`));
-  // The next line is for another listener. The client therefore waits for this one.
+  const hasKey = isEqual(textOf(proof), proofOf(key, `client ${ownNonce}`));
+  // Another listener reads the next line, so the client waits for this answer before it sends more.
   exchange.end();
-  if (isOwn) exchange.say({ proven: true });
-  return isOwn;
+  if (hasKey) exchange.send({ proven: true });
+  return hasKey;
 }
 
 /** Proves to a server that this process has the key. Returns whether the server has it, too. */
-async function proves(socket: Duplex, key: string): Promise<boolean> {
+async function serverHasKey(socket: Duplex, key: string): Promise<boolean> {
   const exchange = new LineExchange(socket);
-  const own = crypto.randomUUID();
-  exchange.say({ nonce: own });
+  const ownNonce = crypto.randomUUID();
+  exchange.send({ nonce: ownNonce });
   const { proof, nonce } = await nextObject(exchange);
-  if (!isEqual(textOf(proof), proofOf(key, `server ${own}`))) return false;
-  exchange.say({ proof: proofOf(key, `client ${textOf(nonce)}`) });
+  if (!isEqual(textOf(proof), proofOf(key, `server ${ownNonce}`))) return false;
+  exchange.send({ proof: proofOf(key, `client ${textOf(nonce)}`) });
   const { proven } = await nextObject(exchange);
   exchange.end();
   return proven === true;
@@ -113,23 +114,23 @@ function isEqual(one: string, other: string): boolean {
     timingSafeEqual(bytes, others);
 }
 
-/** This byte never occurs in JSON. */
+/** The byte that marks the end of a direction. It never occurs in JSON. */
 const END = 4;
 
 /**
  * One end of a pipe, which ends like a socket. A named pipe cannot end only one direction: `end()`
- * of its socket sends nothing, and closing it ends both directions. A special byte marks the end
- * instead.
+ * of its socket sends nothing, and closing the pipe ends both directions. So `END` marks the end of
+ * one direction.
  */
 class PipeEnd extends Duplex {
   readonly #raw: Socket;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(raw: Socket) {
     super({ allowHalfOpen: false });
     this.#raw = raw;
     raw.on("data", (piece: Uint8Array) => this.#take(piece));
-    raw.on("error", () => {}).once("close", () => this.#over());
+    raw.on("error", () => {}).once("close", () => this.#endInput());
   }
 
   override _read(): void {
@@ -155,16 +156,16 @@ class PipeEnd extends Duplex {
   }
 
   #take(piece: Uint8Array): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const end = piece.indexOf(END);
     const isFull = end !== 0 && !this.push(end < 0 ? piece : piece.subarray(0, end));
-    if (end >= 0) this.#over();
+    if (end >= 0) this.#endInput();
     else if (isFull) this.#raw.pause();
   }
 
-  #over(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+  #endInput(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     this.push(null);
   }
 }

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { Scratch } from "../../config/_scratch_test.ts";
-import { connectedToPipe, listenAtPipe } from "./window_pipe.ts";
+import { connectToPipe, listenAtPipe } from "./window_pipe.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 
@@ -24,7 +24,7 @@ async function openPair(scratch: Scratch) {
   const file = join(scratch.root, "file");
   const { promise: taken, resolve } = Promise.withResolvers<Duplex>();
   const server = await listenAtPipe(file, resolve, pipeIn(scratch));
-  const client = await connectedToPipe(file);
+  const client = await connectToPipe(file);
   assert.ok(server !== undefined && client !== undefined);
   const own = await taken;
   const close = async () => {
@@ -91,12 +91,12 @@ Deno.test("a window does not attach to a process that does not know the key", as
   squatter.listen(pipe);
   await once(squatter, "listening");
   await Deno.writeTextFile(file, JSON.stringify({ pipe, key: "secret" }), { mode: 0o600 });
-  assert.equal(await connectedToPipe(file), undefined);
+  assert.equal(await connectToPipe(file), undefined);
   assert.match(heard.join(""), /^\{"nonce":"[\w-]+"\}\n$/);
   squatter.close();
   await once(squatter, "close");
   // The file was left by a killed PML.
-  assert.equal(await connectedToPipe(file), undefined);
+  assert.equal(await connectToPipe(file), undefined);
 });
 
 Deno.test("a running PML refuses a window that does not know the key", async () => {

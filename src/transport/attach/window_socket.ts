@@ -1,29 +1,23 @@
 /**
- * The socket in the PML home through which windows attach to a running `pml serve`.
+ * The socket in the PML home through which windows (`window.ts`) attach to a running `pml serve`.
  *
  * @module
  */
 
-import { once } from "node:events";
-import { connect, createServer, type Server } from "node:net";
-import { dirname, join } from "node:path";
+import type { Server } from "node:net";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { sha256 } from "../../core/hash.ts";
-import { inOneLine } from "../../core/json_text.ts";
-import { LineReader } from "../../io/lines.ts";
-import { locked, privateFolder, unlessGone } from "../../io/private_files.ts";
-import { soon } from "../../io/waiting.ts";
+import { objectOf, textOf } from "../../core/json.ts";
+import { randomToken } from "../../core/random.ts";
+import { removeIfPossible } from "../../io/cache_files.ts";
+import { NO_WARNINGS, readPrivate, withLock, writePrivate } from "../../io/private_files.ts";
 import { type ClientPipes, LAST_WRITE_MS } from "../stdio/_pipes.ts";
 import { inputOf, socketOutput } from "../stdio/_sockets.ts";
+import { connectToSocket, isSocketPath, LineExchange, listenPrivately } from "./private_socket.ts";
 
-/** The maximum length of a socket path. Systems allow only a few bytes more. */
-const LONGEST = 100;
-/** How long a process may take to answer at a socket, in milliseconds. */
-export const ANSWER_MS = 1_000;
-/** The maximum size of a line before MCP begins, in bytes. */
-const MOST_SAID = 1 << 20;
-/** Deno does not support Unix sockets on Windows. A named pipe replaces them. */
-const HAS_SOCKETS = Deno.build.os !== "windows";
+/** The size of the key of a socket, in bytes. */
+const KEY_BYTES = 32;
 
 /** Returns the folder of the sockets in a PML home. */
 export function socketFolder(home: string): string {
@@ -31,40 +25,50 @@ export function socketFolder(home: string): string {
 }
 
 /** Returns the path of the socket for a workspace. */
-export function socketOf(home: string, workspace: string): string {
+export function socketPathOf(home: string, workspace: string): string {
   return join(socketFolder(home), sha256(workspace).slice(0, 16));
 }
 
+/** Returns whether a text is the key of a socket. */
+export type KeyCheck = (text: unknown) => boolean;
+
 /**
- * Listens at a socket that only this user can open. Returns undefined if another process listens
- * there, or the system does not support such a socket.
+ * Listens at a socket that only this user can open, and writes its key into a file next to it.
+ * Returns undefined if another process listens there, or the system does not support such a socket.
  */
 export async function listenAt(
   path: string,
-  take: (socket: Duplex) => void,
+  take: (socket: Duplex, isKey: KeyCheck) => void,
 ): Promise<Server | undefined> {
-  if (HAS_SOCKETS && path.length > LONGEST) return undefined;
-  privateFolder(dirname(path));
+  if (!isSocketPath(path)) return undefined;
   // Another process may start at the same time.
-  return await locked(`${path}.lock`, async () => {
+  return await withLock(`${path}.lock`, async () => {
     if (await isServed(path)) return undefined;
-    // A killed process may have left its socket.
-    await Deno.remove(path).catch(unlessGone);
-    if (HAS_SOCKETS) return await listenAtSocket(path, take);
-    return await (await import("./window_pipe.ts")).listenAtPipe(path, take);
+    const key = randomToken(KEY_BYTES);
+    const hash = sha256(key);
+    await writePrivate(keyFileOf(path), { key });
+    const server = await listenPrivately(path, (socket) => {
+      take(socket, (text) => sha256(textOf(text)) === hash);
+    });
+    // Another process may have written its own key into the file by then.
+    server?.once("close", () => {
+      if (keyOf(path) === key) removeIfPossible(keyFileOf(path));
+    });
+    return server;
   });
 }
 
-async function listenAtSocket(
-  path: string,
-  take: (socket: Duplex) => void,
-): Promise<Server | undefined> {
-  const server = createServer(take);
-  server.listen(path);
-  const isListening = await once(server, "listening").then(() => true, () => false);
-  if (!isListening) return undefined;
-  await Deno.chmod(path, 0o600);
-  return server;
+/**
+ * Returns the key of a socket; undefined if there is none. Before version 9, Landlock can deny a
+ * confined program the files of the PML home, but not its sockets. So a program must send the key,
+ * which proves that it can read the PML home.
+ */
+export function keyOf(path: string): string | undefined {
+  return readPrivate(keyFileOf(path), (json) => textOf(objectOf(json).key), NO_WARNINGS);
+}
+
+function keyFileOf(path: string): string {
+  return `${path}.json`;
 }
 
 /**
@@ -72,92 +76,47 @@ async function listenAtSocket(
  * without answering.
  */
 async function isServed(path: string): Promise<boolean> {
-  const socket = await connected(path);
+  const socket = await connectToSocket(path);
   if (socket === undefined) return false;
   const exchange = new LineExchange(socket);
-  exchange.say({});
+  exchange.send({});
   const message = await exchange.next();
   socket.destroy();
   return message !== undefined;
 }
 
-/** Connects to a socket of this user; undefined if no process listens there. */
-export async function connected(path: string): Promise<Duplex | undefined> {
-  if (!HAS_SOCKETS) return await (await import("./window_pipe.ts")).connectedToPipe(path);
-  // guard: window-socket
-  if (!isOwn(path)) return undefined;
-  // The end of the socket reports the error.
-  const socket = connect(path).on("error", () => {});
-  const open = once(socket, "connect").then(() => true, () => false);
-  if (await soon(open, ANSWER_MS) && await open) return socket;
+/**
+ * Returns the URL of the `pml serve` that runs for a workspace; undefined if none runs, or if
+ * clients do not reach it over HTTP at the loopback address.
+ */
+export async function servedUrl(home: string, workspace: string): Promise<URL | undefined> {
+  const path = socketPathOf(home, workspace);
+  const socket = await connectToSocket(path);
+  if (socket === undefined) return undefined;
+  const exchange = new LineExchange(socket);
+  exchange.send({ asks: "url", key: keyOf(path) ?? "" });
+  const { url } = objectOf(await exchange.next().catch(() => undefined));
   socket.destroy();
-  return undefined;
-}
-
-/** Returns whether only this user can open a socket and its folder. */
-function isOwn(path: string): boolean {
-  try {
-    return [path, dirname(path)].map((each) => Deno.lstatSync(each)).every(({ uid, mode }) =>
-      uid === Deno.uid() && ((mode ?? 0o777) & 0o077) === 0
-    );
-  } catch {
-    return false; // it does not exist
-  }
-}
-
-/** Exchanges lines of JSON before MCP begins. */
-export class LineExchange {
-  readonly #socket: Duplex;
-  readonly #lines = new LineReader(MOST_SAID);
-  readonly #messages: (string | undefined)[] = [];
-  #wake = () => {};
-  readonly #take = (piece: Uint8Array) => {
-    this.#lines.push(piece, (line) => {
-      this.#messages.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
-    });
-    this.#wake();
-  };
-
-  /** Starts to read lines. */
-  constructor(socket: Duplex) {
-    this.#socket = socket;
-    socket.on("data", this.#take).once("close", () => this.#wake()).resume();
-  }
-
-  /** Sends a value. */
-  say(value: unknown): void {
-    this.#socket.write(`${inOneLine(JSON.stringify(value))}\n`);
-  }
-
-  /** Returns the next value from the other end; undefined if none arrives in time. */
-  async next(): Promise<unknown> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    if (this.#messages.length === 0) await soon(promise, ANSWER_MS);
-    const line = this.#messages.shift();
-    return line === undefined ? undefined : JSON.parse(line);
-  }
-
-  /** Stops reading lines, because MCP begins. */
-  end(): void {
-    this.#socket.off("data", this.#take).pause();
-  }
+  const served = URL.parse(textOf(url));
+  const isLocal = served?.protocol === "http:" &&
+    ["127.0.0.1", "localhost"].includes(served.hostname);
+  return isLocal ? served : undefined;
 }
 
 /** Returns the input and the output of a connection. */
 export function pipesOf(socket: Duplex): ClientPipes {
   return {
     open: (take) => {
-      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const { promise: whenEnded, resolve } = Promise.withResolvers<void>();
       socket.on("data", take).once("end", resolve).once("close", resolve).resume();
-      return inputOf(socket, { over, close: () => void socket.end() });
+      return inputOf(socket, { whenEnded, close: () => void socket.end() });
     },
     output: socketOutput(socket),
-    giveUp: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
+    discardOutput: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
   };
 }
 
 /** Returns a hash of the value of a variable, which can only be compared with another hash. */
-export function hashed(nonce: string, value: string | undefined): string {
+export function hashVariable(nonce: string, value: string | undefined): string {
   return sha256(`${nonce} ${value ?? ""}`);
 }

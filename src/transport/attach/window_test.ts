@@ -14,12 +14,12 @@ function makeWindow() {
   const pipes: ClientPipes = {
     open: (taker) => {
       take = taker;
-      return { over: over.promise, pause() {}, resume() {}, close: () => Promise.resolve() };
+      return { whenEnded: over.promise, pause() {}, resume() {}, close: () => Promise.resolve() };
     },
     output: { write: () => Promise.resolve() },
-    giveUp() {},
+    discardOutput() {},
   };
-  const alone = passOn({ socket, pipes, inputBytes: 1_000_000, signal: ended.signal });
+  const alone = passOn({ socket, inputBytes: 1_000_000 }, ended.signal, pipes);
   return {
     alone,
     breakOff: () => void socket.destroy(),

@@ -6,9 +6,15 @@
 
 import { isObject } from "../../core/json.ts";
 import { dropOldest } from "../../core/memo.ts";
-import { contentType, eachEvent, EVENTS_TYPE, JSON_TYPE, leave } from "../../io/event_stream.ts";
+import {
+  contentType,
+  drainBody,
+  eachEvent,
+  EVENTS_TYPE,
+  JSON_TYPE,
+} from "../../io/event_stream.ts";
 import { onAbort } from "../../io/waiting.ts";
-import { eventBytes, followedBy, STREAM_HEADERS, TextAnswer, wasSent } from "./_answer.ts";
+import { eventBytes, onSent, reportSent, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 
 /** Which of the two MCP content types a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";
@@ -16,10 +22,10 @@ export type Accepted = "both" | "json" | "events" | "neither";
 /** The header of clients that follow MCP. */
 const BOTH = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
-/** How many different headers are cached. A client sends the same header each time. */
-const REMEMBERED = 100;
-/** Longer headers are not parsed. Browsers send about 150 characters. */
-const LONGEST = 1_000;
+/** The maximum number of cached headers. A client sends the same header each time. */
+const CACHED_HEADERS = 100;
+/** The maximum length of a header that PML parses. Browsers send about 150 characters. */
+const HEADER_MAX = 1_000;
 const UNLIMITED = { lineBytes: Infinity, resultBytes: Infinity };
 
 /** Parses `Accept` headers, and caches the results. */
@@ -27,18 +33,18 @@ export class AcceptHeaders {
   readonly #results = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
 
   /** Returns the types that a client accepts. Without the header it accepts all types. */
-  async accepted(accept: string | undefined): Promise<Accepted> {
+  async parse(accept: string | undefined): Promise<Accepted> {
     const result = this.#results.get(accept);
     if (result !== undefined) return result;
-    const accepted = await negotiated(accept ?? "");
+    const accepted = await negotiate(accept ?? "");
     this.#results.set(accept, accepted);
-    dropOldest(this.#results, REMEMBERED);
+    dropOldest(this.#results, CACHED_HEADERS);
     return accepted;
   }
 }
 
-async function negotiated(accept: string): Promise<Accepted> {
-  if (accept.length > LONGEST) return "neither";
+async function negotiate(accept: string): Promise<Accepted> {
+  if (accept.length > HEADER_MAX) return "neither";
   const { default: Negotiator } = await import("negotiator");
   const negotiator = new Negotiator({ headers: { accept } });
   // A range with a parameter matches only an offer that has it, and both types are UTF-8.
@@ -48,32 +54,32 @@ async function negotiated(accept: string): Promise<Accepted> {
   return accepts(EVENTS_TYPE) ? "both" : "json";
 }
 
-/** Returns an answer in the type that a client accepts. Errors stay JSON. */
-export async function inAccepted(
-  made: Response | TextAnswer,
+/** Converts an answer to the type that a client accepts. Errors stay JSON. */
+export async function toAcceptedType(
+  answer: Response | TextAnswer,
   accepted: Accepted,
   signal: AbortSignal,
 ): Promise<Response | TextAnswer> {
-  if (accepted === "events" && made.status === 200) return await asEvents(made);
-  const isStream = !(made instanceof TextAnswer) && contentType(made) === EVENTS_TYPE;
-  return accepted === "json" && isStream ? await asJson(made, signal) : made;
+  if (accepted === "events" && answer.status === 200) return await toEvents(answer);
+  const isStream = !(answer instanceof TextAnswer) && contentType(answer) === EVENTS_TYPE;
+  return accepted === "json" && isStream ? await toJson(answer, signal) : answer;
 }
 
-async function asEvents(made: Response | TextAnswer): Promise<Response> {
-  if (made instanceof TextAnswer) {
-    return new Response(eventBytes(made.text), { headers: STREAM_HEADERS });
+async function toEvents(answer: Response | TextAnswer): Promise<Response> {
+  if (answer instanceof TextAnswer) {
+    return new Response(eventBytes(answer.text), { headers: STREAM_HEADERS });
   }
-  if (contentType(made) !== JSON_TYPE) return made;
-  const headers = new Headers(made.headers);
+  if (contentType(answer) !== JSON_TYPE) return answer;
+  const headers = new Headers(answer.headers);
   for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
   headers.delete("content-length");
-  return new Response(eventBytes(await made.text()), { headers });
+  return new Response(eventBytes(await answer.text()), { headers });
 }
 
 /** Waits for the answers in a stream. Drops notifications, which a JSON answer cannot contain. */
-async function asJson(stream: Response, signal: AbortSignal): Promise<Response> {
+async function toJson(stream: Response, signal: AbortSignal): Promise<Response> {
   const answers: unknown[] = [];
-  using _ = onAbort(signal, () => void leave(stream));
+  using _ = onAbort(signal, () => void drainBody(stream));
   const decoder = new TextDecoder();
   await eachEvent(stream.body, {
     limits: UNLIMITED,
@@ -93,6 +99,6 @@ async function asJson(stream: Response, signal: AbortSignal): Promise<Response> 
     ? new Response(null, { status: 202 })
     : new Response(body as string, { headers });
   // A session counts its requests as open until their answers are sent.
-  followedBy(answer, () => wasSent(stream));
+  onSent(answer, () => reportSent(stream));
   return answer;
 }

@@ -7,14 +7,14 @@
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
 import { objectOf } from "../../core/json.ts";
-import { inOneLine } from "../../core/json_text.ts";
+import { toOneLine } from "../../core/json_text.ts";
 import { contentType, EVENTS_TYPE, JSON_TYPE } from "../../io/event_stream.ts";
 import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { refusalMessage } from "../../protocol/message.ts";
 
 /** The limits of an answer. */
 export interface AnswerLimits {
-  /** How long a client may read nothing before its connection is closed, in milliseconds. */
+  /** How long a client may read nothing before PML closes its connection, in milliseconds. */
   readonly unreadMs: number;
   /** The maximum number of bytes of an answer that may wait for its client. */
   readonly queuedBytes: number;
@@ -40,17 +40,17 @@ export function rejection(
   return Response.json(refusalMessage({ kind: "refusal", code, text }), {
     status,
     statusText: why,
-    // The rest of a refused request is not read.
+    // PML does not read the rest of a refused request.
     headers: { ...headers, connection: "close" },
   });
 }
 
 /** Returns a signal that aborts when the client disconnects before its whole answer is sent. */
-export function leaving(response: ServerResponse): AbortSignal {
-  const gone = new AbortController();
+export function disconnectSignal(response: ServerResponse): AbortSignal {
+  const disconnect = new AbortController();
   // guard: http-gone
-  response.once("close", () => response.writableFinished || gone.abort());
-  return gone.signal;
+  response.once("close", () => response.writableFinished || disconnect.abort());
+  return disconnect.signal;
 }
 
 /** The HTTP statuses of errors in the stateless revision, by their JSON-RPC codes. */
@@ -87,27 +87,27 @@ export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;
 }
 
-/** Returns a message as an event of a stream. The message is JSON. */
+/** Returns a JSON message as an event of a stream. */
 export function eventBytes(message: string, id?: string): Uint8Array<ArrayBuffer> {
-  const named = id === undefined ? "" : `id: ${id}\n`;
-  return UTF_8.encode(`event: message\n${named}data: ${inOneLine(message)}\n\n`);
+  const idLine = id === undefined ? "" : `id: ${id}\n`;
+  return UTF_8.encode(`event: message\n${idLine}data: ${toOneLine(message)}\n\n`);
 }
 
 /** The callbacks for sent answers. */
-const followed = new WeakMap<object, () => void>();
+const sentCallbacks = new WeakMap<object, () => void>();
 
 /** Registers `done`, which is called after an answer was sent or its client disconnected. */
-export function followedBy(answer: Response, done: () => void): void {
-  followed.set(answer, done);
+export function onSent(answer: Response, done: () => void): void {
+  sentCallbacks.set(answer, done);
 }
 
 /** Reports that an answer was sent, or will not be sent. */
-export function wasSent(answer: Response): void {
-  followed.get(answer)?.();
+export function reportSent(answer: Response): void {
+  sentCallbacks.get(answer)?.();
 }
 
-/** How many answers of the maximum size may wait for all clients together. */
-const MOST_ANSWERS = 4;
+/** The maximum number of bytes that wait for all clients together, as a multiple of `queuedBytes`. */
+const WAITING_BYTES_FACTOR = 4;
 
 /** Sends answers, and counts the bytes that wait for clients. */
 export class AnswerSender {
@@ -121,45 +121,45 @@ export class AnswerSender {
   }
 
   /**
-   * Sends an answer. Its source never waits for the client: unread parts are buffered here. A
-   * client is disconnected if it reads nothing for too long, or if too many bytes wait. `sent` is
-   * called with each part.
+   * Sends an answer. The source of the answer never waits for the client: PML buffers unread parts
+   * here. Disconnects a client that reads nothing for too long, or for which too many bytes wait.
+   * Calls `onPart` with each part.
    */
   async send(
     to: ServerResponse,
     answer: Response | TextAnswer,
-    sent?: (part: Uint8Array | undefined) => void,
+    onPart?: (part: Uint8Array | undefined) => void,
   ): Promise<void> {
     if (answer instanceof TextAnswer) return this.#sendText(to, answer);
     const { status, headers, body } = answer;
     const reader = body?.getReader();
     const { queuedBytes } = this.#limits;
-    const holdUp = this.#watched(to);
-    // Cancels the source of an answer whose client is gone.
-    const over = () => {
+    const onSlow = this.#watch(to);
+    // Cancels the source of an answer whose client has disconnected.
+    const onClose = () => {
       void reader?.cancel().catch(() => {});
-      wasSent(answer);
+      reportSent(answer);
     };
-    to.once("close", over);
+    to.once("close", onClose);
     try {
       to.writeHead(status, Object.fromEntries(headers));
       // The headers of other answers are sent together with the body.
-      if (contentType(answer) === EVENTS_TYPE) together(to, () => to.flushHeaders());
+      if (contentType(answer) === EVENTS_TYPE) inOneWrite(to, () => to.flushHeaders());
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;
-        sent?.(value);
-        if (to.destroyed || to.writableEnded || together(to, () => to.write(value))) continue;
+        onPart?.(value);
+        if (to.destroyed || to.writableEnded || inOneWrite(to, () => to.write(value))) continue;
         // A single answer may exceed the limit of waiting bytes.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
-        holdUp();
+        onSlow();
       }
     } catch {
       to.destroy();
     }
     // The client may have disconnected before the answer started. Ending a broken answer would make
     // it look complete.
-    if (to.destroyed) over();
+    if (to.destroyed) onClose();
     else to.end();
   }
 
@@ -167,35 +167,35 @@ export class AnswerSender {
     to.statusCode = status;
     to.setHeader("content-type", JSON_TYPE);
     const isLarge = text.length > to.writableHighWaterMark;
-    // The text is sent together with its headers, which include its length. Deno counts only bytes
-    // as waiting, so large texts are encoded.
+    // `end()` sends the text together with its headers, which include its length. A large text is
+    // encoded, because Deno counts only bytes as waiting.
     to.end(isLarge ? UTF_8.encode(text) : text);
-    if (isLarge) this.#watched(to)();
+    if (isLarge) this.#watch(to)();
   }
 
   /** Returns a function that watches a client that reads more slowly than PML sends. */
-  #watched(to: ServerResponse): () => void {
+  #watch(to: ServerResponse): () => void {
     let unread: ReturnType<typeof setInterval> | undefined;
-    const rest = () => {
+    const stop = () => {
       clearInterval(unread);
       unread = undefined;
-      this.#waits(to, 0);
+      this.#setWaiting(to, 0);
     };
-    to.on("drain", rest);
-    to.once("close", rest);
+    to.on("drain", stop);
+    to.once("close", stop);
     return () => {
-      this.#waits(to, to.writableLength);
-      unread ??= unreadSince(to, this.#limits.unreadMs);
+      this.#setWaiting(to, to.writableLength);
+      unread ??= closeIfUnread(to, this.#limits.unreadMs);
     };
   }
 
-  #waits(to: ServerResponse, size: number): void {
-    const before = this.#waiting.get(to) ?? 0;
-    if (size === before) return;
+  #setWaiting(to: ServerResponse, size: number): void {
+    const previousSize = this.#waiting.get(to) ?? 0;
+    if (size === previousSize) return;
     if (size === 0) this.#waiting.delete(to);
     else this.#waiting.set(to, size);
-    this.#size += size - before;
-    if (this.#size <= MOST_ANSWERS * this.#limits.queuedBytes) return;
+    this.#size += size - previousSize;
+    if (this.#size <= WAITING_BYTES_FACTOR * this.#limits.queuedBytes) return;
     // The source is not paused, because other clients use the same servers.
     const [slowest] = [...this.#waiting].toSorted(([, one], [, other]) => other - one);
     slowest?.[0].destroy();
@@ -203,7 +203,7 @@ export class AnswerSender {
 }
 
 /** Writes, and sends the data together with all other writes of this turn of the event loop. */
-function together<T>(to: ServerResponse, write: () => T): T {
+function inOneWrite<T>(to: ServerResponse, write: () => T): T {
   if (to.writableCorked === 0) {
     to.cork();
     setImmediate(() => to.uncork());
@@ -212,12 +212,12 @@ function together<T>(to: ServerResponse, write: () => T): T {
 }
 
 /** Closes a connection if its client reads nothing for some time. */
-function unreadSince(to: ServerResponse, ms: number): ReturnType<typeof setInterval> {
-  const read = () => (to.socket?.bytesWritten ?? 0) - to.writableLength;
-  let before = read();
+function closeIfUnread(to: ServerResponse, ms: number): ReturnType<typeof setInterval> {
+  const countRead = () => (to.socket?.bytesWritten ?? 0) - to.writableLength;
+  let previousCount = countRead();
   return setInterval(() => {
-    const now = read();
-    if (now === before) to.destroy();
-    before = now;
+    const now = countRead();
+    if (now === previousCount) to.destroy();
+    previousCount = now;
   }, ms);
 }

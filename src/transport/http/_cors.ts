@@ -11,10 +11,11 @@ const REQUEST_HEADERS = [
   ...["accept", "authorization", "content-type", "last-event-id"],
   ...["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"],
 ];
+/** Matches the header of a marked argument. */
 const PARAMETER = /^mcp-param-[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 /** The maximum number of marked arguments in a preflight. */
 const PARAMETERS_MAX = 64;
-const EXPOSED = "mcp-protocol-version, mcp-session-id, www-authenticate";
+const EXPOSED_HEADERS = "mcp-protocol-version, mcp-session-id, www-authenticate";
 /** How long a browser may reuse a preflight, in seconds. */
 const MAX_AGE_S = 600;
 
@@ -26,12 +27,12 @@ export function corsHeaders(
   origins: ReadonlySet<string> = new Set(),
 ): CorsHeaders {
   if (origins.size === 0) return {};
-  // A cache must not send the answer for one origin to another one.
+  // A cache must not send the answer for one origin to another origin.
   if (origin === undefined || !origins.has(origin)) return { vary: "Origin" };
   return {
     vary: "Origin",
     "access-control-allow-origin": origin,
-    "access-control-expose-headers": EXPOSED,
+    "access-control-expose-headers": EXPOSED_HEADERS,
   };
 }
 
@@ -47,9 +48,13 @@ export function preflight(
   if (method !== "OPTIONS" || requestedMethod === undefined || !origins?.has(origin)) {
     return undefined;
   }
-  const listed = String(headers["access-control-request-headers"] ?? "").toLowerCase().split(",")
+  const requestedHeaders = String(headers["access-control-request-headers"] ?? "").toLowerCase()
+    .split(",")
     .map((name) => name.trim());
-  const parameters = listed.filter((name) => PARAMETER.test(name)).slice(0, PARAMETERS_MAX);
+  const parameters = requestedHeaders.filter((name) => PARAMETER.test(name)).slice(
+    0,
+    PARAMETERS_MAX,
+  );
   const isPrivate = headers["access-control-request-private-network"] === "true";
   return new Response(null, {
     status: 204,

@@ -11,30 +11,30 @@ import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { answerText, type RequestMessage } from "../../protocol/message.ts";
 import { messageMembers, messageWith } from "../../protocol/message_members.ts";
 import {
-  type Listened,
+  type ListenedItems,
   ListenRequests,
   type Notification,
-  SUBSCRIPTION,
+  SUBSCRIPTION_KEY,
 } from "../../protocol/subscriptions.ts";
 import { LISTEN } from "../../protocol/revisions.ts";
-import type { ResultTexts } from "../../protocol/result_texts.ts";
+import type { ResultTexts } from "../../protocol/open_request.ts";
 import { eventBytes, STREAM_HEADERS } from "./_answer.ts";
 
-/** Sends a notification. `members` are next to `method` and `params`, if the client takes them. */
+/** Sends a notification. `members` are unknown members next to `method` and `params`. */
 export type SendNotification = (method: string, params: JsonObject, members?: JsonObject) => void;
 
 /** The subscriptions of one stream. */
 export interface StreamListener extends Disposable {
   /** Replaces the subscriptions. */
-  set(listened: Listened): void;
+  set(listened: ListenedItems): void;
   /** Reports the members of a notification that the client does not take. */
-  dropped(method: string, members: JsonObject): void;
+  reportDropped(method: string, members: JsonObject): void;
 }
 
 /** The PML process that streams listen to. */
 export interface ListenHost {
   /** Opens the listener of a stream. */
-  listen(tell: SendNotification): StreamListener;
+  listen(send: SendNotification): StreamListener;
   /** Returns whether a task with this id exists. */
   isTask(id: string): boolean;
 }
@@ -43,19 +43,19 @@ export interface ListenHost {
 export interface StreamLimits {
   /** The maximum number of open streams. */
   readonly connections: number;
-  /** How many bytes may wait for a client before its stream is closed. */
+  /** The maximum number of bytes that wait for a client before PML closes its stream. */
   readonly queuedBytes: number;
 }
 
 /** How often a stream sends a keep-alive comment, in milliseconds, and the comment. */
-const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
+const [KEEP_ALIVE_MS, KEEP_ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 
 /** The streams of one endpoint. */
 export class ListenStreams implements Disposable {
   readonly #host: ListenHost;
   readonly #limits: StreamLimits;
   readonly #texts: ResultTexts;
-  readonly #open = new Set<ListenStream>();
+  readonly #openStreams = new Set<ListenStream>();
 
   /** Creates an empty set of streams. */
   constructor(host: ListenHost, limits: StreamLimits, texts: ResultTexts) {
@@ -69,15 +69,19 @@ export class ListenStreams implements Disposable {
     { id, message }: RequestMessage,
     signal: AbortSignal,
   ): Response | ErrorObject {
-    if (this.#open.size >= this.#limits.connections) {
+    if (this.#openStreams.size >= this.#limits.connections) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
     const subscriptions = new ListenRequests((id) => this.#host.isTask(id));
     const refusal = subscriptions.open(id, objectOf(message.params));
     if (refusal !== undefined) return refusal;
-    const listening = { id, subscriptions, takesMembers: messageMembers(message) !== undefined };
-    const stream = new ListenStream(listening, this);
-    this.#open.add(stream);
+    const streamRequest = {
+      id,
+      subscriptions,
+      takesMembers: messageMembers(message) !== undefined,
+    };
+    const stream = new ListenStream(streamRequest, this);
+    this.#openStreams.add(stream);
     onAbort(signal, () => stream.close());
     stream.begin();
     return stream.response;
@@ -89,33 +93,33 @@ export class ListenStreams implements Disposable {
   }
 
   /** Opens the listener of a stream. */
-  listen(tell: SendNotification): StreamListener {
-    return this.#host.listen(tell);
+  listen(send: SendNotification): StreamListener {
+    return this.#host.listen(send);
   }
 
-  /** Returns the members of the answer to a request that ends because PML ends. */
-  answer(result: JsonObject): string {
-    return this.#texts.membersOf(result, { method: LISTEN, revisionKind: "stateless" });
+  /** Returns the text of the members of the answer to a `subscriptions/listen` request. */
+  answerMembers(result: JsonObject): string {
+    return this.#texts.membersText(result, { method: LISTEN, revisionKind: "stateless" });
   }
 
   /** Removes a stream that has ended. */
-  ended(stream: ListenStream): void {
-    this.#open.delete(stream);
+  remove(stream: ListenStream): void {
+    this.#openStreams.delete(stream);
   }
 
   /** Sends a notification to the streams that listen for it. */
   notify(notification: Notification): void {
-    for (const stream of this.#open) stream.notify(notification);
+    for (const stream of this.#openStreams) stream.notify(notification);
   }
 
   /** Answers all requests and closes their streams. */
   [Symbol.dispose](): void {
-    for (const stream of [...this.#open]) stream.end();
+    for (const stream of [...this.#openStreams]) stream.end();
   }
 }
 
 /** The request that a stream answers. */
-interface Listening {
+interface StreamRequest {
   /** The id as JSON. */
   readonly id: string;
   readonly subscriptions: ListenRequests;
@@ -132,21 +136,21 @@ class ListenStream {
   readonly response: Response;
   #stream!: ReadableStreamDefaultController<Uint8Array>;
   readonly #listener: StreamListener;
-  readonly #alive: ReturnType<typeof setInterval>;
+  readonly #keepAliveTimer: ReturnType<typeof setInterval>;
   #isOpen = true;
 
-  constructor({ id, subscriptions, takesMembers }: Listening, streams: ListenStreams) {
+  constructor({ id, subscriptions, takesMembers }: StreamRequest, streams: ListenStreams) {
     this.#id = id;
     this.#takesMembers = takesMembers;
     this.#subscriptions = subscriptions;
     this.#streams = streams;
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => void (this.#stream = stream),
-      cancel: () => this.#over(),
+      cancel: () => this.#release(),
     }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
     this.response = new Response(body, { headers: STREAM_HEADERS });
-    this.#alive = setInterval(() => this.#write(ALIVE), ALIVE_MS);
-    Deno.unrefTimer(this.#alive);
+    this.#keepAliveTimer = setInterval(() => this.#write(KEEP_ALIVE), KEEP_ALIVE_MS);
+    Deno.unrefTimer(this.#keepAliveTimer);
     this.#listener = streams.listen((method, params, members) =>
       this.notify({ method, params, members })
     );
@@ -168,7 +172,9 @@ class ListenStream {
   /** Answers the request and closes the stream. */
   end(): void {
     if (!this.#isOpen) return;
-    const members = this.#streams.answer({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
+    const members = this.#streams.answerMembers({
+      _meta: { [SUBSCRIPTION_KEY]: parseExact(this.#id) },
+    });
     this.#write(eventBytes(answerText(this.#id, members)));
     this.close();
   }
@@ -176,13 +182,13 @@ class ListenStream {
   /** Closes the stream without an answer. */
   close(): void {
     if (!this.#isOpen) return;
-    this.#over();
+    this.#release();
     this.#stream.close();
   }
 
   #send(notification: Notification): void {
     const { method, members } = notification;
-    if (members !== undefined && !this.#takesMembers) this.#listener.dropped(method, members);
+    if (members !== undefined && !this.#takesMembers) this.#listener.reportDropped(method, members);
     this.#write(eventBytes(JSON.stringify(messageWith(notification, this.#takesMembers))));
   }
 
@@ -192,10 +198,10 @@ class ListenStream {
     else this.close();
   }
 
-  #over(): void {
+  #release(): void {
     this.#isOpen = false;
-    clearInterval(this.#alive);
+    clearInterval(this.#keepAliveTimer);
     this.#listener[Symbol.dispose]();
-    this.#streams.ended(this);
+    this.#streams.remove(this);
   }
 }

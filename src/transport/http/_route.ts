@@ -7,8 +7,8 @@
 
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
-import { isDefined, namedBy, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
-import { envelopeError, hasEnvelope, revisionOf, unsupported } from "../../protocol/envelope.ts";
+import { isDefinedMethod, nameHeaderOf, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import { envelopeError, hasEnvelope, revisionError, revisionOf } from "../../protocol/envelope.ts";
 import { isInitialize } from "../../protocol/initialize.ts";
 import { classify, type RequestMessage } from "../../protocol/message.ts";
 import { messageMembers } from "../../protocol/message_members.ts";
@@ -44,9 +44,9 @@ const SESSION: Route = { kind: "session" };
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
 /** Returns the part of PML that serves a request. */
-export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">): Route {
+export function selectRoute({ body, headers }: Pick<HttpRequest, "body" | "headers">): Route {
   if (body === undefined) return SESSION;
-  if (Array.isArray(body)) return routeOfBatch(body);
+  if (Array.isArray(body)) return selectBatchRoute(body);
   const read = classify(body);
   if (read.kind === "refusal") {
     const error = { code: read.code, message: read.text };
@@ -58,16 +58,16 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   const method = String(message.method);
   if (read.kind !== "request") {
     if (!hasEnvelope(params) && !isStateless(headers)) return SESSION;
-    // A proxy between client and PML may filter by headers, so they must match the body.
-    const error = isDefined(method) || !hasEnvelope(params)
+    // A proxy between the client and PML may filter by headers, so the headers must match the body.
+    const error = isDefinedMethod(method) || !hasEnvelope(params)
       ? undefined
-      : errorOf(method, { params, headers });
+      : findError(method, { params, headers });
     return error === undefined
       ? { kind: "notification", method, params, members: messageMembers(message) }
       : { kind: "refused", id: "null", error };
   }
   const error = hasEnvelope(params)
-    ? errorOf(method, { params, headers })
+    ? findError(method, { params, headers })
     : isStateless(headers) && (isInitialize(message) ? NO_HANDSHAKE : MISSING_ENVELOPE);
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
@@ -85,14 +85,14 @@ const NO_HANDSHAKE: ErrorObject = {
   message: "The header MCP-Protocol-Version names a revision that has no initialize",
 };
 
-/** Only sessions accept batches of messages. */
-function routeOfBatch(all: readonly unknown[]): Route {
-  const isTaken = all.length > 0 && all.every((one) => {
-    const read = classify(one);
+/** Returns the route of a batch of messages. Only sessions accept batches. */
+function selectBatchRoute(all: readonly unknown[]): Route {
+  const isForSession = all.length > 0 && all.every((message) => {
+    const read = classify(message);
     return read.kind !== "refusal" &&
       !hasEnvelope(objectOf(read.message.params));
   });
-  if (isTaken) return SESSION;
+  if (isForSession) return SESSION;
   const why = "a batch may contain only messages of an older revision";
   const error = { code: ERROR.invalidRequest, message: `Invalid request: ${why}` };
   return { kind: "refused", id: "null", error };
@@ -104,44 +104,46 @@ function isStateless(headers: RequestHeaders): boolean {
 }
 
 /** Returns the error for an invalid request of the stateless revision. */
-function errorOf(
+function findError(
   method: string,
   { params, headers }: { readonly params: JsonObject; readonly headers: RequestHeaders },
 ): ErrorObject | undefined {
   const invalid = envelopeError(params);
   if (invalid !== undefined) return invalid;
   const revision = String(revisionOf(params));
-  const named = headers["mcp-protocol-version"]?.trim();
-  if (named !== undefined && named !== revision) {
-    return mismatch("MCP-Protocol-Version", named, revision);
+  const revisionHeader = headers["mcp-protocol-version"]?.trim();
+  if (revisionHeader !== undefined && revisionHeader !== revision) {
+    return mismatchError("MCP-Protocol-Version", revisionHeader, revision);
   }
-  const error = unsupported(revision);
+  const error = revisionError(revision);
   if (error !== undefined) return error;
-  if (named === undefined) return mismatch("MCP-Protocol-Version", named, revision);
-  const called = headers["mcp-method"]?.trim();
-  if (called !== method) return mismatch("Mcp-Method", called, method);
-  const parameter = namedBy(method, params);
+  if (revisionHeader === undefined) {
+    return mismatchError("MCP-Protocol-Version", revisionHeader, revision);
+  }
+  const methodHeader = headers["mcp-method"]?.trim();
+  if (methodHeader !== method) return mismatchError("Mcp-Method", methodHeader, method);
+  const parameter = nameHeaderOf(method, params);
   if (typeof parameter !== "string") return undefined;
-  const name = headers["mcp-name"]?.trim();
-  return name !== undefined && decoded(name) === parameter
+  const nameHeader = headers["mcp-name"]?.trim();
+  return nameHeader !== undefined && decodeHeader(nameHeader) === parameter
     ? undefined
-    : mismatch("Mcp-Name", name, parameter);
+    : mismatchError("Mcp-Name", nameHeader, parameter);
 }
 
 /** Returns the decoded text of a header; undefined if its encoding is invalid. */
-function decoded(value: string): string | undefined {
+function decodeHeader(value: string): string | undefined {
   if (!value.startsWith("=?base64?") || !value.endsWith("?=")) return value;
   const [, encoded] = BASE64.exec(value) ?? [];
   if (encoded === undefined) return undefined;
   try {
     return new TextDecoder("utf-8", { fatal: true })
-      .decode(Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0)));
+      .decode(Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0)));
   } catch {
     return undefined;
   }
 }
 
-function mismatch(header: string, value: string | undefined, expected: string): ErrorObject {
+function mismatchError(header: string, value: string | undefined, expected: string): ErrorObject {
   const has = value === undefined ? "is missing" : `is ${JSON.stringify(value)}`;
   return {
     code: ERROR.headerMismatch,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { tokenError } from "../../protocol/envelope.ts";
-import { routeOf } from "./_route.ts";
+import { selectRoute } from "./_route.ts";
 
 const META = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -8,7 +8,7 @@ const META = {
 };
 
 function routed(body: unknown, headers: Readonly<Record<string, string>> = {}): string {
-  const route = routeOf({ body, headers });
+  const route = selectRoute({ body, headers });
   return route.kind === "refused" ? `${route.error.code}` : route.kind;
 }
 
@@ -60,7 +60,7 @@ Deno.test("Mcp-Name may be encoded, and must be the name that the body has", () 
 Deno.test("an invalid progress token has the error that it has over stdio", () => {
   for (const progressToken of [true, {}, 1.5]) {
     const params = { _meta: { ...META, progressToken } };
-    const route = routeOf({ body: request({ params }), headers: OF_LIST });
+    const route = selectRoute({ body: request({ params }), headers: OF_LIST });
     assert.equal(route.kind, "refused");
     assert.deepEqual(Object(route).error, tokenError(params));
   }

@@ -4,42 +4,45 @@
  * @module
  */
 
-interface Sent {
+/** An event that was sent. */
+interface SentEvent {
+  /** The name of its stream. */
   readonly stream: string;
   /** The text of the message; empty for an event that has only an id. */
   readonly text: string;
-  readonly at: number;
+  /** When it was sent, by `performance.now()`. */
+  readonly sentAt: number;
 }
 
-/** The events of all sessions together. */
+/** Counts and limits the stored events of all sessions together. */
 export class SentBytes {
-  /** Their size. */
+  /** The size of the stored events, as the number of characters of their texts. */
   bytes = 0;
   readonly stores: Set<SentEvents> = new Set();
-  readonly #most: number;
+  readonly #sizeMax: number;
 
-  /** Takes the most bytes that all sessions together may store. */
-  constructor(most: number) {
-    this.#most = most;
+  /** Takes the maximum size of the events of all sessions together. */
+  constructor(sizeMax: number) {
+    this.#sizeMax = sizeMax;
   }
 
   /** Removes the oldest events of all sessions if they are too many. */
-  drop(): void {
-    while (this.bytes > this.#most) {
-      const [oldest] = [...this.stores].sort((one, other) => one.since - other.since);
+  dropExcess(): void {
+    while (this.bytes > this.#sizeMax) {
+      const [oldest] = [...this.stores].sort((one, other) => one.oldestSentAt - other.oldestSentAt);
       oldest?.dropOldest();
     }
   }
 }
 
-/** The maximum number of stored messages of a session, and their lifetime in milliseconds. */
-const [MOST_EVENTS, KEPT_MS] = [1_000, 300_000];
+/** The maximum number of stored events of a session, and their lifetime in milliseconds. */
+const [EVENTS_MAX, EVENT_LIFETIME_MS] = [1_000, 300_000];
 
 /** The latest events of one session, in the order in which they were sent. */
 export class SentEvents implements Disposable {
-  readonly #all = new Map<string, Sent>();
+  readonly #all = new Map<string, SentEvent>();
   readonly #shared: SentBytes;
-  #last = 0;
+  #lastId = 0;
 
   /** Creates an empty store of a session. */
   constructor(shared: SentBytes) {
@@ -48,27 +51,29 @@ export class SentEvents implements Disposable {
   }
 
   /** When the oldest stored event was sent; Infinity if there is none. */
-  get since(): number {
+  get oldestSentAt(): number {
     const [oldest] = this.#all.values();
-    return oldest?.at ?? Infinity;
+    return oldest?.sentAt ?? Infinity;
   }
 
   /** Removes the oldest event. */
   dropOldest(): void {
     const [[id, oldest] = []] = this.#all;
-    if (id !== undefined && oldest !== undefined) this.#forget(id, oldest);
+    if (id !== undefined && oldest !== undefined) this.#remove(id, oldest);
   }
 
   /** Stores an event. Returns its id. */
   add(stream: string, text: string): string {
-    const id = `${++this.#last}`;
-    // The session has ended.
+    const id = `${++this.#lastId}`;
+    // After the end of the session, nothing is stored.
     if (!this.#shared.stores.has(this)) return id;
-    const at = performance.now();
-    this.#all.set(id, { stream, text, at });
+    const sentAt = performance.now();
+    this.#all.set(id, { stream, text, sentAt });
     this.#shared.bytes += text.length;
-    while (this.#all.size > MOST_EVENTS || this.since <= at - KEPT_MS) this.dropOldest();
-    this.#shared.drop();
+    while (this.#all.size > EVENTS_MAX || this.oldestSentAt <= sentAt - EVENT_LIFETIME_MS) {
+      this.dropOldest();
+    }
+    this.#shared.dropExcess();
     return id;
   }
 
@@ -78,21 +83,21 @@ export class SentEvents implements Disposable {
   }
 
   /** Returns the messages that follow an event on its stream, with their ids. */
-  after(id: string): readonly (readonly [id: string, text: string])[] {
+  messagesAfter(id: string): readonly (readonly [id: string, text: string])[] {
     const stream = this.streamOf(id);
     const all = [...this.#all];
     return all.slice(all.findIndex(([each]) => each === id) + 1)
-      .filter(([, one]) => one.stream === stream && one.text !== "")
+      .filter(([, event]) => event.stream === stream && event.text !== "")
       .map(([each, { text }]) => [each, text]);
   }
 
   /** Removes all events. */
   [Symbol.dispose](): void {
     this.#shared.stores.delete(this);
-    for (const [id, sentEvent] of this.#all) this.#forget(id, sentEvent);
+    for (const [id, sentEvent] of this.#all) this.#remove(id, sentEvent);
   }
 
-  #forget(id: string, { text }: Sent): void {
+  #remove(id: string, { text }: SentEvent): void {
     this.#all.delete(id);
     this.#shared.bytes -= text.length;
   }

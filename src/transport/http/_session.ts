@@ -6,9 +6,9 @@
  */
 
 import type { JsonObject } from "../../core/json.ts";
-import { after } from "../../io/waiting.ts";
+import { callAfter } from "../../io/waiting.ts";
 import { answerText, type Message } from "../../protocol/message.ts";
-import { type ClientTransport, ProtocolServer } from "../../protocol/server.ts";
+import { type ClientTransport, type ProtocolHost, ProtocolServer } from "../../protocol/server.ts";
 import type {
   ClientPeer,
   Connection,
@@ -25,8 +25,8 @@ export const SESSION_HEADER = "mcp-session-id";
 export interface SessionHost {
   /** Returns the description of PML for the handshake. */
   hello(isStateless: boolean): Hello;
-  /** Opens a connection. */
-  connect(peer: ClientPeer, isStateless: boolean, party?: object): Connection;
+  /** Opens a connection. `owner` identifies who may use its tasks and questions. */
+  connect(peer: ClientPeer, isStateless: boolean, owner?: object): Connection;
 }
 
 /** The messages of one POST request. */
@@ -34,14 +34,14 @@ type Messages = readonly Message[];
 
 /** A POST request that contains unanswered requests. */
 interface Post {
-  /** The name of its stream. */
+  /** The name of the stream for its answers. */
   readonly stream: string;
   /** The ids of the requests, as JSON. */
   readonly waiting: Set<string>;
   /** Answers the POST request. */
   readonly answer: (answer: Response | TextAnswer) => void;
-  /** Opens the stream after `MOMENT_MS`. */
-  readonly moment: Disposable;
+  /** Opens the stream after `ANSWER_WAIT_MS`. */
+  readonly streamTimer: Disposable;
   readonly revision: string;
   isStream: boolean;
 }
@@ -49,23 +49,24 @@ interface Post {
 /** A stream that a client reads. */
 interface StreamReader {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  readonly alive: ReturnType<typeof setInterval>;
+  readonly keepAliveTimer: ReturnType<typeof setInterval>;
 }
 
 /** How long a POST request waits for its answer before it becomes a stream, in milliseconds. */
-const MOMENT_MS = 50;
+const ANSWER_WAIT_MS = 50;
 /** How long a client waits before it resumes a broken stream, in milliseconds. */
 const RETRY_MS = 1_000;
 /** How often a stream sends a keep-alive comment, in milliseconds, and the comment. */
-const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-/** The name of the stream for messages that do not relate to a request. */
+const [KEEP_ALIVE_MS, KEEP_ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
+/** The name of the stream for messages that belong to no request. */
 const STANDALONE = "standalone";
-/** The first revision whose clients accept an event without a message. */
-const TAKES_EMPTY = "2025-11-25";
+/** The first revision whose clients accept an event that contains no message. */
+const FIRST_REVISION_WITH_EMPTY_EVENTS = "2025-11-25";
 
 /** Serves one session. */
-export class ClientSession implements ClientTransport, AsyncDisposable {
-  readonly id: string;
+export class ClientSession implements ClientTransport, ProtocolHost, AsyncDisposable {
+  readonly sessionId: string;
+  readonly #host: SessionHost;
   readonly #server: ProtocolServer;
   readonly #events: SentEvents;
   readonly #posts = new Map<string, Post>();
@@ -73,18 +74,25 @@ export class ClientSession implements ClientTransport, AsyncDisposable {
 
   /** Starts a session. */
   constructor(id: string, sent: SentEvents, host: SessionHost) {
-    this.id = id;
+    this.sessionId = id;
+    this.#host = host;
     this.#events = sent;
-    // Each session is a separate party.
+    // Each session is the owner of its tasks and questions. Its peer identifies it.
     const connections: ConnectionFactory = {
       connect: (peer, isStateless) => host.connect(peer, isStateless, peer),
     };
-    this.#server = new ProtocolServer(Promise.resolve(connections), {
-      transport: this,
-      hello: (isStateless) => host.hello(isStateless),
-      onListen() {},
-      isTask: () => false,
-    });
+    this.#server = new ProtocolServer(Promise.resolve(connections), this, this);
+  }
+
+  hello(isStateless: boolean): Hello {
+    return this.#host.hello(isStateless);
+  }
+
+  /** Does nothing, because older revisions have no `subscriptions/listen`. */
+  listensTo(): void {}
+
+  isTask(): boolean {
+    return false;
   }
 
   /** Opens the connection, so that notifications reach the client. */
@@ -100,9 +108,9 @@ export class ClientSession implements ClientTransport, AsyncDisposable {
     messages: Messages,
     { revision, isBatch }: { readonly revision: string; readonly isBatch: boolean },
   ): Promise<Response | TextAnswer> {
-    const ids = messages.flatMap((one) => one.kind === "request" ? [one.id] : []);
+    const ids = messages.flatMap((message) => message.kind === "request" ? [message.id] : []);
     if (ids.length === 0) {
-      this.#take(messages);
+      this.#receiveAll(messages);
       return new Response(null, { status: 202 });
     }
     const { promise, resolve } = Promise.withResolvers<Response | TextAnswer>();
@@ -110,35 +118,35 @@ export class ClientSession implements ClientTransport, AsyncDisposable {
       stream: crypto.randomUUID(),
       waiting: new Set(ids),
       answer: resolve,
-      moment: after(MOMENT_MS, () => this.#stream(post)),
+      streamTimer: callAfter(ANSWER_WAIT_MS, () => this.#answerWithStream(post)),
       revision,
       isStream: false,
     };
     for (const id of ids) this.#posts.set(id, post);
-    if (isBatch) this.#stream(post);
-    this.#take(messages);
+    if (isBatch) this.#answerWithStream(post);
+    this.#receiveAll(messages);
     return await promise;
   }
 
-  /** Opens the stream for messages that do not relate to a request, or resumes a broken stream. */
+  /** Opens the stream for messages that belong to no request, or resumes a broken stream. */
   get(lastEvent: string | undefined): Response {
     const name = lastEvent === undefined ? STANDALONE : this.#events.streamOf(lastEvent);
     if (name === undefined) return rejection(400, { why: "its event is no longer stored" });
     if (this.#readers.has(name)) return rejection(409, { why: "its stream is open" });
-    const response = this.#read(name);
+    const response = this.#openStream(name);
     if (lastEvent === undefined) return response;
-    for (const [id, text] of this.#events.after(lastEvent)) {
+    for (const [id, text] of this.#events.messagesAfter(lastEvent)) {
       this.#enqueue(name, eventBytes(text, id));
     }
-    const isOver = name !== STANDALONE &&
+    const isAnswered = name !== STANDALONE &&
       !this.#posts.values().some(({ stream }) => stream === name);
-    if (isOver) this.#close(name);
+    if (isAnswered) this.#close(name);
     return response;
   }
 
   send(message: JsonObject, related?: string): Promise<void> {
     const post = related === undefined ? undefined : this.#posts.get(related);
-    if (post !== undefined && !post.isStream) this.#stream(post);
+    if (post !== undefined && !post.isStream) this.#answerWithStream(post);
     // An answered or cancelled request no longer has a stream.
     if (related === undefined || post !== undefined) {
       this.#write(post?.stream ?? STANDALONE, JSON.stringify(message));
@@ -153,29 +161,29 @@ export class ClientSession implements ClientTransport, AsyncDisposable {
     post.waiting.delete(id);
     const text = answerText(id, members);
     if (!post.isStream) {
-      post.moment[Symbol.dispose]();
+      post.streamTimer[Symbol.dispose]();
       return post.answer(new TextAnswer(200, text));
     }
     this.#write(post.stream, text);
     if (post.waiting.size === 0) this.#close(post.stream);
   }
 
-  /** Closes the stream for messages that do not relate to a request. */
-  hush(): void {
+  /** Closes the stream for messages that belong to no request. */
+  closeStandalone(): void {
     this.#close(STANDALONE);
   }
 
   /** Cancels all requests and closes all streams. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const post of this.#posts.values()) if (!post.isStream) this.#stream(post);
+    for (const post of this.#posts.values()) if (!post.isStream) this.#answerWithStream(post);
     this.#posts.clear();
     for (const name of this.#readers.keys()) this.#close(name);
     await this.#server[Symbol.asyncDispose]();
   }
 
-  #take(messages: Messages): void {
+  #receiveAll(messages: Messages): void {
     for (const message of messages) {
-      this.#server.take(message);
+      this.#server.receive(message);
       // A cancelled request gets no answer. Its stream stays open until the client closes it or the
       // session ends.
       if (message.kind === "cancel") this.#posts.delete(message.request);
@@ -183,32 +191,32 @@ export class ClientSession implements ClientTransport, AsyncDisposable {
   }
 
   /** Answers a POST request with a stream. */
-  #stream(post: Post): void {
-    post.moment[Symbol.dispose]();
+  #answerWithStream(post: Post): void {
+    post.streamTimer[Symbol.dispose]();
     post.isStream = true;
-    post.answer(this.#read(post.stream));
-    if (post.revision < TAKES_EMPTY) return;
+    post.answer(this.#openStream(post.stream));
+    if (post.revision < FIRST_REVISION_WITH_EMPTY_EVENTS) return;
     // With this event id, a client can resume a stream that broke before its first message.
-    const first = `id: ${this.#events.add(post.stream, "")}\nretry: ${RETRY_MS}\ndata: \n\n`;
-    this.#enqueue(post.stream, new TextEncoder().encode(first));
+    const firstEvent = `id: ${this.#events.add(post.stream, "")}\nretry: ${RETRY_MS}\ndata: \n\n`;
+    this.#enqueue(post.stream, new TextEncoder().encode(firstEvent));
   }
 
-  #read(name: string): Response {
-    let alive: StreamReader["alive"] | undefined;
+  #openStream(name: string): Response {
+    let keepAliveTimer: StreamReader["keepAliveTimer"] | undefined;
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        alive = setInterval(() => controller.enqueue(ALIVE), ALIVE_MS);
-        Deno.unrefTimer(alive);
-        this.#readers.set(name, { controller, alive });
+        keepAliveTimer = setInterval(() => controller.enqueue(KEEP_ALIVE), KEEP_ALIVE_MS);
+        Deno.unrefTimer(keepAliveTimer);
+        this.#readers.set(name, { controller, keepAliveTimer });
       },
       cancel: () => void this.#removeReader(name),
     });
-    return new Response(body, { headers: { ...STREAM_HEADERS, [SESSION_HEADER]: this.id } });
+    return new Response(body, { headers: { ...STREAM_HEADERS, [SESSION_HEADER]: this.sessionId } });
   }
 
   #removeReader(name: string): StreamReader | undefined {
     const reader = this.#readers.get(name);
-    clearInterval(reader?.alive);
+    clearInterval(reader?.keepAliveTimer);
     this.#readers.delete(name);
     return reader;
   }

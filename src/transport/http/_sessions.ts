@@ -11,70 +11,73 @@ import { ERROR, HTTP_ERROR } from "../../protocol/errors.ts";
 import { capabilitiesIn, isInitialize } from "../../protocol/initialize.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
-import type { Able } from "./_able.ts";
-import { followedBy, rejection, TextAnswer } from "./_answer.ts";
+import type { SharedCapabilities } from "./_shared_capabilities.ts";
+import { onSent, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
 import { ClientSession, SESSION_HEADER, type SessionHost } from "./_session.ts";
 import { SentBytes, SentEvents } from "./_sent_events.ts";
 
 /** The limits of sessions. */
 export interface SessionLimits {
-  /** The maximum number of sessions. A new session replaces the one that was unused for longest. */
+  /** The maximum number of sessions. A further session replaces the one unused for longest. */
   readonly connections: number;
   /** The maximum size of all stored events, in bytes. */
   readonly queuedBytes: number;
 }
 
+/** A session and its state. */
 interface SessionEntry {
-  readonly serving: ClientSession;
-  readonly sent: SentEvents;
+  readonly clientSession: ClientSession;
+  readonly events: SentEvents;
   /**
    * The ids of the open requests as JSON, and a unique value for each other open body or stream.
    */
   readonly open: Set<unknown>;
+  /** When the last request ended, by `performance.now()`. */
   usedAt: number;
-  /** Its capabilities, which count until it ends. */
-  able?: Disposable;
+  /** Holds the capabilities of its client until it is disposed. */
+  heldCapabilities?: Disposable;
 }
 
 /** The parts that the sessions of an endpoint share. */
-export interface SessionsOwner {
-  /** The beginning of their ids. */
+export interface SharedSessionParts {
+  /** The beginning of the ids of the sessions. */
   readonly prefix: string;
   /** The capabilities of all clients of the endpoint. */
-  readonly able: Able;
+  readonly capabilities: SharedCapabilities;
 }
 
 /** The maximum number of messages in a request. */
-const MOST_MESSAGES = 100;
+const BATCH_MAX = 100;
 /** The revision of a client that does not send one. */
-const UNNAMED = "2025-03-26";
-/** How long a session lives without open requests or streams. */
+const DEFAULT_REVISION = "2025-03-26";
+/** How long a session lives without open requests or streams, in milliseconds. */
 const IDLE_MS = 30 * 60_000;
+/** How often PML looks for sessions to end, in milliseconds. */
 const CHECK_MS = 60_000;
 
 /** The sessions of one endpoint. */
 export class Sessions implements AsyncDisposable {
   readonly #host: SessionHost;
-  readonly #most: number;
+  readonly #sessionsMax: number;
   readonly #prefix: string;
-  readonly #able: Able;
+  readonly #capabilities: SharedCapabilities;
   readonly #all = new Map<string, SessionEntry>();
   readonly #sentBytes: SentBytes;
   readonly #timer = setInterval(() => {
-    for (const one of this.#idle(performance.now() - IDLE_MS)) void this.#end(one);
+    for (const session of this.#idle(performance.now() - IDLE_MS)) void this.#end(session);
   }, CHECK_MS);
-  #isHushed = false;
+  #isEnding = false;
 
-  /** Creates an empty set. */
+  /** Creates an empty set of sessions. */
   constructor(
     host: SessionHost,
     { connections, queuedBytes }: SessionLimits,
-    { prefix, able }: SessionsOwner,
+    { prefix, capabilities }: SharedSessionParts,
   ) {
     this.#host = host;
-    this.#able = able;
-    this.#most = connections;
+    this.#capabilities = capabilities;
+    this.#sessionsMax = connections;
     this.#prefix = prefix;
     this.#sentBytes = new SentBytes(queuedBytes);
     Deno.unrefTimer(this.#timer);
@@ -88,7 +91,7 @@ export class Sessions implements AsyncDisposable {
     if (id === undefined && isFirst) return await this.#begin(request);
     if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
     const session = this.#all.get(id);
-    // The client then starts another session.
+    // After this error, the client starts a new session.
     if (session === undefined) {
       return rejection(404, { why: "there is no such session", code: HTTP_ERROR.noSession });
     }
@@ -97,13 +100,13 @@ export class Sessions implements AsyncDisposable {
       const revisions = HANDSHAKE_REVISIONS.join(", ");
       return rejection(400, { why: `MCP-Protocol-Version is not one of ${revisions}` });
     }
-    return await this.#during(session, body, async () => await this.#through(session, request));
+    return await this.#whileOpen(session, body, async () => await this.#handle(session, request));
   }
 
   /** Closes the streams that carry no answers. */
-  hush(): void {
-    this.#isHushed = true;
-    for (const { serving } of this.#all.values()) serving.hush();
+  closeStandalone(): void {
+    this.#isEnding = true;
+    for (const { clientSession } of this.#all.values()) clientSession.closeStandalone();
   }
 
   /** Ends all sessions. */
@@ -113,100 +116,117 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #begin(request: HttpRequest): Promise<Response | TextAnswer> {
-    if (this.#isHushed) return rejection(503, { why: "PML is ending" });
-    if (this.#all.size >= this.#most) {
+    if (this.#isEnding) return rejection(503, { why: "PML is ending" });
+    if (this.#all.size >= this.#sessionsMax) {
       const [oldest] = this.#idle();
-      if (!oldest) return rejection(503, { why: `${this.#most} sessions are in use` });
+      if (!oldest) return rejection(503, { why: `${this.#sessionsMax} sessions are in use` });
       void this.#end(oldest);
     }
     const id = `${this.#prefix}${crypto.randomUUID()}`;
-    const sent = new SentEvents(this.#sentBytes);
-    const serving = new ClientSession(id, sent, this.#host);
-    const session: SessionEntry = { serving, sent, open: new Set(), usedAt: performance.now() };
+    const events = new SentEvents(this.#sentBytes);
+    const clientSession = new ClientSession(id, events, this.#host);
+    const session: SessionEntry = {
+      clientSession: clientSession,
+      events: events,
+      open: new Set(),
+      usedAt: performance.now(),
+    };
     this.#all.set(id, session);
-    const answer = await this.#during(session, request.body, () => this.#through(session, request));
+    const answer = await this.#whileOpen(
+      session,
+      request.body,
+      () => this.#handle(session, request),
+    );
     const isRefused = answer instanceof Response ? !answer.ok : answer.text.startsWith('{"error"');
     if (isRefused) await this.#end(session);
     else {
-      session.able = this.#able.hold(capabilitiesIn(objectOf(request.body)) ?? {});
-      await serving.open();
+      session.heldCapabilities = this.#capabilities.hold(
+        capabilitiesIn(objectOf(request.body)) ?? {},
+      );
+      await clientSession.open();
     }
     if (answer instanceof Response) return answer;
     const headers = { "content-type": JSON_TYPE, [SESSION_HEADER]: id };
     return new Response(answer.text, { status: answer.status, headers });
   }
 
-  async #through(
+  async #handle(
     session: SessionEntry,
     { method, body, headers }: HttpRequest,
   ): Promise<Response | TextAnswer> {
-    const { serving } = session;
+    const { clientSession } = session;
     if (method === "DELETE") {
       await this.#end(session);
       return new Response(null, { status: 200 });
     }
-    if (method === "GET") return serving.get(headers["last-event-id"]);
-    const messages = readAll(body);
+    if (method === "GET") return clientSession.get(headers["last-event-id"]);
+    const messages = readMessages(body);
     if (!Array.isArray(messages)) return messages as Response;
     const isFirst = headers[SESSION_HEADER] === undefined;
     if (!isFirst && messages.some(({ message }) => isInitialize(message))) {
       return rejection(400, { why: "its session has begun", code: ERROR.invalidRequest });
     }
     const { protocolVersion } = objectOf(objectOf(body).params);
-    const revision = isFirst ? `${protocolVersion}` : headers["mcp-protocol-version"] ?? UNNAMED;
-    return await serving.post(messages, { revision, isBatch: Array.isArray(body) });
+    const revision = isFirst
+      ? `${protocolVersion}`
+      : headers["mcp-protocol-version"] ?? DEFAULT_REVISION;
+    return await clientSession.post(messages, { revision, isBatch: Array.isArray(body) });
   }
 
   /**
    * Counts a request as open until its answer is sent. No other request may use its id until then.
    */
-  #during(
+  #whileOpen(
     session: SessionEntry,
     body: unknown,
     answer: () => Promise<Response | TextAnswer>,
   ): Promise<Response | TextAnswer> {
     const { open } = session;
-    const own = idsIn(body);
+    const ids = idsIn(body);
     // guard: http-ids
-    if (new Set(own).size < own.length || own.some((one) => open.has(one))) {
+    if (new Set(ids).size < ids.length || ids.some((id) => open.has(id))) {
       return Promise.resolve(
         rejection(400, { why: "its id is in use", code: ERROR.invalidRequest }),
       );
     }
-    own.forEach((one) => open.add(one));
-    const coming = answer();
+    ids.forEach((id) => open.add(id));
+    const answering = answer();
     const done = () => {
-      own.forEach((one) => open.delete(one));
+      ids.forEach((id) => open.delete(id));
       session.usedAt = performance.now();
     };
-    coming.then((made) => made instanceof TextAnswer ? done() : followedBy(made, done), done);
-    return coming;
+    answering.then((answer) => answer instanceof TextAnswer ? done() : onSent(answer, done), done);
+    return answering;
   }
 
   /** Returns the unused sessions, the least recently used one first. */
-  #idle(before = Infinity): readonly SessionEntry[] {
-    return [...this.#all.values()].filter(({ open, usedAt }) => open.size === 0 && usedAt < before)
+  #idle(usedBefore = Infinity): readonly SessionEntry[] {
+    return [...this.#all.values()].filter(({ open, usedAt }) =>
+      open.size === 0 && usedAt < usedBefore
+    )
       .sort((one, other) => one.usedAt - other.usedAt);
   }
 
-  async #end({ serving, sent, able }: SessionEntry): Promise<void> {
-    this.#all.delete(serving.id);
-    able?.[Symbol.dispose]();
-    await serving[Symbol.asyncDispose]();
-    sent[Symbol.dispose]();
+  async #end(
+    { clientSession, events, heldCapabilities }: SessionEntry,
+  ): Promise<void> {
+    this.#all.delete(clientSession.sessionId);
+    heldCapabilities?.[Symbol.dispose]();
+    await clientSession[Symbol.asyncDispose]();
+    events[Symbol.dispose]();
   }
 }
 
-/** Returns the messages of a body, or the refusal if it contains an invalid one. */
-function readAll(body: unknown): readonly Message[] | Response {
+/** Returns the messages of a body, or the refusal of a body with an invalid message. */
+function readMessages(body: unknown): readonly Message[] | Response {
   const all = [body].flat().map(classify);
-  if (all.length > MOST_MESSAGES) {
+  if (all.length > BATCH_MAX) {
     return rejection(400, {
-      why: `it has more than ${MOST_MESSAGES} messages`,
+      why: `it has more than ${BATCH_MAX} messages`,
       code: ERROR.invalidRequest,
     });
   }
-  const refused = all.find((one) => one.kind === "refusal");
+  const refused = all.find((message) => message.kind === "refusal");
   if (refused?.kind === "refusal") {
     return rejection(400, { why: refused.text, code: refused.code });
   }
@@ -215,6 +235,8 @@ function readAll(body: unknown): readonly Message[] | Response {
 
 /** Returns the ids of the requests in a body as JSON, or a unique value if there are none. */
 function idsIn(body: unknown): readonly unknown[] {
-  const all = [body].flat().map(objectOf).filter((one) => "id" in one && "method" in one);
+  const all = [body].flat().map(objectOf).filter((message) =>
+    "id" in message && "method" in message
+  );
   return all.length === 0 ? [{}] : all.map(({ id }) => JSON.stringify(id));
 }

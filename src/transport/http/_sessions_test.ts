@@ -6,14 +6,15 @@ import { sdkServer } from "../../../tests/kit/sdk_server.ts";
 import { echo, methods, mostly, params } from "../../../tests/kit/spoken.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { Connection } from "../../protocol/connection.ts";
-import { helloOf } from "../../gateway/hello.ts";
-import { Able } from "./_able.ts";
-import { inAccepted } from "./_accept.ts";
-import { TextAnswer, wasSent } from "./_answer.ts";
+import { createHello } from "../../gateway/hello.ts";
+import { SharedCapabilities } from "./_shared_capabilities.ts";
+import { toAcceptedType } from "./_accept.ts";
+import { reportSent, TextAnswer } from "./_answer.ts";
 import { Sessions } from "./_sessions.ts";
 
 const REVISION = "2025-11-25";
-const hello = (isStateless: boolean) => helloOf([], { name: "pml", version: "1.0.0", isStateless });
+const hello = (isStateless: boolean) =>
+  createHello([], { name: "pml", version: "1.0.0", isStateless });
 const INITIALIZE = {
   jsonrpc: "2.0",
   id: "first",
@@ -24,7 +25,7 @@ const INITIALIZE = {
 type Headers = Readonly<Record<string, string>>;
 
 function connectionOf(serve: Connection["serve"]): Connection {
-  return { isStateless: false, serve, note() {}, close() {} };
+  return { isStateless: false, serve, handleNotification() {}, close() {} };
 }
 
 /** A client of `Sessions`. */
@@ -34,7 +35,7 @@ class Client implements AsyncDisposable {
 
   constructor(serve: Connection["serve"] = echo) {
     const connect = () => connectionOf(serve);
-    const owner = { prefix: "", able: new Able(() => {}) };
+    const owner = { prefix: "", capabilities: new SharedCapabilities(() => {}) };
     this.sessions = new Sessions({ hello, connect }, { connections: 10, queuedBytes: 1e6 }, owner);
   }
 
@@ -71,7 +72,7 @@ async function messagesOf(answer: Response | TextAnswer): Promise<readonly JsonO
   if (answer instanceof TextAnswer) return [JSON.parse(answer.text)];
   assert.equal(answer.status, 200);
   const text = await answer.text();
-  wasSent(answer);
+  reportSent(answer);
   return messagesIn(text);
 }
 
@@ -249,9 +250,9 @@ Deno.test("a request is over when its answer was sent as JSON to a client that a
   });
   const stream = await client.send("POST", call(1));
   waits.resolve();
-  const answer = await inAccepted(stream, "json", new AbortController().signal) as Response;
+  const answer = await toAcceptedType(stream, "json", new AbortController().signal) as Response;
   assert.equal(answer.headers.get("content-type"), "application/json");
   assert.equal(await client.status("POST", call(1)), 400, "its answer was not sent");
-  wasSent(answer);
+  reportSent(answer);
   assert.equal(await client.status("POST", call(1)), 200);
 });

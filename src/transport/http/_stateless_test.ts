@@ -5,20 +5,20 @@ import { sdkServer } from "../../../tests/kit/sdk_server.ts";
 import { echo, envelope, methods, mostly, params } from "../../../tests/kit/spoken.ts";
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import type { Connection } from "../../protocol/connection.ts";
-import { helloOf } from "../../gateway/hello.ts";
+import { createHello } from "../../gateway/hello.ts";
 import { yieldTurn } from "../../io/waiting.ts";
-import { isDefined } from "../../protocol/revisions.ts";
+import { isDefinedMethod } from "../../protocol/revisions.ts";
 import { eventBytes, statusOf, TextAnswer } from "./_answer.ts";
 import { HttpStateless } from "./_stateless.ts";
-import { routeOf } from "./_route.ts";
+import { selectRoute } from "./_route.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
-const hello = (isStateless: boolean) => helloOf([], { ...NAME, isStateless });
+const hello = (isStateless: boolean) => createHello([], { ...NAME, isStateless });
 
 const LIMITS = { connections: 10, queuedBytes: 1_000 };
 const REST = {
   hello,
-  listen: () => ({ set() {}, dropped() {}, [Symbol.dispose]() {} }),
+  listen: () => ({ set() {}, reportDropped() {}, [Symbol.dispose]() {} }),
   isTask: () => true,
 };
 
@@ -28,12 +28,12 @@ async function answered(
   request: { readonly headers: Record<string, string>; readonly signal: AbortSignal },
   body: unknown,
 ): Promise<Response | TextAnswer | undefined> {
-  const route = routeOf({ body, headers: request.headers });
+  const route = selectRoute({ body, headers: request.headers });
   return route.kind === "session" ? undefined : await stateless.answer(request, route);
 }
 
 function connection(): Connection {
-  return { isStateless: true, serve: echo, note() {}, close() {} };
+  return { isStateless: true, serve: echo, handleNotification() {}, close() {} };
 }
 
 /** Returns the status, the content type and the messages of an answer. */
@@ -140,7 +140,7 @@ Deno.test("requests over HTTP are answered as the SDK answers them", async () =>
       if (made === undefined || Object.keys(beside).length > 0) return;
       // In the SDK, an extension method cannot return an input request.
       const { resultType } = objectOf(spoken.params.answer);
-      if (resultType === "input_required" && !isDefined(spoken.method)) return;
+      if (resultType === "input_required" && !isDefinedMethod(spoken.method)) return;
       headers.accept = "application/json, text/event-stream";
       const here = await seen(made);
       const asked = new Request("http://localhost/mcp", { method: "POST", headers, signal });

@@ -6,14 +6,14 @@
 
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
-import { Able } from "./_able.ts";
+import { SharedCapabilities } from "./_shared_capabilities.ts";
 import { capabilitiesIn } from "../../protocol/initialize.ts";
 import type { TextAnswer } from "./_answer.ts";
-import type { Coming } from "./_body.ts";
+import type { IncompleteBodies } from "./body.ts";
 import { HttpStateless } from "./_stateless.ts";
 import type { ListenHost, SendNotification } from "./_listen_streams.ts";
 import type { SessionHost } from "./_session.ts";
-import { type HttpRequest, routeOf } from "./_route.ts";
+import { type HttpRequest, selectRoute } from "./_route.ts";
 import { Sessions } from "./_sessions.ts";
 
 export type { SendNotification };
@@ -21,7 +21,7 @@ export type { SendNotification };
 /** The PML process that answers the messages of an endpoint. */
 export interface EndpointHost extends ListenHost, SessionHost {
   /** Receives the combined capabilities of all clients when they change. */
-  declared(capabilities: JsonObject): void;
+  onDeclared(capabilities: JsonObject): void;
 }
 
 /** The owner of an endpoint. */
@@ -39,25 +39,27 @@ export interface EndpointLimits {
   readonly queuedBytes: number;
 }
 
-/** Answers messages. */
+/** Answers the HTTP requests of one identity. */
 export class HttpEndpoint implements AsyncDisposable {
   /** The hash of the identity's token; null for the user. */
   readonly identity: string | null;
   /** The incomplete bodies of its requests. */
-  readonly coming: Coming = { bodies: 0, bytes: 0 };
-  /** The number of its requests whose answers are incomplete, which occupy connections. */
-  open = 0;
+  readonly incomplete: IncompleteBodies = { bodies: 0, bytes: 0 };
+  /** The number of requests whose answers are incomplete. Each of them occupies a connection. */
+  openCount = 0;
   /** Aborts when the endpoint ends. */
   readonly ending = new AbortController();
   readonly #sessions: Sessions;
   readonly #stateless: HttpStateless;
-  readonly #together: Able;
+  readonly #capabilities: SharedCapabilities;
 
   /** Creates an endpoint. */
   constructor(host: EndpointHost, limits: EndpointLimits, { identity, prefix }: EndpointOwner) {
     this.identity = identity;
-    const able = this.#together = new Able((capabilities) => host.declared(capabilities));
-    this.#sessions = new Sessions(host, limits, { prefix, able });
+    const shared = this.#capabilities = new SharedCapabilities((capabilities) =>
+      host.onDeclared(capabilities)
+    );
+    this.#sessions = new Sessions(host, limits, { prefix, capabilities: shared });
     this.#stateless = new HttpStateless(host, limits);
   }
 
@@ -66,24 +68,27 @@ export class HttpEndpoint implements AsyncDisposable {
     this.#stateless.notify(notification);
   }
 
-  /** Adds the capabilities of a client that is served elsewhere. They count until it is disposed. */
-  holdCapabilities(able: JsonObject): Disposable {
-    return this.#together.hold(able);
+  /**
+   * Adds the capabilities of a client that another part of PML serves. They count until the returned
+   * object is disposed.
+   */
+  holdCapabilities(capabilities: JsonObject): Disposable {
+    return this.#capabilities.hold(capabilities);
   }
 
   /** Answers a request. */
   answer(request: HttpRequest): Promise<Response | TextAnswer> | Response | TextAnswer {
-    const able = capabilitiesIn(objectOf(request.body));
-    if (able !== undefined) this.#together.take(able);
-    const route = routeOf(request);
+    const capabilities = capabilitiesIn(objectOf(request.body));
+    if (capabilities !== undefined) this.#capabilities.addForRequest(capabilities);
+    const route = selectRoute(request);
     return route.kind === "session"
       ? this.#sessions.answer(request)
       : this.#stateless.answer(request, route);
   }
 
   /** Closes the streams that carry no answers. */
-  hush(): void {
-    this.#sessions.hush();
+  closeStandalone(): void {
+    this.#sessions.closeStandalone();
   }
 
   /** Ends all sessions and streams. */

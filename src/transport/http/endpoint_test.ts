@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { CLIENT_INFO } from "../../../tests/kit/json_rpc.ts";
 import { echo } from "../../../tests/kit/spoken.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { helloOf } from "../../gateway/hello.ts";
+import { createHello } from "../../gateway/hello.ts";
 import { META } from "../../protocol/envelope.ts";
 import { STATELESS_REVISION } from "../../protocol/revisions.ts";
 import { asResponse } from "./_answer.ts";
@@ -16,11 +16,16 @@ class Stage implements AsyncDisposable {
   declared: JsonObject = {};
   readonly endpoint = new HttpEndpoint(
     {
-      hello: (isStateless) => helloOf([], { name: "pml", version: "1.0.0", isStateless }),
-      connect: (_, isStateless) => ({ isStateless, serve: echo, note() {}, close() {} }),
-      listen: () => ({ set() {}, dropped() {}, [Symbol.dispose]() {} }),
+      hello: (isStateless) => createHello([], { name: "pml", version: "1.0.0", isStateless }),
+      connect: (_, isStateless) => ({
+        isStateless,
+        serve: echo,
+        handleNotification() {},
+        close() {},
+      }),
+      listen: () => ({ set() {}, reportDropped() {}, [Symbol.dispose]() {} }),
       isTask: () => false,
-      declared: (capabilities) => void (this.declared = capabilities),
+      onDeclared: (capabilities) => void (this.declared = capabilities),
     },
     { connections: 10, inputBytes: 1e6, queuedBytes: 1e6 },
     { identity: null, prefix: "" },

@@ -6,19 +6,20 @@
 
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { sha256 } from "../../core/hash.ts";
-import { locked, readPlainText, writeWhole } from "../../io/private_files.ts";
+import { readPlainText, withLock, writeWhole } from "../../io/private_files.ts";
 
-const BYTES = 32;
+/** The number of random bytes of a token. */
+const TOKEN_BYTES = 32;
 const UTF_8 = new TextEncoder();
 
 /** Reads the token from a file of the PML home. Creates it if there is none. */
-export async function keptToken(path: string): Promise<string> {
-  return await locked(`${path}.lock`, async () => {
+export async function readOrCreateToken(path: string): Promise<string> {
+  return await withLock(`${path}.lock`, async () => {
     const token = readPlainText(path)?.trim() ?? "";
     if (token !== "") return token;
-    const made = newToken();
-    await writeWhole(path, { bytes: UTF_8.encode(`${made}\n`), mode: 0o600 });
-    return made;
+    const created = newToken();
+    await writeWhole(path, { bytes: UTF_8.encode(`${created}\n`), mode: 0o600 });
+    return created;
   });
 }
 
@@ -34,10 +35,10 @@ export function tokenHash(token: string): string {
 
 /** Returns a new token. */
 export function newToken(): string {
-  return randomBytes(BYTES).toString("base64url");
+  return randomBytes(TOKEN_BYTES).toString("base64url");
 }
 
 /** Compares the hashes of two tokens in constant time. */
-export function sameHash(one: string, other: string): boolean {
+export function isSameHash(one: string, other: string): boolean {
   return timingSafeEqual(UTF_8.encode(one), UTF_8.encode(other));
 }

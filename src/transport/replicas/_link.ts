@@ -5,20 +5,20 @@
  * @module
  */
 
-import { wasSent } from "../http/_answer.ts";
+import { reportSent } from "../http/_answer.ts";
 import { LineReader } from "../../io/lines.ts";
 import type { Sealer } from "./_sealer.ts";
 
 /** The header of a request, which proves that another process sent it. */
-export interface Pass {
+export interface RequestProof {
   /** The unique name of the request. A process answers it only once. */
   readonly nonce: string;
   /** When it was sent, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** A client request that another process answers. */
-export interface Forwarded {
+/** A request of a client that another process answers. */
+export interface ForwardedHttpRequest {
   /** The hash of the token of the identity that sent it; null for the user. */
   readonly identity: string | null;
   readonly method: string;
@@ -27,12 +27,14 @@ export interface Forwarded {
 }
 
 /** The beginning of an answer. Its text follows in parts. */
-export interface Head {
+export interface AnswerHead {
   readonly status: number;
   readonly headers: [string, string][];
 }
 
-const LONGEST = 512 << 20;
+/** The maximum size of a sealed part, in bytes. */
+const LINE_BYTES_MAX = 512 << 20;
+/** The last part of each answer. Without it, the answer is incomplete. */
 const END = null;
 
 /** Another process of this PML. */
@@ -52,7 +54,7 @@ export class OtherProcess {
    * Sends a request. Yields the head of the answer, then its parts. Throws if the answer is
    * incomplete.
    */
-  async *send(request: Forwarded, signal: AbortSignal): AsyncGenerator<unknown> {
+  async *send(request: ForwardedHttpRequest, signal: AbortSignal): AsyncGenerator<unknown> {
     const sealer = this.#sealer;
     const nonce = crypto.randomUUID();
     const authorization = await sealer.seal({ nonce, at: Date.now() }, [this.#name]);
@@ -63,7 +65,7 @@ export class OtherProcess {
       redirect: "error",
       signal,
     });
-    const lines = new LineReader(LONGEST);
+    const lines = new LineReader(LINE_BYTES_MAX);
     let count = 0;
     for await (const chunk of response.body ?? []) {
       const texts: string[] = [];
@@ -81,7 +83,7 @@ export class OtherProcess {
   }
 }
 
-/** Returns an answer as sealed lines. */
+/** Yields an answer as sealed lines: its head, its parts, and `END`. */
 export async function* sealedLines(
   answer: Response,
   { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },
@@ -96,6 +98,6 @@ export async function* sealedLines(
     for await (const part of parts) yield await line(part);
     yield await line(END);
   } finally {
-    wasSent(answer);
+    reportSent(answer);
   }
 }

@@ -1,11 +1,12 @@
 /**
- * Seals values with a key that several processes of one PML share.
+ * Seals values with a key that several processes of one PML share: other programs can neither read
+ * nor change them.
  *
  * @module
  */
 
 import { parseExact } from "../../core/exact_json.ts";
-import { joined } from "../../io/lines.ts";
+import { joinBytes } from "../../io/lines.ts";
 
 const UTF_8 = new TextEncoder();
 const AES = "AES-GCM";
@@ -19,27 +20,27 @@ export class Sealer {
   /** Derives the key for a purpose from a secret. */
   constructor(secret: Uint8Array<ArrayBuffer>, purpose: string) {
     const { subtle } = crypto;
-    const about = { hash: "SHA-256", salt: new Uint8Array(), info: UTF_8.encode(purpose) };
-    const kind = { name: AES, length: 256 };
+    const derivation = { hash: "SHA-256", salt: new Uint8Array(), info: UTF_8.encode(purpose) };
+    const keyType = { name: AES, length: 256 };
     // guard: sealed-key
     this.#key = subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]).then((key) =>
-      subtle.deriveKey({ name: "HKDF", ...about }, key, kind, false, ["encrypt", "decrypt"])
+      subtle.deriveKey({ name: "HKDF", ...derivation }, key, keyType, false, ["encrypt", "decrypt"])
     );
   }
 
-  /** Seals a value. Opening it requires the same `bound` values. */
+  /** Encrypts a value. Only `open()` with equal `bound` values returns it again. */
   async seal(value: unknown, bound: readonly unknown[]): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
     const bytes = UTF_8.encode(JSON.stringify(value));
-    const sealed = await crypto.subtle.encrypt(optionsOf(iv, bound), await this.#key, bytes);
-    return joined([iv, new Uint8Array(sealed)]).toBase64({ ...URL_SAFE, omitPadding: true });
+    const sealed = await crypto.subtle.encrypt(cipherOptions(iv, bound), await this.#key, bytes);
+    return joinBytes([iv, new Uint8Array(sealed)]).toBase64({ ...URL_SAFE, omitPadding: true });
   }
 
   /** Opens a sealed value; undefined if it is invalid or bound to other values. */
   async open(sealed: string, bound: readonly unknown[]): Promise<unknown> {
     try {
       const bytes = Uint8Array.fromBase64(sealed, URL_SAFE);
-      const options = optionsOf(bytes.subarray(0, IV_BYTES), bound);
+      const options = cipherOptions(bytes.subarray(0, IV_BYTES), bound);
       const rest = bytes.subarray(IV_BYTES);
       const opened = await crypto.subtle.decrypt(options, await this.#key, rest);
       return parseExact(new TextDecoder().decode(opened));
@@ -50,6 +51,6 @@ export class Sealer {
   }
 }
 
-function optionsOf(iv: Uint8Array<ArrayBuffer>, bound: readonly unknown[]): AesGcmParams {
+function cipherOptions(iv: Uint8Array<ArrayBuffer>, bound: readonly unknown[]): AesGcmParams {
   return { name: AES, iv, additionalData: UTF_8.encode(JSON.stringify(bound)) };
 }

@@ -1,5 +1,6 @@
 /**
- * Records used answers: one file for each in the PML home, which only one process can create.
+ * Records which answers to approval requests were used. Each has a file in the PML home, which only
+ * one process can create.
  *
  * @module
  */
@@ -10,60 +11,68 @@ import { sha256 } from "../../core/hash.ts";
 import { NOT_TWICE } from "../../protocol/failures.ts";
 import { privateFolder, readPlainText, unlessGone, writeWhole } from "../../io/private_files.ts";
 
-/** An approval request whose answer counts once. */
-export interface Once {
-  /** The unique name of the approval request, from `nonceOf()`. */
+/** An approval request, identified so that its answer is used only once. */
+export interface UsableAnswer {
+  /** The unique name of the approval request, from `createNonce()`. */
   readonly nonce: string;
   /** When the answer expires, in milliseconds since 1970. */
   readonly expires: number;
 }
 
 /** The maximum number of files of one identity. */
-const MOST = 10_000;
-const USED = "Cannot go on: this answer was used already";
+const FILES_MAX = 10_000;
+const USED_MESSAGE = "Cannot go on: this answer was used already";
+/** How often PML removes the files of expired answers, in milliseconds. */
 const SWEEP_MS = 10_000;
-const OWNER_LENGTH = 16;
+/** The length of the part of a nonce that identifies an identity. */
+const IDENTITY_HASH_LENGTH = 16;
 /** The maximum difference between the clocks of two machines, in milliseconds. */
 export const SKEW_MS = 60_000;
 
 /** Ensures that each answer is used once. */
 export class UsedAnswers {
   readonly #folder: string;
-  readonly #by: string;
+  readonly #process: string;
   /** The number of files of each identity. */
   readonly #counts = new Map<string, number>();
   #sweepAt = 0;
   /**
-   * The names of all files seen. After a clock jump, a file may be removed while its answer is
-   * still valid.
+   * The names of all files that this process has seen. If the clock of a process jumps, it may
+   * remove a file while the answer is still valid.
    */
-  readonly #ids = new Set<string>();
+  readonly #seenNames = new Set<string>();
 
-  /** Uses the PML home. `by` is the name of this process. */
-  constructor(home: string, by: string) {
+  /** Takes the PML home and the name of this process. */
+  constructor(home: string, processName: string) {
     this.#folder = join(home, "answered");
-    this.#by = by;
+    this.#process = processName;
   }
 
   /** Uses an answer. Throws if any process has used it. */
-  async use({ nonce, expires }: Once): Promise<void> {
+  async use({ nonce, expires }: UsableAnswer): Promise<void> {
     await this.#sweep();
     const name = `${expires}-${nonce}`;
     // guard: sealed-share
-    if (this.#add(name) > MOST) throw new PmlError("OVERLOADED", "Cannot go on: too many answers");
+    if (this.#count(name) > FILES_MAX) {
+      throw new PmlError("OVERLOADED", "Cannot go on: too many answers");
+    }
     const path = join(this.#folder, name);
-    const bytes = new TextEncoder().encode(this.#by);
+    const bytes = new TextEncoder().encode(this.#process);
     try {
       // guard: sealed-seen
-      if (this.#ids.has(name)) throw new Deno.errors.AlreadyExists();
+      if (this.#seenNames.has(name)) throw new Deno.errors.AlreadyExists();
       // guard: sealed-exclusive
-      await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
-      this.#ids.add(name);
+      await writeWhole(path, { bytes, mode: 0o600, expected: "nothing" });
+      this.#seenNames.add(name);
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-      const isHere = readPlainText(path) === this.#by;
-      // The process that used it may have ended in the meantime.
-      throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, NOT_TWICE);
+      const isOfThisProcess = readPlainText(path) === this.#process;
+      // If another process used the answer, that process may have ended since.
+      throw new PmlError(
+        isOfThisProcess ? "BAD_REQUEST" : "UPSTREAM_DOWN",
+        USED_MESSAGE,
+        NOT_TWICE,
+      );
     }
   }
 
@@ -73,28 +82,28 @@ export class UsedAnswers {
     this.#sweepAt = performance.now() + SWEEP_MS;
     privateFolder(this.#folder);
     this.#counts.clear();
-    if (this.#ids.size > MOST) this.#ids.clear();
+    if (this.#seenNames.size > FILES_MAX) this.#seenNames.clear();
     for await (const { name } of Deno.readDir(this.#folder)) {
-      this.#ids.add(name);
-      if (parseInt(name) + SKEW_MS > Date.now()) this.#add(name);
+      this.#seenNames.add(name);
+      if (parseInt(name) + SKEW_MS > Date.now()) this.#count(name);
       else await Deno.remove(join(this.#folder, name)).catch(unlessGone);
     }
   }
 
   /** Counts a file. Returns the number of files of its identity. */
-  #add(name: string): number {
-    const owner = ownerOf(name);
-    const count = (this.#counts.get(owner) ?? 0) + 1;
-    this.#counts.set(owner, count);
+  #count(name: string): number {
+    const identityHash = identityHashIn(name);
+    const count = (this.#counts.get(identityHash) ?? 0) + 1;
+    this.#counts.set(identityHash, count);
     return count;
   }
 }
 
-/** Returns a new nonce, which names the identity that the user answers for. */
-export function nonceOf(identity: string | null): string {
-  return `${sha256(identity ?? "").slice(0, OWNER_LENGTH)}-${crypto.randomUUID()}`;
+/** Returns a new nonce, which contains a hash of the identity whose approval request it names. */
+export function createNonce(identity: string | null): string {
+  return `${sha256(identity ?? "").slice(0, IDENTITY_HASH_LENGTH)}-${crypto.randomUUID()}`;
 }
 
-function ownerOf(name: string): string {
+function identityHashIn(name: string): string {
   return /^\d+-([0-9a-f]{16})-/.exec(name)?.[1] ?? "";
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nonceOf, UsedAnswers } from "./_used_answers.ts";
+import { createNonce, UsedAnswers } from "./_used_answers.ts";
 
 async function inHome(work: (home: string) => Promise<void>): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "pml-used-"));
@@ -14,7 +14,7 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
 }
 
 const once = (identity: string | null = null) => ({
-  nonce: nonceOf(identity),
+  nonce: createNonce(identity),
   expires: Date.now() + 60_000,
 });
 

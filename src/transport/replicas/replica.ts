@@ -1,7 +1,7 @@
 /**
  * One of several processes that serve one PML together. The client keeps a sealed copy of an
- * approval request, so that any process can accept the answer. Started work stays in its process:
- * the others forward requests to it.
+ * approval request, so that any process can accept the answer. Started work stays in its process,
+ * and all other processes forward the requests about the work to that process.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { sha256 } from "../../core/hash.ts";
 import { isObject, objectOf, textOf } from "../../core/json.ts";
 import type { ApprovalReply, OfferedAnswer } from "../../protocol/answers.ts";
-import { otherRequest } from "../../protocol/failures.ts";
+import { differentRequestError } from "../../protocol/failures.ts";
 import { EVENTS_TYPE } from "../../io/event_stream.ts";
 import { listen, type Listener } from "../../io/listener.ts";
 import {
@@ -25,17 +25,23 @@ import {
   type AnswerLimits,
   AnswerSender,
   asResponse,
+  disconnectSignal,
   eventBytes,
-  leaving,
   rejection,
   type TextAnswer,
 } from "../http/_answer.ts";
 import type { HttpRequest } from "../http/_route.ts";
-import { readBody } from "../http/_body.ts";
-import { type Forwarded, type Head, OtherProcess, type Pass, sealedLines } from "./_link.ts";
+import { readBody } from "../http/body.ts";
+import {
+  type AnswerHead,
+  type ForwardedHttpRequest,
+  OtherProcess,
+  type RequestProof,
+  sealedLines,
+} from "./_link.ts";
 import { Sealer } from "./_sealer.ts";
-import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
-import { nonceOf, type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
+import { removeAnswered, unknownOutcomes } from "../_unknown_outcomes.ts";
+import { createNonce, SKEW_MS, type UsableAnswer, UsedAnswers } from "./_used_answers.ts";
 import type { EndpointLimits, HttpEndpoint } from "../http/endpoint.ts";
 import type { HttpHost } from "../http/http.ts";
 
@@ -43,7 +49,9 @@ import type { HttpHost } from "../http/http.ts";
 export interface ReplicaQuestion {
   readonly digest: string;
   readonly answers: readonly OfferedAnswer[];
+  /** For each answer that covers several tools, the key of its set of tools. */
   readonly setKeys: Readonly<Partial<Record<ApprovalReply, string>>>;
+  /** When PML asked, in milliseconds since 1970. */
   readonly at: number;
 }
 
@@ -52,9 +60,10 @@ export interface Questions {
   /** Removes an approval request from memory, for sealing; undefined if there is none. */
   send(handle: string): ReplicaQuestion | undefined;
   /**
-   * Restores an approval request, and returns its handle. `claim` throws if it was answered before.
+   * Restores an approval request, and returns its handle. `claim` throws if the approval request was
+   * answered before.
    */
-  takeBack(question: ReplicaQuestion, claim: () => Promise<void>): string;
+  restore(question: ReplicaQuestion, claim: () => Promise<void>): string;
 }
 
 /** Options of `Replica`. */
@@ -71,16 +80,17 @@ export interface ReplicaOptions {
 }
 
 /** Answers requests that other processes forward. */
-export interface ReplicaHost extends Pick<HttpHost, "refused" | "failed"> {
+export interface ReplicaHost extends Pick<HttpHost, "reportRefused" | "reportError"> {
   /** Returns the endpoint of the identity whose token has this hash; null means the user. */
   endpointOf(identity: string | null): Promise<HttpEndpoint | undefined>;
 }
 
-const BEAT_MS = 5_000;
-/** A process without a heartbeat for this time is considered gone. */
-const GONE_MS = 30_000;
-/** The ids of objects in another process: waiting work, a session, or a task. */
-const ELSEWHERE = /^(?:run-)?([0-9a-f]{32})\./;
+/** How often a process shows that it runs, in milliseconds. */
+const HEARTBEAT_MS = 5_000;
+/** A process without a heartbeat for this time, in milliseconds, counts as ended. */
+const ENDED_MS = 30_000;
+/** Matches the ids of waiting work, sessions and tasks. They begin with the id of their process. */
+const PROCESS_ID = /^(?:run-)?([0-9a-f]{32})\./;
 
 /** One process of several. */
 export class Replica {
@@ -89,10 +99,10 @@ export class Replica {
   readonly #id = crypto.randomUUID().replaceAll("-", "");
   readonly #options: ReplicaOptions;
   readonly #log: WarningLog;
-  readonly #questions: Sealer;
-  readonly #link: Sealer;
+  readonly #questionSealer: Sealer;
+  readonly #linkSealer: Sealer;
   readonly #used: UsedAnswers;
-  readonly #looks = new Set<() => void>();
+  readonly #changeChecks = new Set<() => void>();
   /** The forwarded requests that were answered recently. */
   readonly #recentRequests = new Map<string, number>();
 
@@ -101,74 +111,74 @@ export class Replica {
     this.#options = options;
     this.#log = log;
     this.prefix = `${this.#id}.`;
-    this.#questions = new Sealer(options.secret, "pml questions");
-    this.#link = new Sealer(options.secret, "pml replicas");
+    this.#questionSealer = new Sealer(options.secret, "pml questions");
+    this.#linkSealer = new Sealer(options.secret, "pml replicas");
     this.#used = new UsedAnswers(options.home, this.#id);
   }
 
   /**
-   * Returns functions that seal and open the approval requests of an identity or the user. `look`
-   * is called every five seconds, for changes that the system does not report.
+   * Returns functions that seal and open the approval requests of an identity or the user. Calls
+   * `checkForChanges` every five seconds, because the system does not report all changes of files.
    */
-  for(
+  statesFor(
     identity: string | null,
-    { questions, look }: {
+    { questions, checkForChanges: checkForChanges }: {
       readonly questions: () => Promise<Questions>;
-      readonly look: () => void;
+      readonly checkForChanges: () => void;
     },
   ) {
-    this.#looks.add(look);
+    this.#changeChecks.add(checkForChanges);
     const boundTo = (request: string) => [identity, sha256(request)];
     return {
       prefix: this.prefix,
       seal: async (handle: string, request: string) => {
-        const sent = (await questions()).send(handle);
-        const expires = (sent?.at ?? 0) + this.#options.ttl;
-        const question = { ...sent, expires, nonce: nonceOf(identity) };
-        return `q.${await this.#questions.seal(question, boundTo(request))}`;
+        const sentQuestion = (await questions()).send(handle);
+        const expires = (sentQuestion?.at ?? 0) + this.#options.ttl;
+        const question = { ...sentQuestion, expires, nonce: createNonce(identity) };
+        return `q.${await this.#questionSealer.seal(question, boundTo(request))}`;
       },
       open: async (state: string, request: string) => {
-        const opened = await this.#questions.open(state.slice(2), boundTo(request));
-        if (!isObject(opened)) throw otherRequest();
-        const question = opened as unknown as ReplicaQuestion & Once; // it was sealed here, see above
+        const opened = await this.#questionSealer.open(state.slice(2), boundTo(request));
+        if (!isObject(opened)) throw differentRequestError();
+        const question = opened as unknown as ReplicaQuestion & UsableAnswer; // `seal` above created it
         const remaining = question.expires - Date.now();
         // This handle is unknown, so PML asks the user again. A clock may have been set back.
         // guard: sealed-late
         if (remaining <= 0 || remaining > this.#options.ttl + SKEW_MS) return crypto.randomUUID();
-        return (await questions()).takeBack(question, () => this.#used.use(question));
+        return (await questions()).restore(question, () => this.#used.use(question));
       },
     };
   }
 
   /** Answers a request, or forwards it to the process that owns its session, task or work. */
   async answer(endpoint: HttpEndpoint, request: HttpRequest): Promise<Response | TextAnswer> {
-    const here = async () => await endpoint.answer(request);
+    const answerHere = async () => await endpoint.answer(request);
     const { method, headers, body, signal } = request;
-    const to = ownerOf(request);
-    const address = to && to !== this.#id ? this.#addressOf(to) : "";
-    if (!address) return await here();
-    const other = new OtherProcess(to, address, this.#link);
+    const ownerId = processOf(request);
+    const address = ownerId && ownerId !== this.#id ? this.#addressOf(ownerId) : "";
+    if (!address) return await answerHere();
+    const other = new OtherProcess(ownerId, address, this.#linkSealer);
     const parts = other.send({ identity: endpoint.identity, method, headers, body }, signal);
     try {
       const { value } = await parts.next();
-      const head = value as Head; // it was sealed by another process
+      const head = value as AnswerHead; // it was sealed by another process
       const answer = new Headers(head.headers).get("content-type") === EVENTS_TYPE
-        ? ReadableStream.from(events(parts, body))
+        ? ReadableStream.from(forwardEvents(parts, body))
         : (await Array.fromAsync(parts)).join("");
       return new Response(answer || null, head);
     } catch (error) {
       if (signal.aborted) throw error;
       const why = String(Object(error).cause ?? error);
       this.#log.warn(`Cannot reach the process at ${address}: ${why}`);
-      // The outcome in the other process is unknown, which the answer reports to the client.
-      return await (why.includes("(Connect)") ? here() : lost(here, body));
+      // The answer reports to the client that the outcome in the other process is unknown.
+      return await (why.includes("(Connect)") ? answerHere() : answerAfterLoss(answerHere, body));
     }
   }
 
   /** Starts to answer requests that other processes forward. */
   async listen(here: ReplicaHost, limits: EndpointLimits & AnswerLimits): Promise<Listener> {
     const answers = new AnswerSender(limits);
-    const failed = (error: Error) => here.failed(error);
+    const reportError = (error: Error) => here.reportError(error);
     const { host, port } = this.#options;
     const listener = await listen({
       ...limits,
@@ -177,21 +187,21 @@ export class Replica {
       what: "other processes",
       answer: (request, response) => {
         const { inputBytes } = limits;
-        void this.#received(request, { here, inputBytes, response })
-          .then((made) => answers.send(response, made)).catch(failed);
+        void this.#answerForwarded(request, { here, inputBytes, response })
+          .then((answer) => answers.send(response, answer)).catch(reportError);
       },
-      onRefused: (status, why) => here.refused(status, why),
+      onRefused: (status, why) => here.reportRefused(status, why),
     });
     const path = this.#path(this.#id);
     const register = () => writePrivate(path, { address: new URL(listener.origin).host });
     await register();
     await this.#sweep();
-    const beat = () => {
-      for (const look of this.#looks) look();
+    const sendHeartbeat = () => {
+      for (const look of this.#changeChecks) look();
       const now = new Date();
-      Deno.utime(path, now, now).catch(register).catch(failed);
+      Deno.utime(path, now, now).catch(register).catch(reportError);
     };
-    const timer = setInterval(beat, BEAT_MS);
+    const timer = setInterval(sendHeartbeat, HEARTBEAT_MS);
     Deno.unrefTimer(timer);
     return {
       ...listener,
@@ -203,7 +213,7 @@ export class Replica {
     };
   }
 
-  async #received(
+  async #answerForwarded(
     request: IncomingMessage,
     { here, inputBytes, response }: {
       readonly here: ReplicaHost;
@@ -211,42 +221,47 @@ export class Replica {
       readonly response: ServerResponse;
     },
   ): Promise<Response> {
-    const pass = await this.#link.open(`${request.headers.authorization}`, [this.#id]);
+    const proof = await this.#linkSealer.open(`${request.headers.authorization}`, [this.#id]);
     // Sealed values come from another process of the same type, so their shape is known.
-    const { nonce, at } = objectOf(pass) as unknown as Pass;
+    const { nonce, at } = objectOf(proof) as unknown as RequestProof;
     // Without the key, a sender must not be able to fill the memory of this process.
     const { json } = this.#isNew(nonce, at)
       ? await readBody(request, { inputBytes: 2 * inputBytes })
       : {};
-    const answer = await this.#link.open(`${json}`, [nonce]) as Forwarded | undefined;
-    if (answer === undefined) {
+    const forwarded = await this.#linkSealer.open(`${json}`, [nonce]) as
+      | ForwardedHttpRequest
+      | undefined;
+    if (forwarded === undefined) {
       const why = "it is not sealed";
-      here.refused(403, why);
+      here.reportRefused(403, why);
       return rejection(403, { why });
     }
-    const { identity, method, headers, body } = answer;
+    const { identity, method, headers, body } = forwarded;
     const endpoint = await here.endpointOf(identity);
-    const made = await endpoint?.answer({ method, headers, body, signal: leaving(response) }) ??
-      rejection(401, { why: "its identity is gone" });
-    // On a reused connection, a failure before the request was sent would look like one in the
-    // middle.
+    const ownAnswer =
+      await endpoint?.answer({ method, headers, body, signal: disconnectSignal(response) }) ??
+        rejection(401, { why: "its identity is gone" });
+    // Do not reuse the connection: on a reused connection, the other process cannot tell a failure
+    // before it sent the request from a failure after that.
     return new Response(
-      ReadableStream.from(sealedLines(asResponse(made), { sealer: this.#link, nonce })),
+      ReadableStream.from(sealedLines(asResponse(ownAnswer), { sealer: this.#linkSealer, nonce })),
       {
         headers: { connection: "close" },
       },
     );
   }
 
-  #isNew(nonce: string, at: number): boolean {
+  #isNew(nonce: string, sentAt: number): boolean {
     const now = performance.now();
     for (const [other, until] of this.#recentRequests) {
       if (until > now) break;
       this.#recentRequests.delete(other);
     }
-    // Rejects a missing time, too.
+    // The negated comparison also rejects a missing time.
     // guard: passed-on-once
-    if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#recentRequests.has(nonce)) return false;
+    if (!(Math.abs(Date.now() - sentAt) <= SKEW_MS) || this.#recentRequests.has(nonce)) {
+      return false;
+    }
     this.#recentRequests.set(nonce, now + 2 * SKEW_MS);
     return true;
   }
@@ -271,28 +286,33 @@ export class Replica {
   }
 }
 
-/** Returns the process that owns the object of a request; empty if there is none. */
-function ownerOf({ headers, body }: HttpRequest): string {
+/** Returns the process of the session, work or task that a request names; "" if it names none. */
+function processOf({ headers, body }: HttpRequest): string {
   const { requestState, taskId } = objectOf(objectOf(body).params);
-  return ELSEWHERE.exec(textOf(headers["mcp-session-id"] ?? requestState ?? taskId))?.[1] ?? "";
+  return PROCESS_ID.exec(textOf(headers["mcp-session-id"] ?? requestState ?? taskId))?.[1] ?? "";
 }
 
-/** Returns the answer to a request that was forwarded to a process that has ended since. */
-async function lost(
+/** Returns the answer to a request that PML forwarded to a process that has ended since. */
+async function answerAfterLoss(
   here: () => Promise<Response | TextAnswer>,
   body: unknown,
 ): Promise<Response | TextAnswer> {
-  const ends = unknownEnds(body);
-  return ends.length === 0 ? await here() : Response.json(Array.isArray(body) ? ends : ends[0]);
+  const unknownAnswers = unknownOutcomes(body);
+  return unknownAnswers.length === 0
+    ? await here()
+    : Response.json(Array.isArray(body) ? unknownAnswers : unknownAnswers[0]);
 }
 
 /**
  * Forwards whole events. If the stream breaks, the last events report an unknown outcome for each
  * unanswered request.
  */
-async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
+async function* forwardEvents(
+  parts: AsyncGenerator<unknown>,
+  body: unknown,
+): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
-  const chunks = [body].flat();
+  const unanswered = [body].flat();
   let text = "";
   try {
     for await (const part of parts) {
@@ -300,13 +320,15 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
       // guard: passed-on-whole
       if (!text.endsWith("\n\n")) continue;
       // guard: passed-on-answered
-      removeAnswered(chunks, text);
+      removeAnswered(unanswered, text);
       yield utf8.encode(text);
       text = "";
     }
   } catch (error) {
-    if (unknownEnds(body).length === 0) throw error;
-    for (const one of unknownEnds(chunks)) yield eventBytes(JSON.stringify(one));
+    if (unknownOutcomes(body).length === 0) throw error;
+    for (const unknownAnswer of unknownOutcomes(unanswered)) {
+      yield eventBytes(JSON.stringify(unknownAnswer));
+    }
   }
 }
 
@@ -315,7 +337,7 @@ function isLive(path: string): boolean {
   try {
     const info = Deno.lstatSync(path);
     return info.isFile && !isSharedMode(info) &&
-      Date.now() - (info.mtime?.getTime() ?? 0) < GONE_MS;
+      Date.now() - (info.mtime?.getTime() ?? 0) < ENDED_MS;
   } catch (error) {
     return unlessGone(error) ?? false;
   }

@@ -12,14 +12,14 @@ async function takenBack(ttl: number, request = "call"): Promise<number> {
   let count = 0;
   const questions = {
     send: () => ({ digest: "d", answers: YES_OR_NO, setKeys: {}, at: Date.now() }),
-    takeBack: (question: ReplicaQuestion) => {
+    restore: (question: ReplicaQuestion) => {
       assert.equal(question.digest, "d");
       return `handle ${++count}`;
     },
   };
-  const parts = { questions: () => Promise.resolve(questions), look: () => {} };
+  const parts = { questions: () => Promise.resolve(questions), checkForChanges: () => {} };
   const [one, two] = [1, 2].map(() =>
-    new Replica({ ...NOBODY, secret: SECRET, ttl }, { warn: assert.fail }).for("ci", parts)
+    new Replica({ ...NOBODY, secret: SECRET, ttl }, { warn: assert.fail }).statesFor("ci", parts)
   );
   assert.ok(one !== undefined && two !== undefined);
   const handle = await two.open(await one.seal("h", "call"), request);

@@ -1,21 +1,21 @@
 /**
- * Messages that wait for the client. They are written in order and in pieces. A client that reads
- * nothing is disconnected.
+ * Messages that wait for the client. PML writes them in order and in pieces, and disconnects a client
+ * that reads nothing.
  *
  * @module
  */
 
 import { durationText } from "../../core/amounts.ts";
-import { inOneLine } from "../../core/json_text.ts";
-import { Gathered } from "../../io/lines.ts";
+import { toOneLine } from "../../core/json_text.ts";
+import { ByteBuffer } from "../../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
 /** The connection that sends the messages. */
 export interface OutgoingOwner {
-  /** Called with the number of waiting bytes when it changes. */
-  waits(size: number): void;
-  /** Called when the client closed its end or reads nothing. */
-  giveUp(why: unknown): void;
+  /** Is called with the number of waiting bytes when it changes. */
+  onWaiting(size: number): void;
+  /** Is called when the client closed its end or reads nothing. */
+  onClientGone(why: unknown): void;
 }
 
 /** A message that is not completely written. */
@@ -26,9 +26,11 @@ interface WaitingMessage {
 }
 
 /**
- * The sizes of pieces in bytes. A slow client gets smaller pieces, so that it can read one in time.
+ * The sizes of pieces in bytes. A slow client gets smaller pieces, so that it can read a whole piece
+ * in time.
  */
-const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
+const [PIECE_BYTES, SLOW_PIECE_BYTES] = [1 << 18, 1 << 12];
+/** A client that needs this time to read a piece is slow, in milliseconds. */
 const SLOW_MS = 1_000;
 
 /** Writes messages to the client. */
@@ -36,18 +38,18 @@ export class MessageWriter {
   readonly #output: Output;
   readonly #unreadMs: number;
   readonly #owner: OutgoingOwner;
-  readonly #onGone = (why: unknown): void => this.#owner.giveUp(why);
+  readonly #onGone = (why: unknown): void => this.#owner.onClientGone(why);
   readonly #queue: WaitingMessage[] = [];
-  /** The waiting bytes in contiguous memory, as far as they fit. */
-  readonly #texts = new Gathered();
+  /** Stores the waiting bytes in contiguous memory where possible. */
+  readonly #texts = new ByteBuffer();
   /** The number of messages in the current piece. */
-  #going = 0;
+  #pieceMessages = 0;
   /** The number of written bytes of the first message. */
-  #at = 0;
+  #writtenBytes = 0;
   #size = 0;
-  #most = PIECE;
+  #pieceBytes = PIECE_BYTES;
   #writing: Promise<void> | undefined;
-  /** The time at which the current write takes too long. */
+  /** The time at which the current write takes too long, by `performance.now()`. */
   #due = Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -64,84 +66,89 @@ export class MessageWriter {
   }
 
   /** The ids of the requests whose answers wait. */
-  get answers(): readonly string[] {
+  get answeredIds(): readonly string[] {
     return this.#queue.flatMap(({ answers = [] }) => answers);
   }
 
-  /** Writes a JSON text as one line, after all earlier ones. Resolves when no message waits. */
+  /**
+   * Writes a JSON text as one line, after all earlier messages. `answers` is the id of the request
+   * that it answers, as JSON. Resolves when no message waits.
+   */
   write(json: string, answers?: string): Promise<void> {
-    const bytes = this.#texts.addText(`${inOneLine(json)}\n`);
+    const bytes = this.#texts.addText(`${toOneLine(json)}\n`);
     this.#queue.push({ bytes, answers });
-    this.#count(bytes.length);
+    this.#addSize(bytes.length);
     return this.#writing ??= this.#flush();
   }
 
-  /** Removes an answer that is no longer needed, unless writing it has started. */
+  /** Removes the answer to a cancelled request, unless PML has begun to write the answer. */
   drop(request: string): void {
-    const at = this.#queue.findIndex(({ answers }) => answers === request);
-    if (at < this.#going) return;
-    const [dropped] = this.#queue.splice(at, 1);
-    this.#count(-(dropped?.bytes.length ?? 0));
+    const index = this.#queue.findIndex(({ answers }) => answers === request);
+    if (index < this.#pieceMessages) return;
+    const [dropped] = this.#queue.splice(index, 1);
+    this.#addSize(-(dropped?.bytes.length ?? 0));
   }
 
-  #count(more: number): void {
+  #addSize(more: number): void {
     this.#size += more;
-    this.#owner.waits(this.#size);
+    this.#owner.onWaiting(this.#size);
   }
 
   /** Writes all waiting messages, including those that are added during a write. */
   async #flush(): Promise<void> {
-    await this.#output.turn?.();
+    await this.#output.endOfTurn?.();
     while (this.#queue.length > 0) {
-      const piece = this.#next();
+      const piece = this.#nextPiece();
       const since = performance.now();
       this.#watch(since + this.#unreadMs);
       // guard: written-memory
       await this.#output.write(piece).catch(this.#onGone);
       this.#due = Infinity;
-      this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
-      this.#written(piece.length);
+      this.#pieceBytes = performance.now() - since < SLOW_MS ? PIECE_BYTES : SLOW_PIECE_BYTES;
+      this.#removeWritten(piece.length);
     }
     this.#writing = undefined;
     this.#texts.clear();
   }
 
-  /** Disconnects the client if a write is still active at this time. One timer checks all writes. */
+  /**
+   * Disconnects the client if the current write has not ended at `due`. One timer checks all writes.
+   */
   #watch(due: number): void {
     this.#due = due;
     this.#timer ??= setTimeout(() => {
       const silence = durationText(this.#unreadMs);
       const why = `The client does not read its answers: it read nothing for ${silence}`;
       this.#timer = undefined;
-      if (this.#due <= performance.now()) this.#owner.giveUp(new Error(why));
+      if (this.#due <= performance.now()) this.#owner.onClientGone(new Error(why));
       else if (this.#due < Infinity) this.#watch(this.#due);
     }, due - performance.now());
     Deno.unrefTimer(this.#timer);
   }
 
   /** Returns the next piece: the messages that are adjacent in memory, as far as they fit. */
-  #next(): Uint8Array {
+  #nextPiece(): Uint8Array {
     const { buffer, byteOffset = 0 } = this.#queue[0]?.bytes ?? {};
-    const from = byteOffset + this.#at;
-    const most = from + this.#most;
+    const from = byteOffset + this.#writtenBytes;
+    const limit = from + this.#pieceBytes;
     let end = byteOffset;
     for (const { bytes } of this.#queue) {
       // guard: memory-one
-      if (bytes.buffer !== buffer || bytes.byteOffset !== end || end >= most) break;
+      if (bytes.buffer !== buffer || bytes.byteOffset !== end || end >= limit) break;
       end += bytes.length;
-      this.#going++;
+      this.#pieceMessages++;
     }
-    return new Uint8Array(buffer ?? new ArrayBuffer(), from, Math.min(end, most) - from);
+    return new Uint8Array(buffer ?? new ArrayBuffer(), from, Math.min(end, limit) - from);
   }
 
-  #written(count: number): void {
-    this.#at += count;
+  #removeWritten(count: number): void {
+    this.#writtenBytes += count;
     let first: WaitingMessage | undefined;
-    while ((first = this.#queue[0]) && this.#at >= first.bytes.length) {
-      this.#at -= first.bytes.length;
+    while ((first = this.#queue[0]) && this.#writtenBytes >= first.bytes.length) {
+      this.#writtenBytes -= first.bytes.length;
       this.#queue.shift();
     }
-    this.#going = 0;
-    this.#count(-count);
+    this.#pieceMessages = 0;
+    this.#addSize(-count);
   }
 }

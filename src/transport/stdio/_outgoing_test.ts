@@ -18,8 +18,8 @@ class Pipe {
       this.pieces.push(piece.slice());
     };
     this.out = new MessageWriter({ write }, unreadMs, {
-      waits: (size) => void this.sizes.push(size),
-      giveUp: (why) => void this.gone.push(why),
+      onWaiting: (size) => void this.sizes.push(size),
+      onClientGone: (why) => void this.gone.push(why),
     });
   }
 
@@ -92,13 +92,13 @@ Deno.test("Outgoing drops an answer only before writing it starts, and lists wai
   void pipe.out.write("second", "2");
   void pipe.out.write("third", '"3"');
   void pipe.out.write("note");
-  assert.deepEqual(pipe.out.answers, ["1", "2", '"3"']);
+  assert.deepEqual(pipe.out.answeredIds, ["1", "2", '"3"']);
   for (const request of ["1", "2", "9"]) pipe.out.drop(request);
-  assert.deepEqual(pipe.out.answers, ["1", '"3"']);
+  assert.deepEqual(pipe.out.answeredIds, ["1", '"3"']);
   for (let turn = 0; turn < 4; turn++) await pipe.read();
   assert.equal(pipe.text, `${"x".repeat(300_000)}\nthird\nnote\n`);
   assert.equal(pipe.out.size, 0);
-  assert.deepEqual(pipe.out.answers, []);
+  assert.deepEqual(pipe.out.answeredIds, []);
 });
 
 Deno.test("Outgoing does not mix adjacent positions of different buffers", async () => {
@@ -122,7 +122,7 @@ Deno.test("Outgoing reports a client that reads nothing, but not a slow one", as
   void never.out.write("y", "1");
   while (never.gone.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.match(String(never.gone[0]), / 50 ms/);
-  assert.deepEqual(never.out.answers, ["1"]);
+  assert.deepEqual(never.out.answeredIds, ["1"]);
 });
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -142,7 +142,7 @@ class Late {
       return new Promise<void>((resolve) => this.#taken = resolve);
     };
     const giveUp = (why: unknown) => assert.fail(String(why));
-    this.out = new MessageWriter({ write }, 60_000, { waits() {}, giveUp });
+    this.out = new MessageWriter({ write }, 60_000, { onWaiting() {}, onClientGone: giveUp });
   }
 
   write(count: number): void {

@@ -9,7 +9,7 @@
 /** The source of messages. */
 export interface Input {
   /** Resolves when the input has ended. */
-  readonly over: Promise<void>;
+  readonly whenEnded: Promise<void>;
   /** Stops reading until `resume`. */
   pause(): void;
   /** Continues reading. */
@@ -22,8 +22,8 @@ export interface Input {
 export interface Output {
   /** Writes bytes. Resolves when the kernel has accepted all of them. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Resolves after all work of the current turn, so that its messages are written at once. */
-  turn?(): Promise<void>;
+  /** Resolves after all work of the current turn, so that one write contains all its messages. */
+  endOfTurn?(): Promise<void>;
 }
 
 /** The input and the output of a client. */
@@ -32,7 +32,7 @@ export interface ClientPipes {
   readonly open: (take: (piece: Uint8Array) => void) => Input;
   readonly output: Output;
   /** Discards unwritten data after the end. */
-  readonly giveUp: () => void;
+  readonly discardOutput: () => void;
   /** Loads sockets, and uses them for later pieces. */
   readonly useSockets?: () => Promise<void>;
 }
@@ -47,7 +47,7 @@ export function standardPipes(): ClientPipes {
   // A write to a full pipe cannot be cancelled and would keep the process alive forever.
   const end = () => Deno.kill(Deno.pid, "SIGTERM");
   return {
-    // The socket makes the pipe non-blocking, and a thread that writes to it needs a blocking one.
+    // A socket makes the pipe non-blocking. The write of a waiting thread would then fail.
     open: (take) =>
       openStream(Deno.stdin.readable, take, () => {
         if (output.isWaiting) return undefined;
@@ -56,7 +56,7 @@ export function standardPipes(): ClientPipes {
         return input;
       }),
     output,
-    giveUp: () => Deno.unrefTimer(setTimeout(end, LAST_WRITE_MS)),
+    discardOutput: () => Deno.unrefTimer(setTimeout(end, LAST_WRITE_MS)),
     useSockets: async () => {
       sockets = await import("./_sockets.ts");
       output.use(sockets);
@@ -68,18 +68,18 @@ export function standardPipes(): ClientPipes {
 class StandardOutput implements Output {
   #sockets: typeof import("./_sockets.ts") | undefined;
   #socket: Output | undefined;
-  #waiting = 0;
-  turn: Output["turn"];
+  #waitingCount = 0;
+  endOfTurn: Output["endOfTurn"];
 
   /** Whether a thread waits for the client to read. */
   get isWaiting(): boolean {
-    return this.#waiting > 0;
+    return this.#waitingCount > 0;
   }
 
   /** Writes with a socket as soon as no thread waits, if standard output is a pipe. */
   use(sockets: typeof import("./_sockets.ts")): void {
     this.#sockets = sockets;
-    this.turn = sockets.endOfTurn;
+    this.endOfTurn = sockets.endOfTurn;
   }
 
   write(bytes: Uint8Array): Promise<void> {
@@ -92,49 +92,52 @@ class StandardOutput implements Output {
   }
 
   async #writeInThread(bytes: Uint8Array): Promise<void> {
-    this.#waiting++;
+    this.#waitingCount++;
     try {
-      for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
+      for (let offset = 0; offset < bytes.length;) {
+        offset += await Deno.stdout.write(bytes.subarray(offset));
+      }
     } finally {
-      this.#waiting--;
+      this.#waitingCount--;
     }
   }
 }
 
 /**
- * Returns the input of a stream: a file, a terminal, or a pipe on Windows. After each piece, `next`
- * may return another input, which replaces the stream from then on.
+ * Returns the input of a stream: a file, a terminal, or a pipe on Windows. After each piece,
+ * `openNext` may return another input, which replaces the stream from then on.
  */
 export function openStream(
   stream: ReadableStream<Uint8Array>,
   take: (piece: Uint8Array) => void,
-  next: () => Input | undefined = () => undefined,
+  openNext: () => Input | undefined = () => undefined,
 ): Input {
   const reader = stream.getReader();
   let paused: PromiseWithResolvers<void> | undefined;
   let isClosed = false;
-  let later: Input | undefined;
+  let replacement: Input | undefined;
   const resume = () => {
     paused?.resolve();
     paused = undefined;
-    later?.resume();
+    replacement?.resume();
   };
   const readAll = async () => {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       take(read.value);
       while (paused !== undefined) await paused.promise;
-      later = isClosed ? undefined : next();
-      if (later !== undefined) return await later.over;
+      replacement = isClosed ? undefined : openNext();
+      if (replacement !== undefined) return await replacement.whenEnded;
     }
   };
   return {
-    over: readAll(),
-    pause: () => later === undefined ? void (paused ??= Promise.withResolvers()) : later.pause(),
+    whenEnded: readAll(),
+    pause: () =>
+      replacement === undefined ? void (paused ??= Promise.withResolvers()) : replacement.pause(),
     resume,
     close: () => {
       isClosed = true;
       resume();
-      return later === undefined ? reader.cancel() : later.close();
+      return replacement === undefined ? reader.cancel() : replacement.close();
     },
   };
 }

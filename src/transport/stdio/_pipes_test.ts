@@ -18,7 +18,7 @@ Deno.test("openStream() delivers all pieces and the end, and reads nothing while
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.deepEqual([taken, sent], [[0, 1], 2]);
   input.resume();
-  await input.over;
+  await input.whenEnded;
   assert.deepEqual(taken, [0, 1, 2, 3, 4]);
 });
 
@@ -29,7 +29,7 @@ Deno.test("openStream() ends when it is closed, also while it is paused", async 
   const input = openStream(stream, () => input.pause());
   await new Promise((resolve) => setTimeout(resolve));
   await input.close();
-  await input.over;
+  await input.whenEnded;
 });
 
 /** Returns a stream of one-byte pieces that counts how many were read. */
@@ -46,7 +46,7 @@ Deno.test("openStream() reads no further piece of the stream after another input
   const steps: string[] = [];
   const over = Promise.withResolvers<void>();
   const other: Input = {
-    over: over.promise,
+    whenEnded: over.promise,
     pause: () => void steps.push("pause"),
     resume: () => void steps.push("resume"),
     close: () => Promise.resolve(over.resolve()),
@@ -62,7 +62,7 @@ Deno.test("openStream() reads no further piece of the stream after another input
   input.pause();
   input.resume();
   await input.close();
-  await input.over;
+  await input.whenEnded;
   assert.deepEqual([taken, sent(), steps], [[0, 1, 2], 3, ["pause", "resume", "resume"]]);
 });
 
@@ -71,7 +71,7 @@ Deno.test("openStream() opens no other input after it was closed while paused", 
   const input = openStream(stream, () => input.pause(), () => assert.fail("it was opened"));
   await new Promise((resolve) => setTimeout(resolve));
   await input.close();
-  await input.over;
+  await input.whenEnded;
 });
 
 Deno.test("openStream() pauses another input that replaces it if it is paused meanwhile", async () => {
@@ -79,7 +79,7 @@ Deno.test("openStream() pauses another input that replaces it if it is paused me
   const steps: string[] = [];
   const over = Promise.withResolvers<void>();
   const other: Input = {
-    over: over.promise,
+    whenEnded: over.promise,
     pause: () => void steps.push("pause"),
     resume: () => void steps.push("resume"),
     close: () => Promise.resolve(over.resolve()),
@@ -89,7 +89,7 @@ Deno.test("openStream() pauses another input that replaces it if it is paused me
   await new Promise((resolve) => setTimeout(resolve));
   assert.deepEqual(steps, ["pause"]);
   await input.close();
-  await input.over;
+  await input.whenEnded;
 });
 
 Deno.test("a long answer that waits for the client is written while sockets are loaded", async () => {

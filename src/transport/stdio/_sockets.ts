@@ -1,5 +1,5 @@
 /**
- * The client's pipes as sockets. A socket is notified when it can read or write.
+ * The client's pipes as sockets. The system notifies a socket when it can read or write.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import type { Duplex } from "node:stream";
 import { nextTick } from "node:process";
 import type { Input, Output } from "./_pipes.ts";
 
-const PIECE = 1 << 16;
+const BUFFER_BYTES = 1 << 16;
 
 /**
  * Opens standard input; undefined if it is no pipe. `take` receives each piece; the next piece
  * reuses its memory.
  */
 export function openInput(take: (piece: Uint8Array) => void): Input | undefined {
-  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   const onread = {
     // One buffer serves all pieces: new buffers would be allocated faster than they are collected.
-    buffer: new Uint8Array(PIECE),
+    buffer: new Uint8Array(BUFFER_BYTES),
     callback: (size: number, memory: Uint8Array) => {
       try {
         take(memory.subarray(0, size));
@@ -32,16 +32,16 @@ export function openInput(take: (piece: Uint8Array) => void): Input | undefined 
   const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
   if (socket === undefined) return undefined;
   socket.on("error", reject).on("close", resolve).resume();
-  return inputOf(socket, { over, close: () => void socket.destroy() });
+  return inputOf(socket, { whenEnded: ended, close: () => void socket.destroy() });
 }
 
 /** Returns the input of a socket. */
 export function inputOf(
   socket: Duplex,
-  { over, close }: { readonly over: Promise<void>; readonly close: () => void },
+  { whenEnded, close }: { readonly whenEnded: Promise<void>; readonly close: () => void },
 ): Input {
   return {
-    over,
+    whenEnded: whenEnded,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
     close: () => Promise.resolve(close()),
@@ -57,7 +57,7 @@ export function openOutput(): Output | undefined {
 /** Returns the output of a socket. Each write reports its own failure. */
 export function socketOutput(socket: Duplex): Output {
   return {
-    turn: endOfTurn,
+    endOfTurn,
     write: (bytes) =>
       new Promise((resolve, reject) =>
         socket.write(
@@ -73,7 +73,7 @@ export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => nextTick(resolve));
 }
 
-/** Opens standard error; undefined if it is no pipe. It does not keep the process alive. */
+/** Opens standard error; undefined if it is no pipe. The socket does not keep the process alive. */
 export function openErrors(): Socket | undefined {
   // If the other end is closed, the error cannot be reported.
   return socketOf({ fd: 2, readable: false, writable: true })?.on("error", () => {}).unref();

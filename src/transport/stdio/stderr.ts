@@ -1,24 +1,24 @@
 /**
- * Writes the log to stderr while a client is served. If no process reads stderr, PML must not wait
- * for it.
+ * Writes the log to stderr while PML serves a client. PML must not wait for stderr, because the client
+ * may not read it.
  *
  * @module
  */
 
-import { soon } from "../../io/waiting.ts";
+import { settlesWithin } from "../../io/waiting.ts";
 
-/** How many bytes may wait. Further lines are dropped and counted. */
+/** The maximum number of bytes that wait. PML drops and counts further lines. */
 const WAITING_MAX = 1_000_000;
 /** How long writing the last lines may take at the end, in milliseconds. */
-const LAST_MS = 500;
+const LAST_WRITE_MS = 500;
 /**
  * How long the first lines wait, in milliseconds, so that the first lists do not wait for sockets.
  */
-const FIRST_MS = 250;
+const FIRST_WRITE_MS = 250;
 
 /** The destination of lines. */
 export interface Sink {
-  /** How many bytes wait to be read. */
+  /** The number of bytes that were not read yet. */
   readonly writableLength: number;
   write(text: string, done?: () => void): unknown;
 }
@@ -29,12 +29,12 @@ export interface Sink {
  */
 export function openStderr(): Stderr | undefined {
   if (Deno.build.os === "windows" || Deno.stderr.isTerminal()) return undefined;
-  const open = async () => (await import("./_sockets.ts")).openErrors() ?? FILE;
-  return new Stderr(new LateSink(open, FIRST_MS));
+  const open = async () => (await import("./_sockets.ts")).openErrors() ?? FILE_SINK;
+  return new Stderr(new LateSink(open, FIRST_WRITE_MS));
 }
 
 /** Stderr if it is a file. */
-const FILE: Sink = {
+const FILE_SINK: Sink = {
   writableLength: 0,
   write: (text, done) => {
     Deno.stderr.writeSync(new TextEncoder().encode(text));
@@ -42,7 +42,7 @@ const FILE: Sink = {
   },
 };
 
-/** Collects text until another sink is open. The first text opens it after some time. */
+/** Collects text until another sink is open. Opens that sink some time after the first text. */
 export class LateSink implements Sink {
   readonly #open: () => Promise<Sink>;
   readonly #afterMs: number;
@@ -61,19 +61,19 @@ export class LateSink implements Sink {
     return this.#sink?.writableLength ?? this.#text.length;
   }
 
-  /** Writes a text. With `done` it is the last one, and the sink is opened at once. */
+  /** Writes a text. A text with `done` is the last text, and opens the other sink at once. */
   write(text: string, done?: () => void): void {
     if (this.#sink !== undefined) return void this.#sink.write(text, done);
     this.#text += text;
     if (this.#text === "") return done?.();
-    this.#opening ??= this.#opened();
+    this.#opening ??= this.#openSink();
     if (done === undefined) return;
     this.#isLast.resolve();
     void this.#opening.then((sink) => sink.write("", done));
   }
 
-  async #opened(): Promise<Sink> {
-    await soon(this.#isLast.promise, this.#afterMs);
+  async #openSink(): Promise<Sink> {
+    await settlesWithin(this.#isLast.promise, this.#afterMs);
     const sink = await this.#open();
     sink.write(this.#text);
     return this.#sink = sink;
@@ -95,17 +95,18 @@ export class Stderr implements AsyncDisposable {
     // After a drop, writing resumes at half the limit, because each gap adds one more line.
     const max = this.#dropped > 0 ? WAITING_MAX / 2 : WAITING_MAX;
     if (this.#sink.writableLength > max) this.#dropped++;
-    else this.#sink.write(`${this.#gap()}${line}\n`);
+    else this.#sink.write(`${this.#takeGapLine()}${line}\n`);
   };
 
   /** Waits a short time for the last lines. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#sink.write(this.#gap(), () => resolve());
-    await soon(promise, LAST_MS);
+    this.#sink.write(this.#takeGapLine(), () => resolve());
+    await settlesWithin(promise, LAST_WRITE_MS);
   }
 
-  #gap(): string {
+  /** Returns the line that reports how many lines were dropped; "" if none. */
+  #takeGapLine(): string {
     const count = this.#dropped;
     this.#dropped = 0;
     return count === 0 ? "" : `${count} lines were dropped here: stderr was not read\n`;

@@ -1,9 +1,8 @@
 /**
- * MCP over standard input and output of this process, or over the socket of a window: one JSON-RPC
- * message per line, and nothing else.
+ * MCP over standard input and output of this process, or over the socket through which another
+ * `pml stdio` is attached: one JSON-RPC message per line, and nothing else.
  *
- * Each byte is read once. After a line that is too long or invalid is answered, the next one is
- * read.
+ * Each byte is read once. An invalid or too long line gets an error, and reading goes on.
  *
  * @module
  */
@@ -13,17 +12,13 @@ import type { ConnectionFactory } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR } from "../../protocol/errors.ts";
-import type {
-  ClientTransport,
-  ProtocolServer,
-  ProtocolServerOptions,
-} from "../../protocol/server.ts";
+import type { ClientTransport, ProtocolHost, ProtocolServer } from "../../protocol/server.ts";
 import {
   capabilitiesIn,
   clientInfoIn,
-  greet,
   type Handshake,
-  isHurried,
+  initializeResult,
+  needsEarlyLists,
 } from "../../protocol/initialize.ts";
 import {
   answerText,
@@ -37,42 +32,41 @@ import {
 import { MessageWriter, type OutgoingOwner } from "./_outgoing.ts";
 import { type ClientPipes, type Input, standardPipes } from "./_pipes.ts";
 
-/** How many bytes may wait for a client before notifications are dropped. */
-const NOTES_BYTES = 8_000_000;
+/** The maximum number of bytes that wait for a client before PML drops notifications. */
+const NOTIFICATIONS_BYTES = 8_000_000;
 
 /** How long PML waits for a first request before it loads the server, in milliseconds. */
 const FIRST_REQUEST_MS = 50;
 
+/** The limits of a client connection. */
+export interface StdioLimits {
+  /** The maximum size of a request, in bytes. */
+  readonly inputBytes: number;
+  /** The maximum number of bytes that wait for the client before PML pauses reading its requests. */
+  readonly queuedBytes: number;
+  /** How long the client may read nothing before PML closes its connection, in milliseconds. */
+  readonly unreadMs: number;
+}
+
 /** Receives the events of a client connection. */
-export interface StdioHost {
+export interface StdioHost extends ProtocolHost {
+  readonly limits: StdioLimits;
+  /** The pipes of the client; standard input and output by default. */
+  readonly pipes: ClientPipes | undefined;
   /** Whether lists can be prepared before the `initialize` answer. */
   readonly mayPrepare: boolean;
-  /** Prepares lists. A client that needs them at once gets the `initialize` answer after that. */
+  /** Prepares lists. A client that needs lists at once gets the `initialize` answer after that. */
   prepare(): Promise<unknown>;
-  /** Resolves when the first lists are answered, after which sockets are loaded. */
-  listsAnswered(): Promise<void>;
+  /** Resolves when the code for a first call is loaded. PML loads sockets after that. */
+  codeLoaded(): Promise<void>;
   /** Reports the number of bytes that wait for the client. */
-  waiting(size: number): void;
+  reportWaiting(size: number): void;
   /** Reports the ids, as JSON, of the requests whose answers the client no longer reads. */
   onAnswersLost(requests: readonly string[]): void;
   /** Reports the client's capabilities, and its name and version, whenever it declares them. */
-  declared(capabilities: JsonObject, info: JsonObject | undefined): void;
+  onDeclared(capabilities: JsonObject, info: JsonObject | undefined): void;
   /** Reports an error that belongs to no request. */
-  failed(error: Error): void;
-}
-
-/** The options of `serveStdio`. */
-export interface StdioOptions extends Omit<ProtocolServerOptions, "transport"> {
-  /** The pipes of the client; standard input and output by default. */
-  readonly pipes?: ClientPipes | undefined;
-  /** The maximum size of a request, in bytes. */
-  readonly inputBytes: number;
-  /** How many bytes may wait for the client. Beyond that, reading its requests pauses. */
-  readonly queuedBytes: number;
-  /** How long the client may read nothing before its connection is closed, in milliseconds. */
-  readonly unreadMs: number;
-  /** Aborting it closes the connection. */
-  readonly signal: AbortSignal;
+  reportError(error: Error): void;
 }
 
 /**
@@ -82,55 +76,57 @@ export interface StdioOptions extends Omit<ProtocolServerOptions, "transport"> {
 export async function serveStdio(
   load: () => Promise<ConnectionFactory>,
   host: StdioHost,
-  options: StdioOptions,
+  signal: AbortSignal,
 ): Promise<void> {
   // The signal may abort while the app is being opened.
-  if (options.signal.aborted) return;
-  const connection = new StdioConnection(host, options);
+  if (signal.aborted) return;
+  const connection = new StdioConnection(host, signal);
   if (!await connection.listen()) return;
   const { ProtocolServer } = await import("../../protocol/server.ts");
   const { promise: connections, resolve } = Promise.withResolvers<ConnectionFactory>();
-  await using server = new ProtocolServer(connections, { ...options, transport: connection });
+  await using server = new ProtocolServer(connections, connection, host);
   connection.serve(server);
   // The first answer of the stateless revision does not need the server.
   resolve(load());
   await connections;
   void connection.useSockets();
-  await connection.greetLate();
+  await connection.answerLateInitialize();
   await connection.closed;
 }
 
-/** Reads lines, answers invalid ones, and writes each message as one line. */
+/** Reads lines, answers invalid lines with errors, and writes each message as one line. */
 class StdioConnection implements ClientTransport, OutgoingOwner {
   readonly #host: StdioHost;
-  readonly #options: StdioOptions;
+  readonly #limits: StdioLimits;
   readonly #pipes: ClientPipes;
   #input: Input | undefined;
   readonly #output: MessageWriter;
+  /** The ids, as JSON, of the requests without an answer. */
   readonly #inFlight = new Set<string>();
   readonly #closed = Promise.withResolvers<false>();
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
-  readonly #request = Promise.withResolvers<true>();
+  readonly #firstRequest = Promise.withResolvers<true>();
   /** Sends the `initialize` answer, if it waits for lists. */
-  #greetLate: (() => void) | undefined;
+  #answerLate: (() => void) | undefined;
   #server: ProtocolServer | undefined;
   /** The messages that arrived before the server was loaded. */
   readonly #waiting: Message[] = [];
   /** The first request, if the connection answered it. */
-  #greeted: Handshake | undefined;
+  #handshake: Handshake | undefined;
+  /** Whether PML drops notifications, because the client reads too slowly. */
   #isDropping = false;
   #isPaused = false;
-  #open = true;
+  #isOpen = true;
   /** Closes the connection when its signal aborts. The signal may outlive many connections. */
   readonly #closing: Disposable;
 
-  constructor(host: StdioHost, options: StdioOptions) {
+  constructor(host: StdioHost, signal: AbortSignal) {
     this.#host = host;
-    this.#options = options;
-    this.#pipes = options.pipes ?? standardPipes();
-    this.#output = new MessageWriter(this.#pipes.output, options.unreadMs, this);
-    this.#closing = onAbort(options.signal, () => void this.close());
+    this.#limits = host.limits;
+    this.#pipes = host.pipes ?? standardPipes();
+    this.#output = new MessageWriter(this.#pipes.output, this.#limits.unreadMs, this);
+    this.#closing = onAbort(signal, () => void this.close());
   }
 
   /**
@@ -139,9 +135,9 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
    */
   async listen(): Promise<boolean> {
     void this.#read();
-    const timer = setTimeout(() => this.#request.resolve(true), FIRST_REQUEST_MS);
+    const timer = setTimeout(() => this.#firstRequest.resolve(true), FIRST_REQUEST_MS);
     try {
-      return await Promise.race([this.#request.promise, this.closed]);
+      return await Promise.race([this.#firstRequest.promise, this.closed]);
     } finally {
       clearTimeout(timer);
     }
@@ -150,56 +146,56 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
   /** Passes all messages to the server, including those that arrived before it was loaded. */
   serve(server: ProtocolServer): void {
     this.#server = server;
-    if (this.#greeted !== undefined) server.greeted(this.#greeted);
-    for (const message of this.#waiting.splice(0)) server.take(message);
+    if (this.#handshake !== undefined) server.takeHandshake(this.#handshake);
+    for (const message of this.#waiting.splice(0)) server.receive(message);
   }
 
-  /** Reads and writes with sockets, which are loaded after the first lists. */
+  /** Reads and writes with sockets, which are loaded after the code of a first call. */
   async useSockets(): Promise<void> {
-    await this.#host.listsAnswered();
-    if (!this.#open) return;
-    await this.#pipes.useSockets?.().catch((error) => this.#host.failed(asError(error)));
+    await this.#host.codeLoaded();
+    if (!this.#isOpen) return;
+    await this.#pipes.useSockets?.().catch((error) => this.#host.reportError(asError(error)));
   }
 
   /**
    * Sends the `initialize` answer to a client that needs its lists at once, when they are ready.
    */
-  async greetLate(): Promise<void> {
-    if (this.#greetLate === undefined) return;
+  async answerLateInitialize(): Promise<void> {
+    if (this.#answerLate === undefined) return;
     // The first request that needs the lists reports the error.
     await Promise.race([this.#host.prepare().catch(() => {}), this.closed]);
-    this.#greetLate();
+    this.#answerLate();
   }
 
   send(message: JsonObject): Promise<void> {
-    if (!this.#open) return Promise.resolve();
+    if (!this.#isOpen) return Promise.resolve();
     return "id" in message ? this.#write(message) : this.#notify(message);
   }
 
   answer(id: string, members: string): void {
-    if (!this.#open) return;
+    if (!this.#isOpen) return;
     this.#inFlight.delete(id);
     void this.#output.write(answerText(id, members), id);
   }
 
   async close(): Promise<void> {
-    if (!this.#open) return;
-    this.#open = false;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#closing[Symbol.dispose]();
     // An open read would keep the process alive.
-    await this.#input?.close().catch((error) => this.#host.failed(asError(error)));
+    await this.#input?.close().catch((error) => this.#host.reportError(asError(error)));
     this.#closed.resolve(false);
-    if (this.#output.size > 0) this.#pipes.giveUp();
+    if (this.#output.size > 0) this.#pipes.discardOutput();
   }
 
   async #read(): Promise<void> {
-    const lines = new LineReader(this.#options.inputBytes);
+    const lines = new LineReader(this.#limits.inputBytes);
     try {
       const take = (line: Line) => this.#receive(line);
       this.#input = this.#pipes.open((piece) => lines.push(piece, take));
-      await this.#input.over;
+      await this.#input.whenEnded;
     } catch (error) {
-      this.#host.failed(asError(error));
+      this.#host.reportError(asError(error));
     }
     await this.close();
   }
@@ -214,7 +210,7 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
     }
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
-        // The client could confuse an answer with this id with the answer to the first request.
+        // The client could take an answer with this id for the answer to its other request.
         return this.#refuse({
           kind: "refusal",
           code: ERROR.invalidRequest,
@@ -223,46 +219,48 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
       }
       this.#inFlight.add(read.id);
       // `serveStdio` waits for this to load the server.
-      this.#request.resolve(true);
-      const declared = capabilitiesIn(read.message);
-      if (declared !== undefined) this.#host.declared(declared, clientInfoIn(read.message));
-      if (this.#greets(read)) return;
+      this.#firstRequest.resolve(true);
+      const capabilities = capabilitiesIn(read.message);
+      if (capabilities !== undefined) {
+        this.#host.onDeclared(capabilities, clientInfoIn(read.message));
+      }
+      if (this.#answerInitialize(read)) return;
     }
     if (this.#server === undefined) this.#waiting.push(read);
-    else this.#server.take(read);
+    else this.#server.receive(read);
   }
 
-  /** Writes a notification, or drops it: it must not delay answers or close the connection. */
+  /** Writes a notification, or drops it, so that it neither delays answers nor closes the connection. */
   async #notify(message: JsonObject): Promise<void> {
-    const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
-    if (this.#output.size > most) return this.#drop();
+    const sizeMax = Math.min(NOTIFICATIONS_BYTES, this.#limits.queuedBytes / 2);
+    if (this.#output.size > sizeMax) return this.#dropNotification();
     await this.#write(message);
   }
 
-  #drop(): void {
+  #dropNotification(): void {
     if (!this.#isDropping) {
       const why = "The client reads too slowly: notifications are dropped";
-      this.#host.failed(new Error(why));
+      this.#host.reportError(new Error(why));
     }
     this.#isDropping = true;
   }
 
-  /** Answers the first request immediately if it is `initialize`. */
-  #greets({ message, id }: RequestMessage): boolean {
-    if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
+  /** Answers the first request at once if it is `initialize`. Returns whether it does. */
+  #answerInitialize({ message, id }: RequestMessage): boolean {
+    if (this.#server !== undefined || this.#handshake !== undefined || this.#waiting.length > 0) {
       return false;
     }
-    const result = greet(message, this.#options.hello(false));
+    const result = initializeResult(message, this.#host.hello(false));
     if (result === undefined) return false;
-    this.#greeted = { message, result };
+    this.#handshake = { message, result };
     const answer = () => this.answer(id, resultText(result));
-    if (this.#host.mayPrepare && isHurried(message)) this.#greetLate = answer;
+    if (this.#host.mayPrepare && needsEarlyLists(message)) this.#answerLate = answer;
     else answer();
     return true;
   }
 
   #refuse({ id, ...refusal }: MessageRefusal): void {
-    // The client could confuse an answer with this id with the answer to the other request.
+    // The client could take a refusal with this id for the answer to its other request.
     const isInUse = this.#inFlight.has(JSON.stringify(id));
     void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));
   }
@@ -274,11 +272,12 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
   /**
    * Pauses reading from a client that does not read its answers, which limits the waiting bytes.
    */
-  waits(size: number): void {
-    const { queuedBytes } = this.#options;
-    this.#host.waiting(size);
+  onWaiting(size: number): void {
+    const { queuedBytes } = this.#limits;
+    this.#host.reportWaiting(size);
     if (size === 0) this.#isDropping = false;
-    // Reading does not pause at once, because a cancellation among the requests would free memory.
+    // Reading pauses only at twice the limit, because one of the next requests may be a cancellation,
+    // which frees memory.
     const isPaused = size > (this.#isPaused ? 1 : 2) * queuedBytes;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
@@ -287,10 +286,10 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
   }
 
   /** Closes the connection to a client that closed its end or reads nothing. */
-  giveUp(why: unknown): void {
-    if (!this.#open) return;
-    this.#host.failed(asError(why));
-    this.#host.onAnswersLost(this.#output.answers);
+  onClientGone(why: unknown): void {
+    if (!this.#isOpen) return;
+    this.#host.reportError(asError(why));
+    this.#host.onAnswersLost(this.#output.answeredIds);
     void this.close();
   }
 }

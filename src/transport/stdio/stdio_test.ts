@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ConnectionFactory } from "../../protocol/connection.ts";
 import type { ClientPipes } from "./_pipes.ts";
-import { serveStdio, type StdioOptions } from "./stdio.ts";
+import { serveStdio, type StdioHost } from "./stdio.ts";
 
 /** Returns the present listeners of a signal. */
 function listenersOf(signal: AbortSignal): ReadonlySet<unknown> {
@@ -36,28 +36,28 @@ function serve(name: string, prepare: () => Promise<unknown>) {
     open: (take) => {
       queueMicrotask(() => take(new TextEncoder().encode(`${line}\n`)));
       const close = () => Promise.resolve(over.resolve());
-      return { over: over.promise, pause: () => {}, resume: () => {}, close };
+      return { whenEnded: over.promise, pause: () => {}, resume: () => {}, close };
     },
     output: {
       write: (bytes) => Promise.resolve(void written.push(new TextDecoder().decode(bytes))),
     },
-    giveUp: () => {},
+    discardOutput: () => {},
   };
-  const options: StdioOptions = {
-    ...{ pipes, inputBytes: 1_000_000, queuedBytes: 1_000_000, unreadMs: 1_000 },
+  const host: StdioHost = {
+    pipes,
+    limits: { inputBytes: 1_000_000, queuedBytes: 1_000_000, unreadMs: 1_000 },
     hello: () => ({ capabilities: {}, serverInfo: { name: "pml", version: "1" } }) as never,
-    ...{ onListen: () => {}, isTask: () => false, signal: ended.signal },
-  };
-  const host = {
+    listensTo() {},
+    isTask: () => false,
     mayPrepare: true,
     prepare,
-    listsAnswered: () => Promise.resolve(),
-    waiting() {},
+    codeLoaded: () => Promise.resolve(),
+    reportWaiting() {},
     onAnswersLost() {},
-    declared() {},
-    failed() {},
+    onDeclared() {},
+    reportError() {},
   };
-  const serving = serveStdio(() => Promise.resolve({} as ConnectionFactory), host, options);
+  const serving = serveStdio(() => Promise.resolve({} as ConnectionFactory), host, ended.signal);
   return {
     written,
     listeners,

@@ -5,7 +5,7 @@
  */
 
 import type { Manifest } from "../../../src/servers/manifest.ts";
-import { list, object } from "../../../src/core/wanted.ts";
+import { list, object } from "../../../src/core/value_schema.ts";
 import type { ServerDefinition, ServerKind } from "../../../src/servers/kind.ts";
 
 /** A server that speaks. */
@@ -30,7 +30,7 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
   checksItself: true,
   definition: {
     types: ["spoken"],
-    forms: ({ type, filled, text, beside }) => {
+    forms: ({ type, nonEmpty: filled, text, ignored: beside }) => {
       const keys = { ...type("spoken"), phrase: filled };
       const channels = list(text, "names of channels");
       return { own: {}, clients: { spoken: object(keys, { channels, ...beside }) } };

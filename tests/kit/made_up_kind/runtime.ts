@@ -5,24 +5,31 @@
  */
 
 import { type Outcome, textResult } from "../../../src/protocol/call.ts";
-import { KnownServer } from "../../../src/servers/known_server.ts";
+import { KnownServer, type KnownServerOptions } from "../../../src/servers/known_server.ts";
 import type { ListItem } from "../../../src/protocol/lists.ts";
 import type { CheckedCall } from "../../../src/servers/server.ts";
-import type { LoadRuntime, OpenOptions } from "../../../src/servers/host.ts";
+import type { DefinitionFiller, LoadRuntime } from "../../../src/servers/host.ts";
 import type { SpokenDefinition } from "./kind.ts";
 
 const TOOLS = ["say", "wait"].map((name) => ({ name, inputSchema: { type: "object" } }));
 
 /** Returns the runtime of servers that speak. */
 export const load: LoadRuntime = () =>
-  Promise.resolve({ open: (options) => new SpokenServer(options) });
+  Promise.resolve({
+    open: (options, { definition }, values) => {
+      const spoken = definition as SpokenDefinition; // it is of this kind
+      return new SpokenServer(options, spoken, values);
+    },
+  });
 
 class SpokenServer extends KnownServer {
-  readonly #options: OpenOptions;
+  readonly #spoken: SpokenDefinition;
+  readonly #values: DefinitionFiller;
 
-  constructor(options: OpenOptions) {
+  constructor(options: KnownServerOptions, spoken: SpokenDefinition, values: DefinitionFiller) {
     super(options);
-    this.#options = options;
+    this.#spoken = spoken;
+    this.#values = values;
   }
 
   override list(): Promise<readonly ListItem[]> {
@@ -30,13 +37,11 @@ class SpokenServer extends KnownServer {
   }
 
   override permissionLines(): Promise<readonly string[]> {
-    const { channels } = this.#options.definition as SpokenDefinition; // it is of this kind
-    return Promise.resolve([`may speak on ${channels.join(", ")}`]);
+    return Promise.resolve([`may speak on ${this.#spoken.channels.join(", ")}`]);
   }
 
   override async call({ tool, cancellation: { signal } }: CheckedCall): Promise<Outcome> {
-    const { definition, values } = this.#options;
-    const { env = {} } = definition === undefined ? {} : values.filled(definition);
+    const { env = {} } = this.#values.fillTexts(this.#spoken);
     if (tool === "say") return { kind: "result", result: textResult(env.phrase ?? "") };
     const stopped = Promise.withResolvers<never>();
     const stop = () => stopped.reject(signal.reason);

@@ -14,20 +14,23 @@ import { packagesIn } from "./_scripts.ts";
 import type { Installer } from "./installer.ts";
 
 /**
- * Keeps npm from starting any program. An older npm lets git fetch a repository that a package
- * names, and installs it with the settings of that repository, even with scripts turned off.
+ * A module that keeps npm from starting any program. Without it, older versions of npm would run
+ * git to fetch a repository that a package names, and would install the repository with the
+ * settings in it, even if scripts are turned off.
  */
-const ALONE = `data:text/javascript,${
+const NO_CHILD_PROCESS = `data:text/javascript,${
   encodeURIComponent(
     "import c from'node:child_process';import{syncBuiltinESMExports as s}from'node:module';" +
       "c.ChildProcess.prototype.spawn=c.spawnSync=c.execSync=c.execFileSync=()=>{" +
       "throw Error('PML lets npm start no program')};s()",
   )
 }`;
-/** The host that npm replaces by the configured registry. No similar host counts. */
-const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
+/**
+ * The host in lock files that npm replaces by the configured registry. npm replaces no other host.
+ */
+const DEFAULT_HOST = ["registry", "npmjs", "org"].join(".");
 
-/** A hash without known collisions. npm compares the strongest hash that it has. */
+/** Matches hashes without known collisions. npm compares the strongest hash of a package. */
 const STRONG = /^sha(?:512|384|256)-/;
 
 /**
@@ -36,7 +39,7 @@ const STRONG = /^sha(?:512|384|256)-/;
  */
 export const npm: Installer = {
   files: () => ({ "package.json": '{"private":true}' }),
-  environment: { NODE_OPTIONS: `--import=${ALONE}` },
+  environment: { NODE_OPTIONS: `--import=${NO_CHILD_PROCESS}` },
   refusals: /EALLOW|PML lets npm start/,
   hint: "PML installs only packages of the registries that you configured: name another " +
     "version, or install it yourself and give its path",
@@ -48,29 +51,28 @@ export const npm: Installer = {
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
       // The lock file is checked afterwards.
       ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
-      // npm then reports each file that it fetches.
+      // With these options npm reports each file that it fetches.
       ...["--loglevel=http", "--color=false", ...settings],
     ];
     return [
-      // First only the metadata: the registry says which versions have scripts, and no package is
-      // fetched yet.
+      // The first command fetches only metadata, which states which versions have scripts.
       [...install, "--package-lock-only", "--", spec, ...beside],
       [...install, "--", spec, ...beside],
       ["config", "list", "--json", "--loglevel=silent", ...settings],
     ];
   },
-  foreign: (folder, [, , settings = ""]) => {
+  findForeign: (folder, [, , settings = ""]) => {
     const packages = packagesIn(folder);
     if (packages.length === 0) {
-      return "npm wrote no lock file that says where it came from (npm 7 and newer do)";
+      return "npm wrote no lock file with the sources of the packages (npm 7 and newer do)";
     }
     const registries = registriesIn(objectOf(parseJson(settings)));
     for (const [path, entry] of packages) {
       const { resolved, integrity, inBundle } = entry;
-      // A package that came in the archive of another is covered by that archive's hash.
+      // The hash of an archive also covers the packages that are bundled in it.
       if (inBundle === true && resolved === undefined) continue;
       // guard: npm-origin
-      if (!isOf(registries, resolved)) {
+      if (!isFromRegistry(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
         return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
       }
@@ -79,8 +81,8 @@ export const npm: Installer = {
     }
     return undefined;
   },
-  // The lock lists the packages for every system, with the hashes that npm compared. A short hash
-  // binds nothing.
+  // The lock file lists the packages for every system, with the hashes that npm compared. A hash
+  // with known collisions (SHA-1) does not identify the content.
   contentOf: (folder) => {
     const archives = packagesIn(folder).filter(([, { resolved }]) => resolved !== undefined);
     if (!archives.every(([, { integrity }]) => STRONG.test(String(integrity)))) return undefined;
@@ -98,7 +100,7 @@ export const npm: Installer = {
       : [programs, ...others].find((each) => Object.hasOwn(each, bin))?.[bin];
     if (file !== undefined) return { version: String(version), file };
     const hint = "Name one of its programs: npx -y --package NAME PROGRAM";
-    throw noProgram({ name, expected: bin ?? own, has: Object.keys(programs), hint });
+    throw noProgramError({ name, expected: bin ?? own, has: Object.keys(programs), hint });
   },
 };
 
@@ -124,17 +126,17 @@ function registriesIn(settings: JsonObject): readonly URL[] {
   return urls.flatMap(([, url]) => URL.parse(String(url)) ?? []);
 }
 
-function isOf(registries: readonly URL[], resolved: unknown): boolean {
+function isFromRegistry(registries: readonly URL[], resolved: unknown): boolean {
   const url = URL.parse(String(resolved));
   if (url === null) return false;
-  return url.protocol === "https:" && url.host === USUAL_HOST ||
+  return url.protocol === "https:" && url.host === DEFAULT_HOST ||
     registries.some(({ host, protocol }) =>
       url.host === host && ["https:", protocol].includes(url.protocol)
     );
 }
 
-/** Returns the error of a package that lacks the program to start. */
-export function noProgram({ name, expected, has, hint }: {
+/** Returns the error for a package without the program to start. */
+export function noProgramError({ name, expected, has, hint }: {
   readonly name: string;
   readonly expected: string;
   readonly has: readonly string[];

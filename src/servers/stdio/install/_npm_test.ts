@@ -36,7 +36,7 @@ Deno.test("An archive is of a registry by its whole host, which the person confi
   for (const [resolved, isOwn] of table) {
     const packages = { "": {}, "node_modules/x": { resolved, integrity: "sha512-x" } };
     Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
-    const text = npm.foreign(folder, ["", "", JSON.stringify(SETTINGS)]);
+    const text = npm.findForeign(folder, ["", "", JSON.stringify(SETTINGS)]);
     assert.equal(text === undefined, isOwn, `${resolved}: ${text}`);
   }
   Deno.removeSync(folder, { recursive: true });
@@ -47,7 +47,7 @@ Deno.test("An archive without a hash is not installed", () => {
   const x = { resolved: "https://mirror.example/npm/x/-/x-1.0.0.tgz" };
   const packages = { "": {}, "node_modules/x": x };
   Deno.writeTextFileSync(join(folder, "package-lock.json"), JSON.stringify({ packages }));
-  const text = npm.foreign(folder, ["", "", JSON.stringify(SETTINGS)]) ?? "";
+  const text = npm.findForeign(folder, ["", "", JSON.stringify(SETTINGS)]) ?? "";
   assert.match(text, /"node_modules\/x" comes without a hash/);
   Deno.removeSync(folder, { recursive: true });
 });

@@ -7,7 +7,7 @@
 import { isAbsolute, join } from "node:path";
 import { PmlError } from "../../../core/errors.ts";
 import { isObject, quoted, visible } from "../../../core/json.ts";
-import { keepFile } from "../../../io/kept.ts";
+import { writeFileWhole } from "../../../io/cache_files.ts";
 import { readRegularText } from "../../../io/regular_file.ts";
 import { changedSince, RECORD, treeHash, treeStamp } from "../../../io/tree.ts";
 
@@ -15,7 +15,8 @@ import { changedSince, RECORD, treeHash, treeStamp } from "../../../io/tree.ts";
 export interface InstalledPackage {
   readonly version: string;
   /**
-   * `sha256-` and a hash, the same on every system if the registry states hashes of the archives.
+   * `sha256-` and a hash. The hash is the same on every system if the registry states strong hashes
+   * of all archives.
    */
   readonly integrity: string;
 }
@@ -24,13 +25,14 @@ export interface InstalledPackage {
 export interface InstallRecord {
   readonly spec: string;
   readonly version: string;
-  /** Relative to the folder. */
+  /** The path of the program, relative to the folder. */
   readonly file: string;
-  /** The hash of all files, and a stamp that shows quickly that none has changed. */
+  /** The hash of all files. */
   readonly tree: string;
+  /** A stamp of all files. If it is unchanged, the files need not be hashed again. */
   readonly stamp: string;
   /**
-   * The hash that an approval binds to: of the archives that the installer chose, or of the files
+   * The hash that an approval covers: of the archives that the installer chose, or of the files
    * before scripts ran. Undefined if it equals `tree`.
    */
   readonly origin?: string;
@@ -38,15 +40,18 @@ export interface InstallRecord {
   readonly ran?: readonly string[];
 }
 
-const NEW = "Remove it, and PML installs it again";
+const REINSTALL_HINT = "Remove it, and PML installs it again";
 
 /** Returns the identity of an installed package. */
 export function packageOf({ version, tree, origin = tree }: InstallRecord): InstalledPackage {
   return { version, integrity: `sha256-${origin}` };
 }
 
-/** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
-export async function assertSame(record: InstallRecord, folder: string): Promise<void> {
+/**
+ * Hashes the files. Throws `INTEGRITY_MISMATCH` if they differ from the record, and otherwise
+ * stores their current stamp.
+ */
+export async function assertUnchanged(record: InstallRecord, folder: string): Promise<void> {
   if (await treeHash(folder) === record.tree) {
     return saveRecord({ ...record, stamp: await treeStamp(folder) }, folder);
   }
@@ -57,18 +62,22 @@ export async function assertSame(record: InstallRecord, folder: string): Promise
     quoted(record.spec)
   }: its files are not those that were installed${which}`;
   throw new PmlError("INTEGRITY_MISMATCH", message, {
-    hint: `${NEW}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
+    hint: `${REINSTALL_HINT}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
   });
 }
 
 /**
- * Moves the record into the folder. It is written outside, so that the folder's hash excludes it.
+ * Writes the record next to the folder, and then moves the record into the folder. The hash of the
+ * folder excludes the record.
  */
 export function saveRecord(record: InstallRecord, folder: string): void {
-  keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
+  writeFileWhole(join(folder, RECORD), JSON.stringify(record), { by: folder });
 }
 
-/** Reads the record; undefined if there is none. A folder appears only together with its record. */
+/**
+ * Reads the record; undefined if nothing is installed in the folder. Throws `INTEGRITY_MISMATCH` if
+ * the record is not valid.
+ */
 export function readRecord(folder: string): InstallRecord | undefined {
   const path = join(folder, RECORD);
   try {
@@ -78,7 +87,9 @@ export function readRecord(folder: string): InstallRecord | undefined {
     if (error instanceof Deno.errors.NotFound) return undefined;
   }
   const message = `Cannot use ${quoted(path, 400)}: it is not a valid record of an installation`;
-  throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
+  throw new PmlError("INTEGRITY_MISMATCH", message, {
+    hint: `${REINSTALL_HINT}: ${quoted(folder, 400)}`,
+  });
 }
 
 function isInstalled(value: unknown): value is InstallRecord {

@@ -1,12 +1,12 @@
 /**
- * Decides which paths install scripts can use: the system's programs, their package, and a folder
- * that is removed afterwards.
+ * Decides which paths install scripts can use: the programs of the system, the installation of
+ * their package, and a folder that is removed afterwards.
  *
  * @module
  */
 
 import { delimiter, dirname, join } from "node:path";
-import { isInside, realPathIfAny } from "../../../io/place.ts";
+import { isInside, realPathIfAny } from "../../../io/path_info.ts";
 import type { Layer, Reach } from "../../../sandbox/confined_program.ts";
 import { findProgram } from "../../../sandbox/search_path.ts";
 
@@ -27,10 +27,16 @@ const SYSTEM = [
   // The files for resolving names.
   ...["/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"],
 ];
-/** Tools for native modules may be in the user's home folder, each in a separate folder. */
+/**
+ * Programs that build native modules. Each may be in a separate folder in the user's home folder,
+ * so PML searches for them.
+ */
 const TOOLS = ["node", "npm", "python3", "python"];
 
-/** Returns the paths that scripts may read and write. Their programs are searched on `path`. */
+/**
+ * Returns the paths that scripts may read and write. `path` is the PATH on which their programs are
+ * found; `more` are further paths to read.
+ */
 export function scriptReach(
   { home, workspace, userHome, certificates }: Omit<ScriptConfinement, "layer">,
   { path, write, more = [] }: {
@@ -48,14 +54,14 @@ export function scriptReach(
   const open = [...folders, ...tools, ...more].filter((one) =>
     !closed.some((each) => isInside(one, each))
   );
-  const system = SYSTEM.flatMap((root) => without(closed, root));
+  const system = SYSTEM.flatMap((root) => openParts(closed, root));
   return { read: [...new Set([...system, ...open, ...certificates])], write };
 }
 
-/** Returns a folder or, if it contains a closed path, its open parts. */
-function without(closed: readonly string[], folder: string): readonly string[] {
-  if (!closed.some((one) => isInside(folder, one))) return [folder];
+/** Returns a folder, or the parts of it that contain no closed path. */
+function openParts(closed: readonly string[], folder: string): readonly string[] {
+  if (!closed.some((path) => isInside(folder, path))) return [folder];
   if (closed.includes(folder)) return [];
   return [...Deno.readDirSync(folder)].filter(({ isSymlink }) => !isSymlink)
-    .flatMap(({ name }) => without(closed, join(folder, name)));
+    .flatMap(({ name }) => openParts(closed, join(folder, name)));
 }

@@ -1,5 +1,5 @@
 /**
- * Finds the packages of servers that are installed. It installs and starts nothing.
+ * Finds the installed packages of servers, without installing or starting anything.
  *
  * @module
  */
@@ -13,35 +13,35 @@ import { type InstalledPackage, packageOf, readRecord } from "./_record.ts";
 export const EXACT = /^\d[\w.+-]*$/;
 
 /**
- * Returns the installed package of a command, without installing or running anything. `version` is
- * the pinned one, if there is one.
+ * Returns version and hash of the installed package of a command; undefined if it is not installed.
+ * `version` is the pinned version, if there is one.
  */
 export function installedPackage(
   written: WrittenCommand,
   home: string,
   version: string | undefined,
 ): InstalledPackage | undefined {
-  const installed = installedOf(written, home, version);
-  return installed && packageOf(installed.known);
+  const installed = findInstalled(written, home, version);
+  return installed && packageOf(installed.record);
 }
 
 /** Returns the folder and the record of the package of a command, if it is installed. */
-export function installedOf(written: WrittenCommand, home: string, version: string | undefined) {
+export function findInstalled(written: WrittenCommand, home: string, version: string | undefined) {
   try {
     const command = packageCommand(written);
     if (command === undefined) return undefined;
     const folder = packageFolder(home, pinnedCommand(command, home, version));
     const record = readRecord(folder);
-    return record && { asked: command, folder, known: record };
+    return record && { command, folder, record };
   } catch {
-    // Starting the server reports why it cannot be used.
+    // Starting the server reports the error.
     return undefined;
   }
 }
 
 /**
- * Adds the pinned version if a command names none, unless the installed package has that version
- * already.
+ * Adds the pinned version to a command without a version, unless the installed package already has
+ * that version.
  */
 export function pinnedCommand(
   command: PackageCommand,
@@ -49,13 +49,17 @@ export function pinnedCommand(
   version = "",
 ): PackageCommand {
   const { tool, spec, name } = command;
-  const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
-  if (!isOpen || !EXACT.test(version)) return command;
+  const isAnyVersion = tool === "npm"
+    ? [name, `${name}@latest`].includes(spec)
+    : !/[=<>!~]/.test(spec);
+  if (!isAnyVersion || !EXACT.test(version)) return command;
   if (readRecord(packageFolder(home, command))?.version === version) return command;
   return { ...command, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
 }
 
-/** Returns the folder of a package below the PML home: one for each form of its command. */
+/**
+ * Returns the folder of a package in the PML home. Each spec with its set of options has a folder.
+ */
 export function packageFolder(home: string, command: PackageCommand): string {
   const { tool, spec, bin = "", beside, python = "", settings } = command;
   const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];

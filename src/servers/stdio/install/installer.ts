@@ -1,5 +1,5 @@
 /**
- * An installer of packages.
+ * The interface of an installer of packages.
  *
  * @module
  */
@@ -12,33 +12,34 @@ export interface Installer {
   files(command: PackageCommand): Readonly<Record<string, string>>;
   /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Matches the installer's message when it refuses a package; `hint` is for that case. */
+  /** Matches the installer's message when it refuses a package. */
   readonly refusals: RegExp;
+  /** The hint for a refused package. */
   readonly hint: string;
   /**
-   * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
-   * the output of the commands.
+   * Returns why a package that does not come from a configured registry is refused; undefined if
+   * all packages come from one. `outputs` are the outputs of the commands.
    */
-  foreign(folder: string, wrote: readonly string[]): string | undefined;
+  findForeign(folder: string, outputs: readonly string[]): string | undefined;
   /**
-   * Returns the installed archives in a form that is the same on every system; undefined if only
-   * the files identify the installation.
+   * Returns a text that identifies the installed archives and is equal on every system; undefined
+   * if the installer has no such text, so that the installed files must be hashed.
    */
   contentOf?(folder: string): string | undefined;
-  /** Returns the arguments of the commands that are run in the folder, in this order. */
+  /** Returns the arguments of the commands that are run in the folder, in order. */
   commands(command: PackageCommand): readonly (readonly string[])[];
   /**
-   * Finds the program of a package: the one that is named, the only one, or the one with the
-   * package's name.
+   * Finds the program of a package: the program that the command names; otherwise the only program
+   * of the package, or the program with the package's name.
    */
   programOf(
     folder: string,
     command: PackageCommand,
-  ): PackageProgram | Promise<PackageProgram>;
+  ): ProgramFile | Promise<ProgramFile>;
 }
 
 /** The version of a package, and the file of its program. */
-export interface PackageProgram {
+export interface ProgramFile {
   readonly version: string;
   readonly file: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Installs the packages of servers outside the workspace. The version that was installed first is
- * kept, no script runs by itself, and the files must stay as they were.
+ * Installs the packages of servers outside the workspace. PML keeps the version that was installed
+ * first, runs no script without an approval, and refuses packages whose files have changed.
  *
  * @module
  */
@@ -10,19 +10,19 @@ import { durationText } from "../../../core/amounts.ts";
 import { asPmlError, PmlError } from "../../../core/errors.ts";
 import { sha256 } from "../../../core/hash.ts";
 import { quoted } from "../../../core/json.ts";
-import { lockFolder, sweep } from "../../../io/folder_lock.ts";
-import { Installing, type ReportStep } from "../../../io/installing.ts";
-import { infoAt } from "../../../io/place.ts";
+import { lockFolder, sweepAbandoned } from "../../../io/folder_lock.ts";
+import { InstallProgress, type ReportStep } from "../../../io/install_progress.ts";
+import { infoAt } from "../../../io/path_info.ts";
 import { copyTree, treeHash, treeStamp } from "../../../io/tree.ts";
-import { repeated, repeatedSync } from "../../../io/waiting.ts";
+import { retryWhileBusy, retryWhileBusySync } from "../../../io/waiting.ts";
 import { type ProgramOptions, runProgram } from "../../../sandbox/process.ts";
 import { packageFolder, pinnedCommand } from "./installed.ts";
-import { waitingIn } from "./waiting_scripts.ts";
+import { findWaitingScripts } from "./waiting_scripts.ts";
 import { causeIn } from "../../../core/program_output.ts";
 import { npm } from "./_npm.ts";
 import type { PackageCommand } from "../_package_command.ts";
 import {
-  assertSame,
+  assertUnchanged,
   type InstalledPackage,
   type InstallRecord,
   packageOf,
@@ -30,12 +30,17 @@ import {
   saveRecord,
 } from "./_record.ts";
 import type { ScriptConfinement } from "./_script_reach.ts";
-import { announcedIn, announcement, runScripts, type ScriptedPackage } from "./_scripts.ts";
+import {
+  announcement,
+  findAnnouncedPackages,
+  type ScriptedPackage,
+  ScriptRun,
+} from "./_scripts.ts";
 import { uv } from "./_uv.ts";
 
 export type { InstalledPackage };
 
-/** The machine that installs packages. */
+/** The services of PML that installations use. */
 export interface InstallHost {
   /** The PML home. */
   readonly home: string;
@@ -52,25 +57,27 @@ export interface ProgramFinder {
   find(program: string): string;
 }
 
-/** One request for a package. */
+/** The finder, the listener and the version for one installation. */
 export interface InstallRequest {
   readonly finder: ProgramFinder;
-  /** Called with messages about the installation. */
-  readonly tell: ReportStep;
-  /** The pinned version, for a command that names none. */
+  /** Receives messages about the installation. */
+  readonly report: ReportStep;
+  /** The pinned version. It counts only if the command names no version. */
   readonly version?: string | undefined;
 }
 
-/** An installed package. */
-export class PresentPackage {
+/** A package that is installed in a folder. */
+export class PackageInstallation {
   readonly folder: string;
+  /** The file of the package's program. */
   readonly file: string;
+  /** Version and hash of the package. */
   readonly installed: InstalledPackage;
-  /** The record as it was when the package was looked at. */
+  /** The record that was in the folder when this object was created. */
   readonly record: InstallRecord;
   readonly #isScriptless: boolean;
 
-  /** Takes the folder and the record in it. */
+  /** `record` is the current record in the folder. */
   constructor(folder: string, record: InstallRecord, { isScriptless }: PackageCommand) {
     this.folder = folder;
     this.file = join(folder, record.file);
@@ -80,93 +87,104 @@ export class PresentPackage {
   }
 
   /** Returns the packages with install scripts that did not run. */
-  waiting(): readonly ScriptedPackage[] {
-    return this.#isScriptless ? [] : waitingIn(this.folder, this.record);
+  findWaitingScripts(): readonly ScriptedPackage[] {
+    return this.#isScriptless ? [] : findWaitingScripts(this.folder, this.record);
   }
 }
 
-/** An installation that runs, and the callers that follow its progress. */
+/** An installation that runs now, and the listeners of all callers that wait for it. */
 interface RunningInstall {
-  readonly present: Promise<PresentPackage>;
+  readonly installation: Promise<PackageInstallation>;
   readonly listeners: Set<ReportStep>;
 }
 
 const INSTALLERS = { npm, uv };
+/**
+ * Matches the error of a node that is too old for the option that keeps npm from starting programs.
+ */
 const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
+/** How long one command of an installer may run, in milliseconds. */
 const INSTALL_MS = 300_000;
 /** Matches npm's message for a package, or a version, that its registry does not have. */
-const IMPOSSIBLE = /: (?:404 |No matching version found|notarget )/i;
-const IMPOSSIBLE_MS = 30_000;
-const WRITTEN_MAX = 1_000_000;
+const NOT_IN_REGISTRY = /: (?:404 |No matching version found|notarget )/i;
+/** How long a package that its registry does not have is not requested again, in milliseconds. */
+const MISSING_MS = 30_000;
+/** The maximum length of an installer's output, in bytes. */
+const OUTPUT_MAX = 1_000_000;
 
 /** The packages in the PML home. */
 export class Installs {
   readonly #host: InstallHost;
   readonly #closing: AbortSignal;
-  readonly #under = new Map<string, RunningInstall>();
-  /** The errors of packages that do not exist, by their folders. */
-  readonly #impossible = new Map<string, { readonly error: unknown; readonly at: number }>();
+  readonly #running = new Map<string, RunningInstall>();
+  /** The errors for packages that their registry does not have, by their folders. */
+  readonly #missing = new Map<string, { readonly error: unknown; readonly at: number }>();
 
-  /** Installs nothing yet. `closing` stops installations. */
+  /** Installs nothing yet. Aborting `closing` stops installations. */
   constructor(host: InstallHost, closing: AbortSignal) {
     this.#host = host;
     this.#closing = closing;
   }
 
   /**
-   * Returns a package's folder and the file of its program. Installs the package if it is missing.
+   * Returns an installed package. Installs the package if it is missing. Throws
+   * `INTEGRITY_MISMATCH` if its files have changed.
    */
-  async fileOf(
+  async ensureInstalled(
     command: PackageCommand,
-    { finder, tell, version }: InstallRequest,
-  ): Promise<PresentPackage> {
+    { finder, report, version }: InstallRequest,
+  ): Promise<PackageInstallation> {
     const { home } = this.#host;
     const exactCommand = pinnedCommand(command, home, version);
     const folder = packageFolder(home, exactCommand);
-    const installation = this.#under.get(folder);
-    if (installation !== undefined) {
-      installation.listeners.add(tell);
-      return await installation.present;
+    const running = this.#running.get(folder);
+    if (running !== undefined) {
+      running.listeners.add(report);
+      return await running.installation;
     }
-    const failed = this.#impossible.get(folder);
-    if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
-    const listeners = new Set([tell]);
-    const all: ReportStep = (message) => listeners.forEach((one) => one(message));
-    const present = this.#present(exactCommand, { folder, finder, tell: all });
-    this.#under.set(folder, { present, listeners });
+    const failed = this.#missing.get(folder);
+    if (failed !== undefined && performance.now() - failed.at < MISSING_MS) throw failed.error;
+    const listeners = new Set([report]);
+    const reportToAll: ReportStep = (message) => listeners.forEach((listener) => listener(message));
+    const request = { folder, finder, report: reportToAll };
+    const installation = this.#readOrInstall(exactCommand, request);
+    this.#running.set(folder, { installation, listeners });
     try {
-      return await present;
+      return await installation;
     } catch (error) {
-      // A package that its registry does not have is not asked for again at once.
-      if (IMPOSSIBLE.test(asPmlError(error).message)) {
-        this.#impossible.set(folder, { error, at: performance.now() });
+      // If the registry does not have the package, it is not requested again for a while.
+      if (NOT_IN_REGISTRY.test(asPmlError(error).message)) {
+        this.#missing.set(folder, { error, at: performance.now() });
       }
       throw error;
     } finally {
-      this.#under.delete(folder);
+      this.#running.delete(folder);
     }
   }
 
-  async #present(
+  async #readOrInstall(
     command: PackageCommand,
-    { folder, ...wanting }: InstallRequest & { readonly folder: string },
-  ): Promise<PresentPackage> {
-    const record = readRecord(folder) ?? await this.#installed(command, { folder, ...wanting });
+    request: InstallRequest & { readonly folder: string },
+  ): Promise<PackageInstallation> {
+    const { folder } = request;
+    const record = readRecord(folder) ?? await this.#install(command, request);
     // guard: tree
-    if (await treeStamp(folder) !== record.stamp) await assertSame(record, folder);
+    if (await treeStamp(folder) !== record.stamp) await assertUnchanged(record, folder);
     const { spec } = command;
     this.#host.logInstall("debug", `${spec} is version ${record.version} in ${folder}`);
-    return new PresentPackage(folder, record, command);
+    return new PackageInstallation(folder, record, command);
   }
 
   /**
-   * Runs scripts that the user approved in a copy of a package. The copy then replaces the package.
+   * Copies an installed package, and runs the scripts that the user approved in the copy. The copy
+   * then replaces the package. Throws `APPROVAL_STALE` if the package changed after the user saw
+   * it.
    */
   async runScripts(
-    { folder, record }: PresentPackage,
-    { scripted, finder, tell, confining }: Pick<InstallRequest, "finder" | "tell"> & {
+    { folder, record }: PackageInstallation,
+    { scripted, finder, report, confinement }: Pick<InstallRequest, "finder" | "report"> & {
       readonly scripted: readonly ScriptedPackage[];
-      readonly confining: ScriptConfinement;
+      readonly confinement: ScriptConfinement;
     },
   ): Promise<void> {
     using _ = lockFolder(folder);
@@ -178,68 +196,67 @@ export class Installs {
         hint: "Try again, and review the present content",
       });
     }
-    await assertSame(current, folder);
+    await assertUnchanged(current, folder);
     const fresh = `${folder}.${crypto.randomUUID()}`;
     const old = `${folder}.${crypto.randomUUID()}`;
     try {
       copyTree(folder, fresh);
-      using installing = new Installing(`Running scripts of ${current.spec}`);
-      installing.join(tell);
-      await runScripts(scripted, {
-        npm: finder.find("npm"),
+      using installing = new InstallProgress(`Running scripts of ${current.spec}`);
+      installing.addListener(report);
+      const npm = {
+        file: finder.find("npm"),
+        args: [],
         cwd: fresh,
         env: this.#host.installerEnvironment(),
-        signal: this.#closing,
-        groups: this.#host.groups,
-        installing,
-        confining,
-      });
+      };
+      const bounds = { signal: this.#closing, groups: this.#host.groups };
+      await new ScriptRun(npm, confinement, bounds).run(scripted, installing);
       const { origin = current.tree, ran = [] } = current;
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
       saveRecord({ ...current, ...now }, fresh);
-      // In one turn, so that other calls of this process find either folder.
-      repeatedSync(() => Deno.renameSync(folder, old));
-      repeatedSync(() => Deno.renameSync(fresh, folder));
-      repeatedSync(() => Deno.removeSync(old, { recursive: true }));
+      // Synchronously, so that other calls of this process always find one of the two folders.
+      retryWhileBusySync(() => Deno.renameSync(folder, old));
+      retryWhileBusySync(() => Deno.renameSync(fresh, folder));
+      retryWhileBusySync(() => Deno.removeSync(old, { recursive: true }));
     } catch (error) {
       if (infoAt(fresh)?.isDirectory) Deno.removeSync(fresh, { recursive: true });
       throw error;
     }
   }
 
-  async #installed(
+  async #install(
     command: PackageCommand,
-    { folder, finder, tell }: InstallRequest & { readonly folder: string },
+    { folder, finder, report }: InstallRequest & { readonly folder: string },
   ): Promise<InstallRecord> {
     const { tool, spec } = command;
     const host = this.#host;
-    if (command.isOffline) throw notThere(command);
+    if (command.isOffline) throw notInstalledError(command);
     const installer = INSTALLERS[tool];
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
-      await sweep(dirname(folder), (name) => name.includes("."));
+      await sweepAbandoned(dirname(folder), (name) => name.includes("."));
       for (const [name, text] of Object.entries(installer.files(command))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
       const file = finder.find(tool);
       host.logInstall("info", `Installing ${spec}`);
-      using installing = new Installing(`Installing ${spec} with ${tool}`);
-      installing.join(tell);
-      const wrote: string[] = [];
-      let named: readonly string[] = [];
-      for (const [at, args] of installer.commands(command).entries()) {
-        wrote.push(
-          await this.#run({ file, args, cwd: fresh }, { command, installing, named }),
+      using installing = new InstallProgress(`Installing ${spec} with ${tool}`);
+      installing.addListener(report);
+      const outputs: string[] = [];
+      let scripted: readonly string[] = [];
+      for (const [index, args] of installer.commands(command).entries()) {
+        outputs.push(
+          await this.#run({ file, args, cwd: fresh }, { command, installing, scripted }),
         );
-        if (at > 0 || command.isScriptless) continue;
-        named = announcedIn(fresh);
-        if (named.length === 0) continue;
-        host.logInstall("info", announcement(named));
-        tell(announcement(named));
+        if (index > 0 || command.isScriptless) continue;
+        scripted = findAnnouncedPackages(fresh);
+        if (scripted.length === 0) continue;
+        host.logInstall("info", announcement(scripted));
+        report(announcement(scripted));
       }
-      const foreign = installer.foreign(fresh, wrote);
+      const foreign = installer.findForeign(fresh, outputs);
       if (foreign !== undefined) {
         const message = `Cannot install ${quoted(spec)}: ${foreign}`;
         throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
@@ -255,30 +272,30 @@ export class Installs {
         ...(content !== undefined && { origin: sha256(content) }),
       };
       saveRecord(record, fresh);
-      await repeated(() => Deno.rename(fresh, folder));
+      await retryWhileBusy(() => Deno.rename(fresh, folder));
       host.logInstall("info", `Installed ${spec}: version ${program.version}`);
-      tell(`Installed ${spec}: version ${program.version}`);
+      report(`Installed ${spec}: version ${program.version}`);
       return record;
     } catch (error) {
       Deno.removeSync(fresh, { recursive: true });
-      const others = readRecord(folder);
-      // Another PML was faster. Its installation is used.
-      if (others === undefined) throw error;
-      return others;
+      // If another PML process was faster, its installation is used.
+      const otherRecord = readRecord(folder);
+      if (otherRecord === undefined) throw error;
+      return otherRecord;
     }
   }
 
   async #run(
     program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
-    { command: { spec, tool, tokens }, installing, named }: {
+    { command: { spec, tool, tokens }, installing, scripted }: {
       readonly command: PackageCommand;
-      readonly installing: Installing;
-      /** The packages with install scripts. */
-      readonly named: readonly string[];
+      readonly installing: InstallProgress;
+      /** The specs of packages with install scripts. */
+      readonly scripted: readonly string[];
     },
   ): Promise<string> {
     const installer = INSTALLERS[tool];
-    // git fetches nothing, whichever program starts it.
+    // With GIT_ALLOW_PROTOCOL, git fetches nothing, no matter which program starts it.
     const env = {
       ...this.#host.installerEnvironment(),
       ...tokens,
@@ -294,25 +311,26 @@ export class Installs {
         : OLD_NODE.test(tail)
         ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
         : "Check its name and version, and that its registry can be reached";
-      const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
-      const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
+      const hasScripts = scripted.length > 0;
+      const detail = { step, stderr: tail, ...hasScripts && { install_scripts: scripted } };
+      const whole = hasScripts ? `${hint}. ${announcement(scripted)}` : hint;
       const message = `Cannot install ${quoted(spec)}: ${why}${causeIn(tail)}`;
       return new PmlError(code, message, { hint: whole, detail });
     };
-    const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
+    const { code, stdout } = await runProgram({ ...program, env, hasKeeper: true }, {
       signal: this.#closing,
       ms: INSTALL_MS,
       late: () => failed(`\`${step}\` took longer than ${durationText(INSTALL_MS)}`, "TIMED_OUT"),
-      maxBytes: WRITTEN_MAX,
+      maxBytes: OUTPUT_MAX,
       groups: this.#host.groups,
-      onStderr: (text) => installing.hear(text),
+      onStderr: (text) => installing.addOutput(text),
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
     return stdout;
   }
 }
 
-function notThere({ spec }: PackageCommand): PmlError {
+function notInstalledError({ spec }: PackageCommand): PmlError {
   const why = "it is not installed, and `--no-install` (or `--yes=false`) forbids that";
   return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
     hint: "Install it with `pml install SERVER`",

@@ -1,13 +1,13 @@
 /**
- * Finds the install scripts of packages that wait for the user's decision. It runs none of them.
+ * Finds install scripts that wait for the user's decision. Runs no scripts.
  *
  * @module
  */
 
 import type { WrittenCommand } from "../_package_command.ts";
 import type { InstallRecord } from "./_record.ts";
-import { scriptedIn, type ScriptedPackage } from "./_scripts.ts";
-import { installedOf } from "./installed.ts";
+import { findScriptedPackages, type ScriptedPackage } from "./_scripts.ts";
+import { findInstalled } from "./installed.ts";
 
 /**
  * Returns the packages of a command that are installed and have install scripts that did not run.
@@ -17,13 +17,16 @@ export function waitingScripts(
   home: string,
   version: string | undefined,
 ): readonly ScriptedPackage[] {
-  const installed = installedOf(written, home, version);
-  return installed === undefined || installed.asked.isScriptless
+  const installed = findInstalled(written, home, version);
+  return installed === undefined || installed.command.isScriptless
     ? []
-    : waitingIn(installed.folder, installed.known);
+    : findWaitingScripts(installed.folder, installed.record);
 }
 
 /** Returns the packages in a folder whose install scripts did not run. */
-export function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
-  return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
+export function findWaitingScripts(
+  folder: string,
+  { ran = [] }: InstallRecord,
+): readonly ScriptedPackage[] {
+  return findScriptedPackages(folder).filter(({ id }) => !ran.includes(id));
 }

@@ -6,61 +6,66 @@
 
 import type { Agent } from "node:http";
 import type { Certificates } from "../../../core/fetch.ts";
-import { connector, type Proxy } from "./proxy.ts";
+import { createConnector, type Proxy } from "./proxy.ts";
 
 /** The properties that decide which connection a request may use. */
-export interface Connecting {
+export interface ConnectionTarget {
   readonly url: URL;
   /** Whether the user configured the host. */
-  readonly isNamed: boolean;
+  readonly isConfigured: boolean;
   readonly isSecure: boolean;
   /** The proxy for the request. */
   readonly proxy?: Proxy | undefined;
 }
 
-/** The number of idle connections per host. With fewer, a burst of calls would open new ones. */
-const IDLE_CONNECTIONS = 64;
+/**
+ * The maximum number of idle connections per host. With fewer, a burst of calls would open new
+ * connections.
+ */
+const IDLE_CONNECTIONS_MAX = 64;
+/** How long an idle connection stays open, in milliseconds. */
 const IDLE_MS = 60_000;
-/** Enough for the maximum number of parallel calls, and for streams. */
-const CONNECTIONS = 512;
+/** The maximum number of connections per host: enough for all parallel calls, and for streams. */
+const CONNECTIONS_MAX = 512;
 
 /** The pools, by the properties that decide which request may use them. */
 export class Agents implements Disposable {
   readonly #agents = new Map<string, Agent>();
   readonly #ca: string | undefined;
 
-  /** Creates the pools. A certificate replaces the default ones if there is one. */
+  /** Creates the pools. `ca` replaces the default certificates; undefined keeps them. */
   constructor(ca: string | undefined) {
     this.#ca = ca;
   }
 
   /**
    * Returns the agent for a request. A connection to a configured address must not serve a request
-   * that may not go there, and a connection with a client certificate serves only its own origin.
+   * that may not go to this address, and a connection with a client certificate serves only its own origin.
    */
-  async of(way: Connecting, certificates: Certificates | undefined): Promise<Agent> {
-    const { url, isNamed, isSecure, proxy } = way;
+  async agentFor(target: ConnectionTarget, certificates: Certificates | undefined): Promise<Agent> {
+    const { url, isConfigured, isSecure, proxy } = target;
     const { Agent } = isSecure ? await import("node:https") : await import("node:http");
-    const own = isSecure && certificates?.origin === url.origin
+    const clientCertificates = isSecure && certificates?.origin === url.origin
       ? { certificates, ...await import("./certificates.ts") }
       : undefined;
-    const stamp = own?.stampOfFiles(own.certificates);
-    const key = JSON.stringify([isNamed, isSecure, proxy?.url, stamp]);
+    const stamp = clientCertificates?.stampOfFiles(clientCertificates.certificates);
+    const key = JSON.stringify([isConfigured, isSecure, proxy?.url, stamp]);
     const cachedAgent = this.#agents.get(key);
     if (cachedAgent !== undefined) return cachedAgent;
     const settings = {
       keepAlive: true,
-      maxSockets: CONNECTIONS,
-      maxFreeSockets: IDLE_CONNECTIONS,
+      maxSockets: CONNECTIONS_MAX,
+      maxFreeSockets: IDLE_CONNECTIONS_MAX,
       timeout: IDLE_MS,
-      // These override environment variables: a proxy would resolve names again.
+      // These settings override environment variables. A proxy from a variable would resolve the
+      // checked name again.
       rejectUnauthorized: true,
       proxyEnv: {},
       ...this.#ca !== undefined && { ca: this.#ca },
-      ...own?.readCertificates(own.certificates),
+      ...clientCertificates?.readCertificates(clientCertificates.certificates),
     };
     const agent = new Agent(settings);
-    if (proxy) agent.createConnection = connector(proxy);
+    if (proxy) agent.createConnection = createConnector(proxy);
     this.#agents.set(key, agent);
     return agent;
   }

@@ -7,7 +7,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { getCACertificates } from "node:tls";
 import type { Certificates } from "../../../core/fetch.ts";
-import { followedInfo, stampOf } from "../../../io/place.ts";
+import { infoAfterLinks, stampOf } from "../../../io/path_info.ts";
 import { fileError, readRegularText, whyUnread } from "../../../io/regular_file.ts";
 
 /** The contents of the files for a connection. */
@@ -19,6 +19,7 @@ export interface CertificateFiles {
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]+?-----END [A-Z ]*PRIVATE KEY-----/;
+/** The maximum size of a file, in bytes. */
 const FILE_MAX = 1_000_000;
 const HINT = "Check ca, cert and key in your config.yaml";
 
@@ -29,29 +30,29 @@ export function stampOfFiles({ ca, cert, key }: Certificates): string {
 
 /** Reads the files. Throws an error that names an unusable file without any of its content. */
 export function readCertificates({ ca, cert, key }: Certificates): CertificateFiles {
-  const own = cert && certificatesIn(cert).join("\n");
+  const ownCertificates = cert && certificatesIn(cert).join("\n");
   return {
     ...ca && { ca: [...getCACertificates("default"), ...certificatesIn(ca)] },
-    ...own && key && { cert: own, key: keyOf(key, own) },
+    ...ownCertificates && key && { cert: ownCertificates, key: readKey(key, ownCertificates) },
   };
 }
 
 function certificatesIn(path: string): string[] {
   const certificates = read(path).match(CERTIFICATES);
   try {
-    if (certificates?.every((each) => new X509Certificate(each))) return certificates;
+    if (certificates?.every((certificate) => new X509Certificate(certificate))) return certificates;
   } catch {
     // The error of the platform may repeat a part of the file.
   }
   throw fileError(path, "it contains no certificates in PEM", HINT);
 }
 
-function keyOf(path: string, own: string): string {
+function readKey(path: string, certificates: string): string {
   const [key = ""] = KEY.exec(read(path)) ?? [];
   let why = "it contains no private key in PEM";
   try {
     if (key.includes("ENCRYPTED")) why = "its key is encrypted; use one without a passphrase";
-    else if (new X509Certificate(own).checkPrivateKey(createPrivateKey(key))) return key;
+    else if (new X509Certificate(certificates).checkPrivateKey(createPrivateKey(key))) return key;
     else why = "its key does not belong to the certificate";
   } catch {
     // The error of the platform may repeat a part of the file.
@@ -69,6 +70,6 @@ function read(path: string): string {
 
 function stamp(path: string): string {
   // A link may lead to another file than before.
-  const info = followedInfo(path);
+  const info = infoAfterLinks(path);
   return info === undefined ? "" : stampOf(info);
 }

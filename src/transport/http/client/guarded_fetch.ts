@@ -11,12 +11,12 @@
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { isLiteral, isLoopback, isPrivate } from "../../../core/address.ts";
-import { ending, PmlError } from "../../../core/errors.ts";
+import { endingError, PmlError } from "../../../core/errors.ts";
 import type { Fetch, FetchOptions } from "../../../core/fetch.ts";
 import { quoted } from "../../../core/json.ts";
 import { VERSION } from "../../../core/version.ts";
-import { after, onAbort } from "../../../io/waiting.ts";
-import { Agents, type Connecting } from "./_agents.ts";
+import { callAfter, onAbort } from "../../../io/waiting.ts";
+import { Agents, type ConnectionTarget } from "./_agents.ts";
 import { isDirect, type Proxy } from "./proxy.ts";
 
 /** Resolves a name. */
@@ -31,7 +31,7 @@ export interface NetworkPolicy {
 }
 
 /** The target of a request, after all checks that need no network. */
-interface FetchTarget extends Connecting {
+interface FetchTarget extends ConnectionTarget {
   /** The host, without the brackets and the final dot that a URL may contain. */
   readonly host: string;
 }
@@ -44,21 +44,21 @@ interface OutgoingRequest extends FetchOptions {
 /** Connection timeout in milliseconds. */
 const CONNECT_MS = 10_000;
 /** The number of bytes of a body that are read before the caller requests them. */
-const AHEAD_BYTES = 65_536;
-/** Headers that PML sets itself, because they determine where a message ends. */
-const OURS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
-const BODYLESS = [204, 205, 304];
+const READ_AHEAD_BYTES = 65_536;
+/** Headers that callers cannot set, because they determine where a message ends or goes. */
+const OWN_HEADERS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
+const BODYLESS_STATUSES = [204, 205, 304];
 
-/** The only network access of PML. It keeps connections open until it is disposed. */
+/** The only access of PML to the network. It keeps connections open until it is disposed. */
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
     const refusal = this.#network?.forbidden?.(`${url}`);
     // guard: company-fetch
     if (refusal !== undefined) throw refusal;
-    const target = await this.#through(targetOf(url, options.named));
-    await admit(target);
-    const headers = headersOf(target, options);
+    const target = await this.#withProxy(parseTarget(url, options.named));
+    await assertPublic(target);
+    const headers = createHeaders(target, options);
     return await this.#exchange({ ...options, target, headers });
   };
   readonly #network: NetworkPolicy | undefined;
@@ -75,7 +75,7 @@ export class GuardedFetch implements Disposable {
       readonly lookup?: Lookup;
       /** Connection timeout in milliseconds. */
       readonly connectMs?: number;
-      /** A certificate that replaces the default ones. */
+      /** A certificate that replaces the default certificates. */
       readonly ca?: string;
     } = {},
   ) {
@@ -92,50 +92,53 @@ export class GuardedFetch implements Disposable {
   }
 
   /** Adds the proxy to a target that requires it. Targets on this machine never use a proxy. */
-  async #through(target: FetchTarget): Promise<FetchTarget> {
+  async #withProxy(target: FetchTarget): Promise<FetchTarget> {
     const proxy = target.isSecure ? this.#network?.proxy() : undefined;
     if (proxy === undefined) return target;
     return await isDirect(proxy, target) ? target : { ...target, proxy };
   }
 
-  async #exchange(sending: OutgoingRequest): Promise<Response> {
-    const { target, signal, body } = sending;
+  async #exchange(outgoing: OutgoingRequest): Promise<Response> {
+    const { target, signal, body } = outgoing;
     const { request } = target.isSecure ? await import("node:https") : await import("node:http");
-    const over = new AbortController();
-    const options = { ...await this.#requestOptions(sending), over: over.signal };
+    const tunnelEnd = new AbortController();
+    const options = { ...await this.#requestOptions(outgoing), tunnelEnd: tunnelEnd.signal };
     signal.throwIfAborted();
-    if (this.#isClosed) throw ending("send a request");
+    if (this.#isClosed) throw endingError("send a request");
     const clientRequest = request(options);
     const state = { sent: false };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const end = (reason: unknown) => {
       reject(reason);
-      late[Symbol.dispose]();
-      aborting[Symbol.dispose]();
+      connectTimer[Symbol.dispose]();
+      abortListener[Symbol.dispose]();
       clientRequest.destroy();
       // Without a connection, no other event ends the tunnel.
-      over.abort();
+      tunnelEnd.abort();
     };
-    const late = after(
+    const connectTimer = callAfter(
       this.#connectMs,
-      () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+      () => end(connectionError({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
-    followed(clientRequest, target, () => {
+    onConnected(clientRequest, target, () => {
       state.sent = true;
-      late[Symbol.dispose]();
+      connectTimer[Symbol.dispose]();
     });
-    const aborting = onAbort(signal, () => end(signal.reason));
+    const abortListener = onAbort(signal, () => end(signal.reason));
     clientRequest.once("response", resolve);
     // After the answer has begun, its body reports errors.
-    clientRequest.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
+    clientRequest.on(
+      "error",
+      (error) => reject(connectionError(error, { target, sent: state.sent })),
+    );
     clientRequest.once("close", () => {
-      late[Symbol.dispose]();
-      aborting[Symbol.dispose]();
+      connectTimer[Symbol.dispose]();
+      abortListener[Symbol.dispose]();
     });
     clientRequest.end(body);
     const message = await promise;
     try {
-      return responseOf(message, sending);
+      return toResponse(message, outgoing);
     } catch (error) {
       clientRequest.destroy();
       throw error;
@@ -153,9 +156,9 @@ export class GuardedFetch implements Disposable {
       path: url.pathname + url.search,
       headers,
       setHost: false,
-      agent: await this.#agents.of(target, certificates),
+      agent: await this.#agents.agentFor(target, certificates),
       lookup: (_host, { all }, done) => {
-        this.#look(target).then(
+        this.#resolve(target).then(
           (addresses) => {
             if (all) done(null, [...addresses]);
             else done(null, addresses[0]?.address ?? "", addresses[0]?.family);
@@ -166,81 +169,88 @@ export class GuardedFetch implements Disposable {
     };
   }
 
-  /** Returns the addresses to connect to. They are not resolved again. */
-  async #look(target: FetchTarget): Promise<readonly LookupAddress[]> {
-    const { host, isNamed, isSecure } = target;
+  /** Returns the addresses to connect to. The platform does not resolve the name again. */
+  async #resolve(target: FetchTarget): Promise<readonly LookupAddress[]> {
+    const { host, isConfigured, isSecure } = target;
     const addresses = await this.#lookup(host);
     // The platform does not accept an empty list.
-    if (addresses.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
+    if (addresses.length === 0) {
+      throw connectionError({ code: "ENOTFOUND" }, { target, sent: false });
+    }
     for (const { address } of addresses) {
-      if (!isSecure && !isLoopback(address)) throw refused(host, "it is not this machine");
-      if (!isNamed && await isPrivate(address)) throw refused(host, PRIVATE);
+      if (!isSecure && !isLoopback(address)) throw refusedError(host, "it is not this machine");
+      if (!isConfigured && await isPrivate(address)) throw refusedError(host, NOT_PUBLIC);
     }
     return addresses;
   }
 }
 
-const PRIVATE = "its address is not public";
+const NOT_PUBLIC = "its address is not public";
 /** Names that no public server has. */
 const LOCAL_NAME = /^[^.]+$|\.(?:local|localhost|internal|lan|home\.arpa)$/;
 
-function targetOf(text: string, named: ReadonlySet<string>): FetchTarget {
+function parseTarget(text: string, configuredHosts: ReadonlySet<string>): FetchTarget {
   const url = URL.parse(text);
-  if (url === null) throw refused("an address", "it is no URL");
-  const written = url.hostname.replace(/\.$/, "");
-  const host = written.replace(/^\[|\]$/g, "");
+  if (url === null) throw refusedError("an address", "it is no URL");
+  const hostInUrl = url.hostname.replace(/\.$/, "");
+  const host = hostInUrl.replace(/^\[|\]$/g, "");
   const isSecure = url.protocol === "https:";
-  const isNamed = named.has(written) || named.has(url.host);
+  const isConfigured = configuredHosts.has(hostInUrl) || configuredHosts.has(url.host);
   if (url.username !== "" || url.password !== "") {
-    throw refused(host, "the address contains a user name or a password");
+    throw refusedError(host, "the address contains a user name or a password");
   }
-  if (!isSecure && url.protocol !== "http:") throw refused(host, "it is not https");
-  if (!isSecure && !(isNamed && isLoopback(host))) {
-    throw refused(host, "it is not https, nor an address of this machine that you named");
+  if (!isSecure && url.protocol !== "http:") throw refusedError(host, "it is not https");
+  if (!isSecure && !(isConfigured && isLoopback(host))) {
+    throw refusedError(host, "it is not https, nor an address of this machine that you named");
   }
-  return { url, host, isNamed, isSecure };
+  return { url, host, isConfigured, isSecure };
 }
 
-/** Checks IP addresses, and names that are sent to a proxy: neither is resolved later. */
-async function admit({ url, host, isNamed, proxy }: FetchTarget): Promise<void> {
-  if (isNamed) return;
+/** Checks IP addresses, and names that a proxy gets: PML resolves neither of them later. */
+async function assertPublic(
+  { url, host, isConfigured, proxy }: FetchTarget,
+): Promise<void> {
+  if (isConfigured) return;
   // guard: proxy-addresses
   if (isLiteral(url.hostname) ? await isPrivate(host) : proxy && LOCAL_NAME.test(host)) {
-    throw refused(host, PRIVATE);
+    throw refusedError(host, NOT_PUBLIC);
   }
 }
 
-function headersOf(
+function createHeaders(
   { url }: FetchTarget,
   { headers = {}, body }: FetchOptions,
 ): Record<string, string> {
-  const own: Record<string, string> = {
+  const sentHeaders: Record<string, string> = {
     "host": url.host.replace(/\.(?=:|$)/, ""),
     "accept-encoding": "identity",
     "user-agent": `pml/${VERSION}`,
   };
-  if (body !== undefined) own["content-length"] = `${new TextEncoder().encode(body).length}`;
+  if (body !== undefined) {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    sentHeaders["content-length"] = `${bytes.length}`;
+  }
   for (const [name, value] of Object.entries(headers)) {
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || OURS.test(name)) {
-      throw refused(url.hostname, `the header ${quoted(name)} cannot be sent`);
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || OWN_HEADERS.test(name)) {
+      throw refusedError(url.hostname, `the header ${quoted(name)} cannot be sent`);
     }
     // The value may be a key, so no message contains it.
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
-      throw refused(url.hostname, `the value of the header ${quoted(name)} cannot be sent`);
+      throw refusedError(url.hostname, `the value of the header ${quoted(name)} cannot be sent`);
     }
-    own[name.toLowerCase()] = value;
+    sentHeaders[name.toLowerCase()] = value;
   }
-  return own;
+  return sentHeaders;
 }
 
 /**
  * Calls `sent` when the connection is established. Before that, no part of a request can have been
  * read.
  */
-function followed(
+function onConnected(
   request: ClientRequest,
   { isSecure, proxy }: FetchTarget,
-  sent: () => void,
+  onReady: () => void,
 ): void {
   request.once("socket", (socket) => {
     // Through a proxy, TLS is already established.
@@ -248,65 +258,67 @@ function followed(
     // Deno would repeat the request after a reused connection breaks, even if the request was
     // aborted.
     request.reusedSocket = false;
-    if (isReady) sent();
-    else socket.once(isSecure ? "secureConnect" : "connect", sent);
+    if (isReady) onReady();
+    else socket.once(isSecure ? "secureConnect" : "connect", onReady);
   });
 }
 
-function responseOf(
+function toResponse(
   message: IncomingMessage,
   { target, method, signal }: OutgoingRequest,
 ): Response {
   const { statusCode: status = 0 } = message;
   const encoding = message.headers["content-encoding"] ?? "identity";
-  const odd = status < 200 || status > 599
+  const problem = status < 200 || status > 599
     ? `its status is ${status}`
     : encoding === "identity"
     ? undefined
-    : "its answer is compressed, which was not asked for";
-  if (odd !== undefined) throw answered(target, odd);
+    : "its answer is compressed, although PML requests uncompressed answers";
+  if (problem !== undefined) throw badAnswerError(target, problem);
   const headers = new Headers();
-  for (let at = 0; at < message.rawHeaders.length; at += 2) {
+  for (let index = 0; index < message.rawHeaders.length; index += 2) {
     try {
-      headers.append(message.rawHeaders[at] ?? "", message.rawHeaders[at + 1] ?? "");
+      headers.append(message.rawHeaders[index] ?? "", message.rawHeaders[index + 1] ?? "");
     } catch {
       // The error would repeat the value.
-      throw answered(target, "one of its headers is malformed");
+      throw badAnswerError(target, "one of its headers is malformed");
     }
   }
-  const isBodyless = BODYLESS.includes(status) || method === "HEAD";
+  const isBodyless = BODYLESS_STATUSES.includes(status) || method === "HEAD";
   if (isBodyless) message.resume();
-  return new Response(isBodyless ? null : bodyOf(message, { target, signal }), { status, headers });
+  return new Response(isBodyless ? null : toBody(message, { target, signal }), { status, headers });
 }
 
-function bodyOf(
+function toBody(
   message: IncomingMessage,
   { target, signal }: Pick<OutgoingRequest, "target" | "signal">,
 ): ReadableStream<Uint8Array> {
-  let isOver = false;
+  let hasEnded = false;
   const once = (act: () => void) => () => {
-    if (!isOver) act();
-    isOver = true;
+    if (!hasEnded) act();
+    hasEnded = true;
   };
   const start = (body: ReadableStreamDefaultController<Uint8Array>) => {
-    const broken = once(() =>
-      body.error(signal.aborted ? signal.reason : failure(undefined, { target, sent: true }))
+    const onBroken = once(() =>
+      body.error(
+        signal.aborted ? signal.reason : connectionError(undefined, { target, sent: true }),
+      )
     );
     message.pause();
     message.on("data", (piece: Uint8Array) => {
-      if (isOver) return;
+      if (hasEnded) return;
       body.enqueue(piece);
       if ((body.desiredSize ?? 0) <= 0) message.pause();
     });
     message.on("end", once(() => body.close()));
-    message.on("error", broken);
-    message.on("close", broken);
+    message.on("error", onBroken);
+    message.on("close", onBroken);
   };
   return new ReadableStream<Uint8Array>({
     start,
     pull: () => void message.resume(),
     cancel: once(() => message.destroy()),
-  }, new ByteLengthQueuingStrategy({ highWaterMark: AHEAD_BYTES }));
+  }, new ByteLengthQueuingStrategy({ highWaterMark: READ_AHEAD_BYTES }));
 }
 
 async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
@@ -314,34 +326,36 @@ async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
   return await lookup(host, { all: true });
 }
 
-function refused(host: string, why: string): PmlError {
+function refusedError(host: string, why: string): PmlError {
   return new PmlError("PERMISSION_DENIED", `Cannot reach ${quoted(host)}: ${why}`, {
     hint: "Nothing was sent; only addresses that you configured may be private",
     detail: { may_have_run: false },
   });
 }
 
-function answered({ host }: FetchTarget, why: string): PmlError {
+function badAnswerError({ host }: FetchTarget, why: string): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot read the answer of ${quoted(host)}: ${why}`, {
     detail: { may_have_run: true },
   });
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
   ENOTFOUND: "its name has no address",
   EAI_AGAIN: "its name could not be looked up",
   ETIMEDOUT: "it could not be connected to in time",
 };
 
-/** The errors of a connection that was not made, whose message names the port. */
-const CONNECTING: readonly string[] = ["ECONNREFUSED", "ETIMEDOUT"];
+/** The codes of failed connections. Their messages name the port. */
+const CODES_WITH_PORT: readonly string[] = ["ECONNREFUSED", "ETIMEDOUT"];
 
 /** TLS alerts of a server that requires or refuses a client certificate. */
 const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
 
-/** The platform's error is not the cause, because it may repeat the request. */
-function failure(
+/**
+ * Converts an error of the platform. Does not set it as `cause`, because it may repeat the request.
+ */
+function connectionError(
   error: unknown,
   { target: { host, url, proxy }, sent: wasSent }: {
     readonly target: FetchTarget;
@@ -351,20 +365,20 @@ function failure(
   if (error instanceof PmlError) return error;
   const { code = "", errors: [first] = [] } = Object(error);
   const errorCode: string = code || (first?.code ?? "");
-  const isUnwanted = WANTS_CERTIFICATE.test(errorCode);
-  const sent = wasSent && !isUnwanted;
-  const why = REASONS[errorCode] ??
-    (isUnwanted
+  const needsCertificate = WANTS_CERTIFICATE.test(errorCode);
+  const sent = wasSent && !needsCertificate;
+  const why = CONNECTION_PROBLEMS[errorCode] ??
+    (needsCertificate
       ? `it requires a client certificate that it trusts (${errorCode})`
       : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(errorCode)
       ? `its certificate is not valid (${errorCode})`
       : `the connection ${sent ? "broke" : "could not be made"}${errorCode && ` (${errorCode})`}`);
   const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
-  // A name is looked up without a port; a connection is one to a port.
+  // Errors of name lookup do not depend on the port.
   const port = url.port || (url.protocol === "https:" ? "443" : "80");
-  const where = CONNECTING.includes(errorCode) ? `${url.hostname}:${port}` : host;
+  const where = CODES_WITH_PORT.includes(errorCode) ? `${url.hostname}:${port}` : host;
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(where)}${through}: ${why}`, {
-    hint: isUnwanted
+    hint: needsCertificate
       ? "Set cert and key next to its url in your config.yaml"
       : sent
       ? "It may have arrived; check before you send it again"

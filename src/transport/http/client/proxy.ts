@@ -14,18 +14,18 @@ import { onAbort } from "../../../io/waiting.ts";
 
 /** The user's proxy. */
 export interface Proxy {
-  /** Its URL, with user and password if there are any. */
+  /** The URL of the proxy, with the user and the password if there are any. */
   readonly url: URL;
   /** The hosts that bypass the proxy: names, `*.domain`, and address ranges. */
   readonly except: readonly string[];
 }
 
-/** The options of a connection through a proxy, and the signal that it is no longer needed. */
-type ProxyTarget = ConnectionOptions & { readonly over: AbortSignal };
+/** The options of a connection through a proxy. `tunnelEnd` aborts when the tunnel is no longer needed. */
+type ProxyTarget = ConnectionOptions & { readonly tunnelEnd: AbortSignal };
 
 const HINT = "Check network.proxy in your config.yaml: http://${USER}:${PASSWORD}@HOST:PORT";
 
-/** Returns whether a host is reached without the proxy. This machine always is. */
+/** Returns whether PML reaches a host without the proxy. It always reaches this machine so. */
 export async function isDirect(
   { except }: Proxy,
   { host, url }: { readonly host: string; readonly url: URL },
@@ -33,35 +33,35 @@ export async function isDirect(
   // guard: proxy-loopback
   if (isLoopback(host)) return true;
   for (const exception of except.map((each) => each.toLowerCase())) {
-    const is = exception.includes("/")
+    const isMatch = exception.includes("/")
       ? isLiteral(url.hostname) && await isInRange(host, [exception]).catch(() => false)
       : /^\*?\./.test(exception)
       ? host.endsWith(exception.replace("*", ""))
       : [host, url.host].includes(exception);
-    if (is) return true;
+    if (isMatch) return true;
   }
   return false;
 }
 
 /** Returns a function that connects to hosts through a proxy. TLS is end-to-end with the host. */
-export function connector(proxy: Proxy): Agent["createConnection"] {
+export function createConnector(proxy: Proxy): Agent["createConnection"] {
   const connect = (
     options: ProxyTarget,
     done: (error: Error | null, socket?: Socket) => void,
   ) => {
-    tunnel(proxy, options).then((socket) => done(null, socket), done);
+    openTunnel(proxy, options).then((socket) => done(null, socket), done);
   };
   // The declared type lacks the request options and requires a return value.
   return connect as unknown as Agent["createConnection"];
 }
 
-/** Opens a tunnel to a host through a proxy. No part of a request is sent before. */
-async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promise<Socket> {
+/** Opens a tunnel to a host through a proxy. Sends no part of the actual request. */
+async function openTunnel({ url }: Proxy, { tunnelEnd, ...options }: ProxyTarget): Promise<Socket> {
   const { request } = await import("node:http");
   const { connect } = await import("node:tls");
   const to = `${options.host?.includes(":") ? `[${options.host}]` : options.host}:${options.port}`;
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const failed = (why: string) => {
+  const fail = (why: string) => {
     const message = `Cannot reach ${quoted(to)}: the proxy ${quoted(url.host)} ${why}`;
     reject(new PmlError("UPSTREAM_DOWN", message, { hint: HINT, detail: { may_have_run: false } }));
   };
@@ -76,21 +76,21 @@ async function tunnel({ url }: Proxy, { over, ...options }: ProxyTarget): Promis
     // A separate connection, which ignores proxies in the environment.
     agent: false,
   });
-  let open: { destroy(): unknown } = connectRequest;
-  using _ = onAbort(over, () => open.destroy());
+  let connection: { destroy(): unknown } = connectRequest;
+  using _ = onAbort(tunnelEnd, () => connection.destroy());
   connectRequest.once("connect", ({ statusCode }, socket, head) => {
     // A TLS server sends nothing before the client does, so early data is not from the server.
     if (statusCode === 200 && head.length === 0) {
-      const secure = open = connect({ ...options, socket }, () => resolve(secure));
+      const secure = connection = connect({ ...options, socket }, () => resolve(secure));
       secure.on("error", reject);
     } else {
-      failed(statusCode === 407 ? "wants a user and a password" : `answered ${statusCode}`);
+      fail(statusCode === 407 ? "wants a user and a password" : `answered ${statusCode}`);
       socket.destroy();
     }
   });
   connectRequest.on(
     "error",
-    ({ code }: { readonly code?: string }) => failed(`does not answer (${code})`),
+    ({ code }: { readonly code?: string }) => fail(`does not answer (${code})`),
   );
   connectRequest.end();
   return await promise;
