@@ -59,6 +59,8 @@ export interface TrialResult {
  */
 const RETRY_MS = 5_000;
 const RETRY_MAX_MS = 300_000;
+const QUERY_MS = 5_000;
+const SINGLE_QUERY_MS = 30_000;
 /** The text that is embedded to try a model. */
 const SAMPLE = "Read the text of a file";
 
@@ -97,6 +99,14 @@ export class Meaning
   /** Aborts when the model is closed. */
   get closing(): AbortSignal {
     return this.#closing.signal;
+  }
+
+  /**
+   * How long a search waits for the vector of its query: longer in a process that ends after one
+   * search, because no later search can use the vector.
+   */
+  get queryMs(): number {
+    return this.#owner.isLongRunning ? QUERY_MS : SINGLE_QUERY_MS;
   }
 
   /** The limits of the configuration. */

@@ -94,6 +94,14 @@ Deno.test("Meaning compares nothing if its model is unusable, logs the reason on
   assert.equal(meaning.library().isInstalled, false);
 });
 
+Deno.test("Meaning waits longer for a query in a process that ends after one search", async () => {
+  await using scene = new Scene();
+  await using meaning = scene.open(join(scene.home, "nowhere"));
+  const single = meaning.queryMs;
+  scene.isLongRunning = true;
+  assert.ok(single >= 4 * meaning.queryMs, `${single}, ${meaning.queryMs}`);
+});
+
 Deno.test({
   ...meaningsTest(
     "Meaning compares tools with a model, stores the vectors, and refuses a changed model",

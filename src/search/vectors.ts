@@ -42,8 +42,8 @@ export interface VectorFile {
 export interface VectorsOwner {
   /** Aborts the current work. */
   readonly closing: AbortSignal;
-  /** How long a search waits for the vector of its query, in milliseconds; 5,000 by default. */
-  readonly queryMs?: number;
+  /** How long a search waits for the vector of its query, in milliseconds. */
+  readonly queryMs: number;
   /** Is called each time when the model has computed vectors. */
   onEmbedded(): void;
   /**
@@ -74,7 +74,6 @@ const SAVE_EVERY = 512;
 const MOST_QUERIES = 200;
 /** Longer queries are cut, because models read even less of a text. */
 const LONGEST_QUERY = 1_000;
-const QUERY_MS = 5_000;
 /** A text that every working model can embed. */
 const TEST_TEXT = "a";
 /** The vector of a text without meaning. */
@@ -274,7 +273,7 @@ export class Vectors {
       // If the model hangs, later searches do not wait for it again.
       if (this.#lateQuery !== undefined) return undefined;
       const work = this.#embedQueries([...missing]);
-      if (!await settlesWithin(work, this.#owner.queryMs ?? QUERY_MS)) {
+      if (!await settlesWithin(work, this.#owner.queryMs)) {
         const late = work.then(() => {}, (error) => this.#owner.onFailed(error));
         this.#lateQuery = late.finally(() => this.#lateQuery = undefined);
         return undefined;
