@@ -221,7 +221,7 @@ Deno.test("pml add --replace offers to keep a new key in place of the stored one
       typed,
     });
   };
-  const keep = [/Keep FAR_TOKEN for PML, as you typed it\?/, "y"] as const;
+  const keep = [/Store FAR_TOKEN in PML, as you typed it\?/, "y"] as const;
   const first = await add(old, [], [["start it?", "y"], keep, ACCEPT]);
   assert.equal(first.code, 0, first.stdout);
   const second = await add(now, ["--replace"], [

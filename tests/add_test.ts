@@ -171,7 +171,7 @@ Deno.test("pml add --url stores a key typed in the address or in a header, does 
     const result = await runPmlOnTerminal(ws, args, {
       typed: [
         ["start it?", "yes"],
-        [/Keep \w+ for PML, as you typed it\?.*\[N\] no/, "y"],
+        [/Store \w+ in PML, as you typed it\?.*\[N\] no/, "y"],
         ACCEPT,
       ],
     });

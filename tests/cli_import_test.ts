@@ -54,7 +54,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 function take(ws: Workspace, ...args: string[]): Promise<CommandResult> {
   return runPmlOnTerminal(ws, ["import", ...args], {
     typed: [[/Import .*\?.*\[y\]/s, "yes"]],
-    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
+    ifAsked: [/(?:Store .* in PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
 }
 
@@ -244,7 +244,7 @@ Deno.test("pml import asks about the rules of earlier servers of the same names"
   await Deno.writeTextFile(config, "permissions: { allow: [db:query, git:log] }\n");
   const { code, stdout } = await runPmlOnTerminal(ws, ["import", "cursor"], {
     typed: [[/Import .*\[N\] no/, "y"], [/- .*db:query[^]*rules for.*db/, "y"]],
-    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
+    ifAsked: [/(?:Store .* in PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
   assert.equal(code, 0, stdout);
   const text = await Deno.readTextFile(config);
@@ -362,7 +362,7 @@ Deno.test("pml import offers to store the keys of the client's file, and shows n
   const result = await runPmlOnTerminal(ws, ["import", "cursor"], {
     typed: [
       [/Import .*\?.*\[N\] no/s, "y"],
-      [/Keep [A-Z_, ]+ for PML, .*\? \[y\] yes {2}\[N\] no/, "y"],
+      [/Store [A-Z_, ]+ in PML, .*\? \[y\] yes {2}\[N\] no/, "y"],
     ],
     ifAsked: [/Start th.* now, /, "n"],
   });

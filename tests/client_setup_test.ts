@@ -285,7 +285,7 @@ Deno.test("pml init --client shows the lines and asks; then it offers to import 
       [/\+ .*"pml".*Add PML to .*\[N\] no/s, "y"],
       [/cursor starts 2 servers itself.*Import these 2 servers into .*\[N\] no/s, "y"],
     ],
-    ifAsked: [/(?:Keep .* for PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
+    ifAsked: [/(?:Store .* in PML, |Start th.* now, ).*\?.*\[N\] no/, "n"],
   });
   assert.equal(yes.code, 0, yes.stdout);
   const offer = yes.stdout.split(/\r?\n/).find((line) => line.startsWith("cursor starts"));

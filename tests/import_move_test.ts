@@ -162,7 +162,7 @@ Deno.test("a server whose key is only in the client's file stays there, and a co
   const servers = { gh: { command: "gh", env: { GH_TOKEN: KEY } }, one: { command: "first" } };
   const text = JSON.stringify({ mcpServers: servers }, null, 2);
   await using ws = await makeWorkspace({ files: { ".mcp.json": text } });
-  const ran = await move(ws, ".mcp.json", [[/Keep GH_TOKEN for PML/, "n"]]);
+  const ran = await move(ws, ".mcp.json", [[/Store GH_TOKEN in PML/, "n"]]);
   assert.equal(ran.code, 0, ran.stdout);
   assert.ok(!ran.stdout.includes(KEY));
   const after = await Deno.readTextFile(ws.file(".mcp.json"));

@@ -43,6 +43,11 @@ Deno.test("pml without arguments shows the state and proposes the next step", as
   const output = (await runPml(ws, [])).stdout;
   assert.match(output, /^ {2}clients +claude-code$/m);
   assert.match(output, /^ {2}waiting +1 call$/m);
+  // A folder in which no call waits.
+  await using other = await makeWorkspace({ pml: { version: 1, intent: "another" } });
+  const elsewhere = (await runPml(ws, [], { cwd: other.path })).stdout;
+  assert.match(elsewhere, /^ {2}waiting +1 call of other folders$/m);
+  assert.match(elsewhere, /^Next: pml trust/m);
   await Deno.writeTextFile(ws.file(".pml.json"), "{");
   assert.equal(await nextOf(), "pml doctor");
 });

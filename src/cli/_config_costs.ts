@@ -21,7 +21,7 @@ export interface ModeCost {
   /** The saved share of the cost of listing all tools, from 0 to 1. */
   readonly saves: number;
   /**
-   * The average tokens of a list that a client requests with a query; not set if a query does not
+   * The median tokens of a list that a client requests with a query; not set if a query does not
    * change the list.
    */
   readonly queried?: number;
@@ -132,6 +132,9 @@ export function costsText(
   return [
     `Tokens of a list, estimated over ${formatNumber(tools)} tools of ${servers} servers:`,
     ...alignColumns(rows),
+    ...modes.some(({ queried }) => queried !== undefined)
+      ? ["  with a query: the median if a client sends a query, or the workspace has an intent"]
+      : [],
     answer("search", search),
     answer("schema", schema),
     `  ${fitText(fit, exposure)}`,

@@ -166,7 +166,7 @@ export async function askValues(
 ): Promise<readonly string[]> {
   const names = valuesToStore(context, servers);
   if (names.length === 0) return [];
-  const question = `Keep ${names.join(", ")} for PML, ${SOURCES[source].as}?`;
+  const question = `Store ${names.join(", ")} in PML, ${SOURCES[source].as}?`;
   return await agrees(question, context) ? names : [];
 }
 

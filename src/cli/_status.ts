@@ -26,7 +26,7 @@ export async function status({ app, signal }: CommandContext): Promise<CommandOu
   const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   const trust = problem === undefined ? await trustState(app) : undefined;
   await using apps = new WorkspaceApps(app, signal);
-  const waiting = problem === undefined ? (await waitingEverywhere(apps)).length : 0;
+  const waiting = problem === undefined ? await countWaiting(apps) : { here: 0, elsewhere: 0 };
   const rules = file === undefined ? "default rules" : trust?.text ?? "not read";
   // Other warnings belong to parts with their own commands, which show them.
   const ignored = warnings.find((one) => one.startsWith(IGNORED))?.slice(IGNORED.length);
@@ -41,7 +41,7 @@ export async function status({ app, signal }: CommandContext): Promise<CommandOu
     servers: problem === undefined ? serversText(app) : "the configuration is broken",
     clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),
     ...ignored !== undefined && { ignored },
-    waiting: waiting === 0 ? "nothing" : counted(waiting, "call"),
+    waiting: waitingText(waiting),
     page: "`pml page` shows all this in your browser",
   };
   const next = chooseStep(app, { trust, waiting, clients });
@@ -73,12 +73,31 @@ export interface NextStep {
 export async function nextStep(app: App): Promise<NextStep | undefined> {
   const clients = await readClientStates(app);
   const trust = app.config().problem === undefined ? await trustState(app) : undefined;
-  return chooseStep(app, { trust, waiting: 0, clients });
+  return chooseStep(app, { trust, waiting: { here: 0, elsewhere: 0 }, clients });
+}
+
+/** The numbers of waiting calls: of the present workspace, and of all others. */
+interface WaitingCounts {
+  readonly here: number;
+  readonly elsewhere: number;
+}
+
+async function countWaiting(apps: WorkspaceApps): Promise<WaitingCounts> {
+  const { workspace } = apps.here.config();
+  const calls = await waitingEverywhere(apps);
+  const here = calls.filter(({ pending }) => pending.subjects[0]?.workspace === workspace).length;
+  return { here, elsewhere: calls.length - here };
+}
+
+function waitingText({ here, elsewhere }: WaitingCounts): string {
+  if (elsewhere === 0) return here === 0 ? "nothing" : counted(here, "call");
+  const others = `${counted(elsewhere, "call")} of other folders`;
+  return here === 0 ? others : `${counted(here, "call")}, and ${others}`;
 }
 
 function chooseStep(app: App, { trust, waiting, clients }: {
   readonly trust: Awaited<ReturnType<typeof trustState>>;
-  readonly waiting: number;
+  readonly waiting: WaitingCounts;
   readonly clients: readonly ClientState[];
 }): NextStep {
   const { found } = app.loaded().workspace;
@@ -92,7 +111,8 @@ function chooseStep(app: App, { trust, waiting, clients }: {
   if (app.config().pause !== undefined) {
     return { command: "pml resume", text: "takes calls again" };
   }
-  if (waiting > 0) return { command: "pml approve", text: "shows the calls that wait for you" };
+  const approve = { command: "pml approve", text: "shows the calls that wait for you" };
+  if (waiting.here > 0) return approve;
   if (trust?.isUndecided) {
     return { command: "pml trust", text: "shows the content of the workspace file, and asks" };
   }
@@ -100,6 +120,7 @@ function chooseStep(app: App, { trust, waiting, clients }: {
     const where = found === "default" ? "in your project: " : "";
     return { command: "pml init", text: `${where}connects your client` };
   }
+  if (waiting.elsewhere > 0) return approve;
   return importable === undefined
     ? { command: "pml search WORDS", text: "finds a tool by its purpose" }
     : {
