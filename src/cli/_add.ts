@@ -30,11 +30,11 @@ import {
   undefinedServer,
   writeRemovals,
 } from "./_definition_edit.ts";
-import { findWholeUndo } from "./_ended_rules.ts";
+import { findWholeUndo } from "./_whole_undo.ts";
 import { usage } from "./_failure.ts";
 import { stateText } from "./_find.ts";
 import { startNewServer } from "./_first_start.ts";
-import { findTarget, isReplacement } from "./_import_file.ts";
+import { findTarget, isReplacement } from "./_undoable_edits.ts";
 import { revertEdits } from "./_import.ts";
 import { ruleRemovals } from "./_rules.ts";
 import { askValues, storeValues } from "./_server_keys.ts";

@@ -12,7 +12,7 @@ import type { CommandContext } from "./_command_context.ts";
 import type { ExistingEntry } from "./_definition_edit.ts";
 import { usage } from "./_failure.ts";
 import { importablePick } from "./_import.ts";
-import { findTarget } from "./_import_file.ts";
+import { findTarget } from "./_undoable_edits.ts";
 import { askOtherValues, literalLines, otherValueLines, replacedLine } from "./_server_keys.ts";
 
 /** Matches the value of the header `Authorization`, such as `Bearer KEY`. */

@@ -27,7 +27,7 @@ import {
   type SetupContext,
   type SetupStep,
 } from "./_client_setup.ts";
-import { editFile, type TargetFile } from "./_import_file.ts";
+import { editFile, type TargetFile } from "./_undoable_edits.ts";
 import { agrees } from "./_terminal.ts";
 import { tell } from "./out.ts";
 

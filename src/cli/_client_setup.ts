@@ -44,7 +44,7 @@ import {
   serversOf,
   type TargetFile,
   workspaceServers,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import { agrees, assertTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 

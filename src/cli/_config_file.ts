@@ -10,7 +10,13 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { type CommandContext, type CommandOutput, unchanged } from "./_command_context.ts";
-import { createFile, findTarget, replaceFile, type TargetFile, textWith } from "./_import_file.ts";
+import {
+  createFile,
+  findTarget,
+  replaceFile,
+  type TargetFile,
+  textWith,
+} from "./_undoable_edits.ts";
 import { diffLines } from "./_files.ts";
 import { assertTerminal, confirmWord } from "./_terminal.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";

@@ -13,7 +13,7 @@ import { type JsonObject, memberOf, objectOf, quoted } from "../core/json.ts";
 import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
 import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { findTarget, parseTarget } from "./_import_file.ts";
+import { findTarget, parseTarget } from "./_undoable_edits.ts";
 import { OTHER_COMMANDS } from "./_setting_keys.ts";
 
 /** The path of keys of a setting, which begins with its section. */

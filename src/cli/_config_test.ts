@@ -11,7 +11,7 @@ import { planChange, setForPerson } from "./_config_file.ts";
 import { presetPlan } from "./_config_preset.ts";
 import { BREAK_EVEN, fitText } from "./_config_costs.ts";
 import { recommendPreset } from "./_config_wizard.ts";
-import { addServers, findTarget } from "./_import_file.ts";
+import { addServers, findTarget } from "./_undoable_edits.ts";
 
 /** PML opened with the files of a test. */
 interface House extends AsyncDisposable {

@@ -12,7 +12,7 @@ import { type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import type { CommandContext, CommandInput } from "./_command_context.ts";
 import { assertTrusted, type FileChange, planChange } from "./_config_file.ts";
-import { findWholeUndo } from "./_ended_rules.ts";
+import { findWholeUndo } from "./_whole_undo.ts";
 import { unknownNameError, usage } from "./_failure.ts";
 import { fileNotChanged } from "./_files.ts";
 import {
@@ -24,7 +24,7 @@ import {
   SECTIONS,
   type TargetFile,
   textWith,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import { type RuleRemoval, ruleRemovals } from "./_rules.ts";
 import { agrees } from "./_terminal.ts";
 

@@ -10,7 +10,7 @@ import { sha256 } from "../core/hash.ts";
 import { listOf, objectOf, textOf } from "../core/json.ts";
 import { namesIn, readPlainText } from "../io/private_files.ts";
 import { BACKUP_HASH_CHARS, readInside } from "./_files.ts";
-import { backupFolder, containsSecret, hashOf, recordPath } from "./_import_file.ts";
+import { backupFolder, containsSecret, hashOf, recordPath } from "./_undoable_edits.ts";
 
 /** A copy of a file from before an edit. */
 export interface FileCopy {

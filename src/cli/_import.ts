@@ -46,7 +46,7 @@ import {
   serversOf,
   type TargetFile,
   workspaceServers,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import { findImportUndo } from "./_import_undo.ts";
 import { askOldRules, removeRules } from "./_definition_edit.ts";
 import { askDoubles, denyBuiltins, type DoubleChoice, doubleOf } from "./_import_doubles.ts";

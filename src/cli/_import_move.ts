@@ -32,7 +32,7 @@ import {
   readTarget,
   recordPath,
   type TargetFile,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import { usage } from "./_failure.ts";
 import { afterDone, agrees, assertTerminal } from "./_terminal.ts";
 

@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import { findWholeUndo } from "./_ended_rules.ts";
+import { findWholeUndo } from "./_whole_undo.ts";
 import { usage } from "./_failure.ts";
 import {
   canUndo,
@@ -19,7 +19,7 @@ import {
   type MovedServer,
   readEdits,
   type TargetFile,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import { undoableMoves } from "./_import_move.ts";
 import { readRules } from "./_rules.ts";
 

@@ -29,7 +29,7 @@ import type { CommandContext, CommandInput, CommandOutput } from "./_command_con
 import { fitText, measureFit, type ModeFit } from "./_config_costs.ts";
 import { usage } from "./_failure.ts";
 import { CLOUD_KEY, saveKey } from "./_key.ts";
-import { createFile } from "./_import_file.ts";
+import { createFile } from "./_undoable_edits.ts";
 import { importServers } from "./_import.ts";
 import { afterDone, askSecret, isTerminal, stopError } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";

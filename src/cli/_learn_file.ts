@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { planChange } from "./_config_file.ts";
 import { diffLines } from "./_files.ts";
-import { findDefinition, textWith } from "./_import_file.ts";
+import { findDefinition, textWith } from "./_undoable_edits.ts";
 
 type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];

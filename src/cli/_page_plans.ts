@@ -19,7 +19,7 @@ import { type CommandContext, recordAction } from "./_command_context.ts";
 import { importText, planImport, writeImport } from "./_import.ts";
 import { doubleOf } from "./_import_doubles.ts";
 import { removalTexts, removeRules } from "./_definition_edit.ts";
-import { findTarget } from "./_import_file.ts";
+import { findTarget } from "./_undoable_edits.ts";
 import type { WorkspaceApps } from "./_workspace_apps.ts";
 import { ruleRemovals } from "./_rules.ts";
 import { isSameTable, readTable, type ServerTable, tableLines } from "./_server_table.ts";

@@ -27,7 +27,7 @@ import {
 } from "./_command_context.ts";
 import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { type EndedRules, findTarget, parseTarget } from "./_import_file.ts";
+import { type EndedRules, findTarget, parseTarget } from "./_undoable_edits.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 import { readersOf, readersText } from "./_readers.ts";
 import { denyingRule, unmetRule, whyUncovered } from "./_unmet_rules.ts";

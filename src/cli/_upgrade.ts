@@ -19,7 +19,7 @@ import {
 } from "./_command_context.ts";
 import { planChange } from "./_config_file.ts";
 import { unknownNameError, usage } from "./_failure.ts";
-import { findDefinition } from "./_import_file.ts";
+import { findDefinition } from "./_undoable_edits.ts";
 import { lock } from "./_lock.ts";
 import { agrees, assertTerminal } from "./_terminal.ts";
 import { tell, tellProgress } from "./out.ts";

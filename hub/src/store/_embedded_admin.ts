@@ -17,7 +17,7 @@ import {
 import type { Sql } from "./_sql.ts";
 import type { Stamp } from "./_stamp.ts";
 import { keyRecordOf, type KeyRow, KEYS } from "./_key_rows.ts";
-import { republishResult } from "./_known_version.ts";
+import { republishResult } from "./_republish.ts";
 import type {
   Change,
   DecideResult,

@@ -25,7 +25,7 @@ import type {
 } from "./store.ts";
 import type { Stamp } from "./_stamp.ts";
 import { keyRecordOf, type KeyRow, KEYS } from "./_key_rows.ts";
-import { republishResult } from "./_known_version.ts";
+import { republishResult } from "./_republish.ts";
 import { secondsToWait, takeTurnSql, type TurnsLeft } from "./_turns.ts";
 import { tableOf } from "./_versions.ts";
 

@@ -11,7 +11,7 @@ import { PmlError, quoted } from "@casys/pml/registry";
 import { assertRegularFile, openDatabase, versionOf } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
 import { KEY_RECORDS_STEP, KEYS_STEP } from "./_migrations.ts";
-import { hasOnlyHubRows } from "./_sound.ts";
+import { hasOnlyHubRows } from "./_content_check.ts";
 
 /** Writes a backup of the store in a folder, which a running hub may use. */
 export async function backup(folder: string, file: string): Promise<void> {

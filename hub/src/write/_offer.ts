@@ -21,7 +21,7 @@ import {
 } from "@casys/pml/registry";
 import { upstreamOf } from "../mcp/upstream.ts";
 import type { OfferedVersion } from "../store/store.ts";
-import { findInvisible, findLookAlike } from "./_unseen.ts";
+import { findInvisible, findLookAlike } from "./_look_alikes.ts";
 
 /** A name with the version under which it is published. */
 export interface Target extends Fqdn {

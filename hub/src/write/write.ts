@@ -21,7 +21,7 @@ import { bearerOf, keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
 import { InvalidPublication, parseBody, parsePublication, type Target } from "./_offer.ts";
 import { refusalResponse } from "./_refused.ts";
-import { findInvisible } from "./_unseen.ts";
+import { findInvisible } from "./_look_alikes.ts";
 
 /** Options of `openWriting()`. */
 export interface WriteOptions {

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type App, openApp } from "../app/app.ts";
 import { assertQuick } from "../../tests/kit/wait.ts";
 import { Scratch } from "../config/_scratch_test.ts";
-import { addServers, findTarget, findUndo } from "./_import_file.ts";
+import { addServers, findTarget, findUndo } from "./_undoable_edits.ts";
 
 const SERVERS = {
   GitHub: { command: "npx", args: ["-y", "x"], env: { TOKEN: "${TOKEN}" } },

@@ -18,7 +18,7 @@ import {
   readEdits,
   type TargetFile,
   type UndoScope,
-} from "./_import_file.ts";
+} from "./_undoable_edits.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 
 /** Returns the undo of the last edit of a file, with the rules and grants that the edit removed. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { republishResult } from "./_known_version.ts";
+import { republishResult } from "./_republish.ts";
 
 Deno.test("republishResult() accepts a manifest that an earlier hub stored with rounded numbers", () => {
   const text = '{"fqdn":"acme:files","tools":[{"maximum":9223372036854775807,"minimum":1.0}]}';
