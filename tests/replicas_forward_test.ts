@@ -278,8 +278,9 @@ Deno.test("a sender without the key is refused, nothing on the wire is readable,
   const asked = await askedBy(one);
   assert.match((await callAt(two, "asks:ask_name", asked)).text, /Ada/);
   assert.equal(bodies.length, 1);
+  // Sealed bytes are written in base64, which can contain short words by chance, but no quotes.
   for (const text of [...bodies, ...passes, ...answers]) {
-    assert.doesNotMatch(text, new RegExp(`Ada|ask_name|${one.token}`));
+    assert.doesNotMatch(text, new RegExp(`Ada[^\\w-]|ask_name|${one.token}`));
   }
   const [[body = ""], [pass]] = [bodies, passes];
   await refused(body, address, pass);

@@ -141,7 +141,7 @@ Deno.test("pml serve ends after a signal and the calls that run, with exit code 
   served.kill("SIGTERM");
   await until(() => served.fetch({}, "/ready").then(({ ok }) => !ok, () => true));
   // Without waiting for the call, PML would end in this time.
-  await new Promise((done) => setTimeout(done, 3_000));
+  await new Promise((done) => setTimeout(done, 1_000));
   await Deno.writeTextFile(ws.file("go.txt"), "went");
   assert.deepEqual((await called).content, [{ type: "text", text: "went" }]);
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);

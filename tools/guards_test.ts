@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { repoFile } from "../tests/kit/pml_command.ts";
 import { allGuards, checkAll, lineOf, TESTS } from "./guards.ts";
 import { guardsIn } from "./guards/guard.ts";
+import { Tree } from "./guards/tree.ts";
 
 const BOX = `export function open(box: { readonly isLocked: boolean }): string {
   // guard: locked
@@ -85,6 +86,22 @@ Deno.test("tryAll() reports a test that passes without its guard", async () => {
     assert.equal(await Deno.readTextFile(join(root, "src/rooms/box.ts")), BOX);
   } finally {
     await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("tests in a copy of the project do not run the code that `deno task test` made", async () => {
+  const { PML_TEST_MAIN } = Deno.env.toObject();
+  Deno.env.set("PML_TEST_MAIN", "/nowhere/mod.js");
+  try {
+    await using tree = await Tree.copyOf(repoFile("tools/guards"));
+    const { output } = await tree.deno(
+      ["eval", "console.log(Deno.env.get('PML_TEST_MAIN'))"],
+      20_000,
+    );
+    assert.equal(output, "undefined\n");
+  } finally {
+    if (PML_TEST_MAIN === undefined) Deno.env.delete("PML_TEST_MAIN");
+    else Deno.env.set("PML_TEST_MAIN", PML_TEST_MAIN);
   }
 });
 

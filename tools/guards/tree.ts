@@ -70,10 +70,13 @@ async function run(
   { cwd, ms }: { readonly cwd: string; readonly ms?: number },
 ): Promise<CommandEnd> {
   const timeout = ms === undefined ? undefined : AbortSignal.timeout(ms);
+  // `deno task test` names its own code of PML there, which does not lack the guard.
+  const { PML_TEST_MAIN: _, ...env } = Deno.env.toObject();
   const child = new Deno.Command(file, {
     args: [...args],
     cwd,
-    env: { NO_COLOR: "1" },
+    clearEnv: true,
+    env: { ...env, NO_COLOR: "1" },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
