@@ -252,7 +252,7 @@ Deno.test("pml add of a second server with the key of another account keeps both
     assert.equal(definition.env.WIKI_TOKEN, "${NOTES_WIKI_TOKEN}");
     assert.deepEqual(keys, [{ name: "NOTES_WIKI_TOKEN", set: false, otherValueOf: "WIKI_TOKEN" }]);
     const rest = answer === "\r"
-      ? [["start it?", "y"], [/Keep NOTES_WIKI_TOKEN/, "y"]] as const
+      ? [["start it?", "y"], [/Store NOTES_WIKI_TOKEN/, "y"]] as const
       : answer === "r"
       ? [[/It replaces another[^]*start it\?/, "y"]] as const
       : [];
@@ -280,7 +280,7 @@ Deno.test("pml add uses another name for a typed key without a question if the e
   const now = "wk_live_6666bbbb6666bbbb6666";
   const args = ["add", "notes", "--env", `WIKI_TOKEN=${now}`, "--", "no-such-notes"];
   const ran = await runPmlOnTerminal(ws, args, {
-    typed: [[/in the environment\)[^]*start it\?/, "y"], [/Keep NOTES_WIKI_TOKEN/, "y"]],
+    typed: [[/in the environment\)[^]*start it\?/, "y"], [/Store NOTES_WIKI_TOKEN/, "y"]],
   });
   assert.match(await configOf(ws), /WIKI_TOKEN: \$\{NOTES_WIKI_TOKEN\}/, ran.stdout);
   assert.match(await Deno.readTextFile(join(ws.home, "keys.env")), /^NOTES_WIKI_TOKEN=/m);

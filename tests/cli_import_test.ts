@@ -392,7 +392,7 @@ Deno.test("pml import writes nothing if the user stops at a question, and offers
   const isThere = (path: string) => Deno.stat(join(ws.home, path)).then(() => true, () => false);
   for (const key of ["\x03", "\x04"]) {
     const stopped = await runPmlOnTerminal(ws, ["import", "mcp.json"], {
-      typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, key]],
+      typed: [[/Import .*\[N\] no/, "y"], [/Store GH_TOKEN/, key]],
     });
     assert.equal(stopped.code, key === "\x03" ? 130 : 1, stopped.stdout);
     assert.match(stopped.stdout, /CANCELLED/);
@@ -400,12 +400,12 @@ Deno.test("pml import writes nothing if the user stops at a question, and offers
     assert.ok(!await isThere("config.yaml"));
   }
   await runPmlOnTerminal(ws, ["import", "mcp.json"], {
-    typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, "n"], [/Start th/, "n"]],
+    typed: [[/Import .*\[N\] no/, "y"], [/Store GH_TOKEN/, "n"], [/Start th/, "n"]],
   });
   const { stderr } = await runPml(ws, ["import", "mcp.json"]);
   assert.match(stderr, /GH_TOKEN/);
   const again = await runPmlOnTerminal(ws, ["import", "mcp.json"], {
-    typed: [[/Keep GH_TOKEN/, "y"]],
+    typed: [[/Store GH_TOKEN/, "y"]],
   });
   assert.equal(again.code, 0, again.stdout);
   assertNoKey(again);
