@@ -58,7 +58,7 @@ Deno.test("pml import uses another name for the key of a server if PML has anoth
   assert.deepEqual(await stateOf(ws), before);
   const moved = await importMoved(ws, [
     [/WIKI_TOKEN.*wiki.*NOTES_WIKI_TOKEN/s, "o"],
-    [/Keep NOTES_WIKI_TOKEN/, "y"],
+    [/Store NOTES_WIKI_TOKEN/, "y"],
     [/Start th/, "n"],
     [/out of/, "y"],
   ]);
@@ -91,7 +91,7 @@ Deno.test("a server whose key was not stored stays in the client's file, without
   await using ws = await withWiki();
   const ran = await importMoved(ws, [
     [/NOTES_WIKI_TOKEN.*\[r\]/s, "\r"],
-    [/Keep NOTES_WIKI_TOKEN/, "n"],
+    [/Store NOTES_WIKI_TOKEN/, "n"],
     [/Start th/, "n"],
   ]);
   assert.equal(ran.code, 0, ran.stdout);
@@ -133,7 +133,7 @@ Deno.test("pml import shows why two servers of one file get different names for 
   const shown = await runPml(ws, ["import", ".mcp.json", "--dry-run"]);
   assertGolden("import/two values of a key", shown.stdout.replaceAll(ws.root, "ROOT"));
   const ran = await runPmlOnTerminal(ws, ["import", ".mcp.json"], {
-    typed: [[/Import .*\[N\] no/, "y"], [/Keep WIKI_TOKEN, WIKI_WIKI_TOKEN/, "y"], [
+    typed: [[/Import .*\[N\] no/, "y"], [/Store WIKI_TOKEN, WIKI_WIKI_TOKEN/, "y"], [
       /Start th/,
       "n",
     ]],

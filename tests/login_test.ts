@@ -330,7 +330,7 @@ Deno.test("pml import keeps servers that require a sign-in, and their settings f
   assert.match(stdout, /it needs CURSOR_CLIENT_SECRET, which is not set/);
   assert.ok(!stdout.includes(secret));
   const result = await runPmlOnTerminal(ws, ["import", "clients.json"], {
-    typed: [[/Import .*\[N\] no/, "y"], [/Keep CURSOR_CLIENT_SECRET .*\[N\] no/, "n"]],
+    typed: [[/Import .*\[N\] no/, "y"], [/Store CURSOR_CLIENT_SECRET .*\[N\] no/, "n"]],
     ifAsked: [/Start th.* now, /, "n"],
   });
   assert.equal(result.code, 0, result.stdout);

@@ -129,7 +129,7 @@ Deno.test("pml uninstall names the copies of clients' files, and removes those w
   for (const answer of ["y", "n"]) {
     await using ws = await makeWorkspace({ files: { ".mcp.json": text } });
     const moved = await runPmlOnTerminal(ws, ["import", ".mcp.json", "--move"], {
-      typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, "y"], [/Start th/, "n"], [
+      typed: [[/Import .*\[N\] no/, "y"], [/Store GH_TOKEN/, "y"], [/Start th/, "n"], [
         /out of/,
         "y",
       ]],
@@ -156,7 +156,7 @@ Deno.test("pml uninstall asks about each copy with servers that the user kept, a
   });
   await using ws = await makeWorkspace({ files: { ".mcp.json": text } });
   const move = await runPmlOnTerminal(ws, ["import", ".mcp.json", "--move"], {
-    typed: [[/Import .*\[N\] no/, "y"], [/Keep GH_TOKEN/, "y"], [/Start th/, "n"], [
+    typed: [[/Import .*\[N\] no/, "y"], [/Store GH_TOKEN/, "y"], [/Start th/, "n"], [
       /out of/,
       "y",
     ]],

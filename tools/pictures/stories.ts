@@ -79,7 +79,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
       {
         caption: "2. PML takes them over, and keeps the key of one, unseen.",
         line: "pml import claude-code",
-        typed: [[/Import these 6 .*no/s, "y"], [/Keep .*no/s, "y"], [/Start these .*no/s, "n"]],
+        typed: [[/Import these 6 .*no/s, "y"], [/Store .*no/s, "y"], [/Start these .*no/s, "n"]],
       },
       {
         caption: "3. The client starts PML in their place.",
