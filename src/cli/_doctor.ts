@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import { clientsThatCannotAsk } from "../gateway/seen_clients.ts";
 import { Costs } from "./costs.ts";
 import { refusesHome } from "../config/config.ts";
-import { KEY_FILE } from "../config/keys.ts";
+import { CLOUD_KEY_FILE } from "../config/keys.ts";
 import { OTLP } from "../config/network_names.ts";
 import type { Pause } from "../config/pause.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
@@ -155,7 +155,7 @@ async function checkRegistries({ app, signal }: CommandContext): Promise<readonl
 
 /** Reports the source of the key for the cloud, but never its value. */
 async function checkCloudKey(app: App): Promise<CheckReport> {
-  const path = join(app.config().home, KEY_FILE);
+  const path = join(app.config().home, CLOUD_KEY_FILE);
   return await runCheck("cloud key", "not set: only cloud tools need it", async () => {
     await assertPrivate(path, "600");
     const from = app.keys.cloud()?.from;
@@ -209,7 +209,7 @@ async function checkTrust(app: App): Promise<CheckReport> {
 function checkWatching(app: App): CheckReport {
   try {
     Deno.watchFs(app.config().home, { recursive: false }).close();
-    return okReport("watching", "a change of the configuration applies at once");
+    return okReport("watching", "a change of the configuration applies without a restart");
   } catch (error) {
     return warningReport(
       "watching",

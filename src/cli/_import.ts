@@ -344,10 +344,10 @@ export async function importablePick(
   // `plain()` first: it does not register the value of a variable that is not a key as a secret.
   const get = (name: string) =>
     app.keys.plain(name) ?? app.keys.find(name)?.value ?? place.environment.get(name);
-  const { there: { [replaced]: _, ...there }, imported } = await serversOf(app, target);
+  const { definitions: { [replaced]: _, ...definitions }, imported } = await serversOf(app, target);
   const redact = (text: string) => app.parts.redactor.redact(text);
   return new ServerPicker(place, redact, app.builtins).pick(entries, {
-    there,
+    definitions,
     imported,
     other,
     get,

@@ -14,7 +14,7 @@ import {
   systemKeyring,
 } from "../oauth/outside_keys.ts";
 import { parseDotenv } from "../config/dotenv.ts";
-import { KEY_FILE, KEYS_FILE, MOST_BYTES, SOURCES_FILE } from "../config/keys.ts";
+import { CLOUD_KEY_FILE, MOST_BYTES, SOURCES_FILE, STORED_KEYS_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
@@ -208,7 +208,7 @@ async function assertReadable({ app }: CommandContext): Promise<void> {
   const { home } = app.config();
   readSources(home);
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
-  parseKeys(await readInside(home, KEYS_FILE), join(home, KEYS_FILE));
+  parseKeys(await readInside(home, STORED_KEYS_FILE), join(home, STORED_KEYS_FILE));
 }
 
 /** Parses the keys of a file. Throws if a line cannot be parsed, because a write would remove it. */
@@ -256,7 +256,7 @@ async function edit(
 ): Promise<string> {
   const { home } = app.config();
   await Deno.mkdir(home, { recursive: true, mode: 0o700 });
-  const path = join(home, name === CLOUD_KEY ? KEY_FILE : KEYS_FILE);
+  const path = join(home, name === CLOUD_KEY ? CLOUD_KEY_FILE : STORED_KEYS_FILE);
   await app.policy.store.whileEditing(path, async () => {
     const file = await readInside(home, basename(path));
     const before = file?.text ?? "";

@@ -142,7 +142,7 @@ export function importedDefinitions(
 
 /** Returns the servers of a file, and those that imports added to it. */
 export async function serversOf(app: App, target: TargetFile): Promise<Required<FileServers>> {
-  return { there: await presentServers(target), imported: importedDefinitions(app, target) };
+  return { definitions: await presentServers(target), imported: importedDefinitions(app, target) };
 }
 
 /**

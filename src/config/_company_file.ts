@@ -16,7 +16,8 @@ import { pathExists } from "./workspace.ts";
 import type { PolicyFile } from "./company.ts";
 
 const WANTED = "a policy that only the administrator of this machine can change";
-const HINT = "The administrator of this machine must correct the policy: PML then reads it at once";
+const HINT =
+  "The administrator of this machine must correct the policy: PML then reads it without a restart";
 
 /** Returns every path at which a policy may exist. */
 export function policyPaths({ policies, policy }: Environment): readonly string[] {

@@ -52,7 +52,7 @@ export class DocumentReader {
   }
 
   /**
-   * Reads a file. Returns undefined if the file is missing or invalid. Reports each problem of it.
+   * Reads a file. Returns undefined if the file is missing or invalid. Reports each of its problems.
    */
   async read<T>(path: string, schema: ValueSchema<T>): Promise<ConfigDocument<T> | undefined> {
     try {

@@ -42,7 +42,7 @@ export function invalidConfigError(
   const texts = problems.slice(0, SHOWN_MAX).map(problemText).join("; ");
   const message = `Cannot use the configuration: ${texts}${rest > 0 ? `; and ${rest} more` : ""}`;
   return new PmlError(conflict ? "NAME_CONFLICT" : "CONFIG_INVALID", message, {
-    hint: "Fix it and save: PML reads it again at once",
+    hint: "Fix it and save: PML reads it again without a restart",
     ...more,
     detail: { problems },
   });

@@ -57,14 +57,14 @@ interface OwnServer extends Pick<ImportableServer, "name" | "definition" | "vari
 /** The servers of one of PML's files. */
 export interface FileServers {
   /** The servers that the file defines, by title. */
-  readonly there?: Readonly<Record<string, unknown>>;
+  readonly definitions?: Readonly<Record<string, unknown>>;
   /** The definitions of earlier imports, by the name in PML. */
   readonly imported?: ReadonlyMap<string, readonly unknown[]>;
 }
 
-/** The servers that PML has. By themselves, those of the file that an import writes. */
+/** The servers of both of PML's files: those of the file that the import writes, and `other`. */
 export interface PresentServers extends FileServers {
-  /** The servers of PML's other file. A server that it has, too, is not imported. */
+  /** The servers of PML's other file. An import leaves out a server that this file has already. */
   readonly other?: FileServers & { readonly path: string } | undefined;
   /** Returns the value of a variable; by default only of variables in the environment. */
   readonly get?: ((name: string) => string | undefined) | undefined;
@@ -114,7 +114,8 @@ export class ServerPicker {
    */
   pick(
     entries: readonly ClientEntry[],
-    { there, imported, other, get = (name) => this.#place.environment.get(name) }: PresentServers,
+    { definitions, imported, other, get = (name) => this.#place.environment.get(name) }:
+      PresentServers,
   ): PickResult {
     const skipped: SkippedServer[] = [];
     const candidates = [...entries].sort((one, other) => one.rank - other.rank)
@@ -127,10 +128,10 @@ export class ServerPicker {
     const variables = new ImportVariables({ redact: this.#redact, get });
     for (const { definition } of candidates) variables.reserve(definition);
     const taken: ImportableServer[] = [];
-    const present = bySlug(there);
+    const present = bySlug(definitions);
     const files: readonly PresentFile[] = [
       { present, imported },
-      ...other === undefined ? [] : [{ ...other, present: bySlug(other.there) }],
+      ...other === undefined ? [] : [{ ...other, present: bySlug(other.definitions) }],
     ];
     for (const candidate of candidates) {
       const result = checkCandidate(candidate, variables, files);
@@ -201,7 +202,8 @@ function sameServer(
   const isSame = (one: unknown) =>
     isDeepStrictEqual(withoutVariableNames(one), withoutVariableNames(definition));
   const isChanged = !isSame(current);
-  // The user, or `pml learn`, may have changed PML's definition since.
+  // After the import, the user or `pml learn` may have changed PML's definition, so the definition
+  // at the time of the import counts, too.
   if (isChanged && imported?.get(name)?.some(isSame) !== true) return undefined;
   const where = path === undefined ? "" : `, in ${path}`;
   const why = isChanged
@@ -242,7 +244,7 @@ export function isPml({ name, fields: { command, args } }: ClientEntry): boolean
     /^pml(\.exe|\.cmd)?$/i.test(basename(words[0]?.replaceAll("\\", "/") ?? ""));
 }
 
-function bySlug(servers: FileServers["there"] = {}): PresentFile["present"] {
+function bySlug(servers: FileServers["definitions"] = {}): PresentFile["present"] {
   return new Map(Object.entries(servers).map(([name, definition]) => [slug(name), definition]));
 }
 

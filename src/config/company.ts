@@ -61,7 +61,7 @@ export interface RestrictedParts {
   readonly registries: readonly RegistryEntry[];
   /** The grants of servers. */
   readonly grants: Grants;
-  /** The layer of the operating system that confines modules. */
+  /** The layer of the operating system that confines modules and confined servers. */
   readonly osLayer: OsLayer;
 }
 

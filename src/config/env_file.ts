@@ -59,16 +59,16 @@ const cachedNames = new Map<
  * server cannot start with the file, and undefined if the definition names no file.
  */
 export function envFileNames(
-  own: ServerDefinition,
+  definition: ServerDefinition,
   policy: { readonly folders: Folders },
 ): readonly string[] | undefined {
-  const path = envFilePath(own, policy);
+  const path = envFilePath(definition, policy);
   if (path === undefined) return undefined;
   const stamp = stampAt(path);
   const cacheEntry = cachedNames.get(path);
   if (cacheEntry !== undefined && cacheEntry.stamp === stamp) return cacheEntry.names;
   try {
-    const names = [...readEnvFile(path, own.name).values.keys()].sort();
+    const names = [...readEnvFile(path, definition.name).values.keys()].sort();
     if (stamp !== undefined) cachedNames.set(path, { stamp, names });
     return names;
   } catch {
@@ -78,10 +78,10 @@ export function envFileNames(
 
 /** Returns the path of the `envFile` of a definition. Only folder variables are replaced in it. */
 export function envFilePath(
-  own: ServerDefinition,
+  definition: ServerDefinition,
   policy: { readonly folders: Folders },
 ): string | undefined {
-  const envFile = programOf(own)?.envFile;
+  const envFile = programOf(definition)?.envFile;
   if (envFile === undefined) return undefined;
   const { folders } = policy;
   return resolve(folders.workspaceFolder, withFolders(envFile, folders));

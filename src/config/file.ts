@@ -46,7 +46,7 @@ export interface Sections {
 }
 
 /**
- * Reads a file. Returns undefined if the file is missing or invalid. Reports each problem of it.
+ * Reads a file. Returns undefined if the file is missing or invalid. Reports each of its problems.
  */
 export async function readWorkspaceFile(
   path: string,

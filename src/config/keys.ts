@@ -1,9 +1,9 @@
 /**
  * The only owner of keys: returns the value of a variable that a definition names, and its source.
  *
- * The environment comes first, then keys outside of PML, then the file of `pml key set`, then
- * `.env` in the root of a workspace whose file is trusted. PML looks up only variables that a
- * definition names, so no server gets other values of `.env`.
+ * The environment comes first, then the keyring and the programs of the user, then the file of
+ * `pml key set`, then `.env` in the root of a workspace whose file is trusted. PML looks up only
+ * variables that a definition names, so no server gets other values of `.env`.
  *
  * @module
  */
@@ -35,18 +35,22 @@ export interface KeysHost {
   trustedRoot(): string | undefined;
   /** Returns the values of the folder variables. */
   folders?(): Folders;
-  /** Returns whether keys are withheld, because PML works for an identity that may not use them. */
+  /**
+   * Returns whether keys are withheld, because PML works for an identity that may not use them.
+   * Then `environment()` has no variables and a home without keys, and `trustedRoot()` returns
+   * undefined.
+   */
   isWithheld?(): boolean;
   /** Registers a secret value, so that it is removed from logs and other texts. */
   register(value: string): void;
   warn(message: string): void;
 }
 
-/** The name of the file with the user's key, in the PML home. */
-export const KEY_FILE = "api_key";
-/** The name of the file with the other keys of the user, in the PML home; written as `.env`. */
-export const KEYS_FILE = "keys.env";
-/** The name of the file that lists the keys that are stored outside of PML, and their sources. */
+/** The name of the file with the key of the user's cloud account, in the PML home. */
+export const CLOUD_KEY_FILE = "api_key";
+/** The name of the file with the keys of `pml key set`, in the PML home; written as `.env`. */
+export const STORED_KEYS_FILE = "keys.env";
+/** The name of the file that lists the keys outside of PML, and the source of each. */
 export const SOURCES_FILE = "key_sources.json";
 
 /** The maximum size of a file with keys, in bytes. */
@@ -54,7 +58,7 @@ export const MOST_BYTES = 65_536;
 /** Matches a header value without spaces. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 type Values = ReadonlyMap<string, string>;
-/** Keys from the keyring or from programs of the user. */
+/** Keys outside of PML: from the keyring or from programs of the user. */
 type OutsideKeys = ReadonlyMap<string, Key>;
 
 /** The values of a file, as it was at a stamp. */
@@ -67,13 +71,14 @@ const NO_KEYS: OutsideKeys = new Map();
 const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
 const NO_VARIABLES: FileVariables = new Map();
 
-/**
- * The values of a definition with variables replaced, and the sources that they came from: the same
- * objects as long as no value in a source changes.
- */
+/** The values of a definition with variables replaced, and the state in which they were made. */
 interface FilledValues {
   values?: DefinitionTexts | undefined;
-  files?: readonly object[] | undefined;
+  /**
+   * The result of `#sources()` for these values. Undefined before the first fill, and if all values
+   * came from the environment.
+   */
+  sources?: readonly object[] | undefined;
   /** Whether keys were withheld. */
   isWithheld?: boolean;
 }
@@ -83,12 +88,17 @@ export class Keys {
   readonly #host: KeysHost;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
-  /** The values of each `envFile`, which `readEnvFile()` checks. `#files` has unchecked values. */
+  /**
+   * The values of each `envFile`. A server gets all of its variables, so `readEnvFile()` throws if
+   * one changes how programs run. `#files` may have such variables, because `find()` ignores them.
+   */
   readonly #envFiles = new Map<string, FileOfValues>();
-  #outside: OutsideKeys = NO_KEYS;
+  #outsideKeys: OutsideKeys = NO_KEYS;
+  /** The stamp of `SOURCES_FILE` when the last lookup began. */
   #outsideStamp: string | undefined;
-  #readOutside: (() => Promise<OutsideKeys>) | undefined;
-  #outsideRead: Promise<void> | undefined;
+  #lookUpOutside: (() => Promise<OutsideKeys>) | undefined;
+  /** The last lookup; undefined before the first call of `waitForOutside()`. */
+  #outsideLookup: Promise<void> | undefined;
 
   /** Takes the host; reads nothing yet. */
   constructor(host: KeysHost) {
@@ -101,11 +111,11 @@ export class Keys {
    */
   fill<T extends DefinitionTexts>(definition: T, server: string): T {
     const filledValues = this.#filled(definition);
-    // Without `files`, all values come from the environment, and no source has to be read.
-    const sources = filledValues.files && this.#sources();
+    // Without `sources`, all values came from the environment, so the sources need not be read.
+    const sources = filledValues.sources && this.#sources();
     const isWithheld = this.#host.isWithheld?.() === true;
     const isSame = filledValues.isWithheld === isWithheld &&
-      (filledValues.files?.every((file, index) => file === sources?.[index]) ?? true);
+      (filledValues.sources?.every((source, index) => source === sources?.[index]) ?? true);
     if (filledValues.values !== undefined && isSame) return filledValues.values as T; // they were made from this definition
     const folders = this.#host.folders?.();
     const values = expand(definition, { get: (name) => this.get(name), server, folders });
@@ -113,7 +123,7 @@ export class Keys {
       this.find(name)?.from === "the environment"
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
-    filledValues.files = isPlain ? undefined : sources ?? this.#sources();
+    filledValues.sources = isPlain ? undefined : sources ?? this.#sources();
     filledValues.isWithheld = isWithheld;
     if (JSON.stringify(filledValues.values) !== JSON.stringify(values)) {
       filledValues.values = values;
@@ -122,28 +132,30 @@ export class Keys {
   }
 
   /**
-   * Returns a function that makes a server from a definition, its filled values and the result of
-   * `moreOf`. The function returns the same server for the same definition, as long as no value in
-   * it changes and `moreOf` returns the same object.
+   * Returns a memoized function that calls `make` with a definition, the filled `textsOf` the
+   * definition, and the result of `moreOf`. The function calls `make` again only for another
+   * definition, after a value in the texts changed, or if `moreOf` returns another object.
    */
   maker<
-    D extends { readonly name: string },
-    G extends DefinitionTexts,
-    M extends object,
-    S extends object,
+    Definition extends { readonly name: string },
+    Texts extends DefinitionTexts,
+    More extends object,
+    Made extends object,
   >(
-    textsOf: (own: D) => G,
-    make: (own: D, filled: G, more: M) => S,
-    moreOf: (own: D) => M,
-  ): (own: D) => S {
-    const parts = memoized((own: D) => ({
-      texts: textsOf(own),
-      serverFor: memoized((filled: G) => memoized((more: M) => make(own, filled, more))),
+    textsOf: (definition: Definition) => Texts,
+    make: (definition: Definition, filled: Texts, more: More) => Made,
+    moreOf: (definition: Definition) => More,
+  ): (definition: Definition) => Made {
+    const parts = memoized((definition: Definition) => ({
+      texts: textsOf(definition),
+      makeFor: memoized((filled: Texts) =>
+        memoized((more: More) => make(definition, filled, more))
+      ),
     }));
-    return (own) => {
-      const { texts, serverFor } = parts(own);
-      const filled = this.fill(texts, own.name);
-      return serverFor(filled)(moreOf(own));
+    return (definition) => {
+      const { texts, makeFor } = parts(definition);
+      const filled = this.fill(texts, definition.name);
+      return makeFor(filled)(moreOf(definition));
     };
   }
 
@@ -183,8 +195,8 @@ export class Keys {
 
   /**
    * Returns the value of a variable that is not a key, such as a host. The value is not removed
-   * from texts. Ignores the workspace's `.env`, because the question about an untrusted file shows
-   * the value.
+   * from texts. Ignores the workspace's `.env`: PML reads it only after the user trusts the
+   * workspace file, so the value could differ from the one in the question about this file.
    */
   plain(name: string): string | undefined {
     return this.#lookUp(name)?.value;
@@ -192,7 +204,7 @@ export class Keys {
 
   #lookUp(name: string): Key | undefined {
     if (isOwnVariable(name)) return undefined;
-    const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
+    const { value, from = "the environment" } = this.#currentOutsideKeys().get(name) ?? {};
     return keyOf(this.#host.environment().get(name), "the environment") ??
       (isSteering(name)
         ? undefined
@@ -206,39 +218,43 @@ export class Keys {
 
   /** Sets the function that looks up keys outside of PML. */
   useOutside(look: () => Promise<OutsideKeys>): void {
-    this.#readOutside = look;
+    this.#lookUpOutside = look;
   }
 
-  /** Resolves when the keys outside of PML were looked up; until then they count as not set. */
+  /** Waits until the keys outside of PML are looked up. Before that, they count as not set. */
   async waitForOutside(): Promise<void> {
-    this.#outsideRead ??= this.#refreshOutside(stampAt(join(this.home, SOURCES_FILE)));
+    this.#outsideLookup ??= this.#refreshOutside(stampAt(join(this.home, SOURCES_FILE)));
     // Begins another lookup if the list of sources changed since the last one.
-    this.#outsideNow();
-    await this.#outsideRead;
+    this.#currentOutsideKeys();
+    await this.#outsideLookup;
   }
 
-  #outsideNow(): OutsideKeys {
-    const stamp = this.#outsideRead && stampAt(join(this.home, SOURCES_FILE));
-    if (stamp !== this.#outsideStamp) this.#outsideRead = this.#refreshOutside(stamp);
-    return this.#outside;
+  /**
+   * Returns the keys of the last finished lookup. Begins another one if the list of sources
+   * changed, but none before the first call of `waitForOutside()`.
+   */
+  #currentOutsideKeys(): OutsideKeys {
+    const stamp = this.#outsideLookup && stampAt(join(this.home, SOURCES_FILE));
+    if (stamp !== this.#outsideStamp) this.#outsideLookup = this.#refreshOutside(stamp);
+    return this.#outsideKeys;
   }
 
   async #refreshOutside(stamp: string | undefined): Promise<void> {
     this.#outsideStamp = stamp;
-    const outside = stamp === undefined ? undefined : await this.#readOutside?.();
+    const keys = stamp === undefined ? undefined : await this.#lookUpOutside?.();
     // Another lookup may have begun meanwhile.
-    if (stamp === this.#outsideStamp) this.#outside = outside ?? NO_KEYS;
+    if (stamp === this.#outsideStamp) this.#outsideKeys = keys ?? NO_KEYS;
   }
 
   /** Returns the keys that `pml key set` keeps, by their names. */
   storedValues(): Values {
-    return this.#valuesIn(join(this.home, KEYS_FILE));
+    return this.#valuesIn(join(this.home, STORED_KEYS_FILE));
   }
 
   /** Returns the key of the user's cloud account. Throws CONFIG_INVALID if it is not one word. */
   cloud(): Key | undefined {
     const { apiKey, home } = this.#host.environment();
-    const path = join(home, KEY_FILE);
+    const path = join(home, CLOUD_KEY_FILE);
     const key = this.#keyOf(apiKey, "the environment") ??
       this.#keyOf(readPlain(path)?.trim(), "the key file");
     if (key === undefined || ONE_WORD.test(key.value)) return key;
@@ -264,8 +280,9 @@ export class Keys {
     return values;
   }
 
+  /** Returns the keys of each source other than the environment: the same maps until one changes. */
   #sources(): readonly object[] {
-    return [this.#outsideNow(), this.storedValues(), this.#dotenv()];
+    return [this.#currentOutsideKeys(), this.storedValues(), this.#dotenv()];
   }
 
   #dotenv(): Values {

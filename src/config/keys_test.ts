@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { PmlError } from "../core/errors.ts";
 import { parseDotenv } from "./dotenv.ts";
-import { KEY_FILE, Keys, SOURCES_FILE } from "./keys.ts";
+import { CLOUD_KEY_FILE, Keys, SOURCES_FILE } from "./keys.ts";
 
 Deno.test("parseDotenv() reads common files, and reports the lines that it cannot read", () => {
   const text = [
@@ -152,7 +152,7 @@ Deno.test("Keys finds the cloud's key in the environment, else in the key file, 
   await using scene = await makeScene("PML_API_KEY=from-the-workspace\n");
   const none = scene.keys({});
   assert.equal(none.cloud(), undefined);
-  const file = join(scene.home, KEY_FILE);
+  const file = join(scene.home, CLOUD_KEY_FILE);
   await Deno.writeTextFile(file, " \n");
   assert.equal(none.cloud(), undefined);
   await Deno.writeTextFile(file, "key-of-the-file\n");

@@ -1,5 +1,5 @@
 /**
- * The choices for the layer of the operating system that confines modules.
+ * The choices for the layer of the operating system that confines modules and confined servers.
  *
  * @module
  */

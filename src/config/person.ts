@@ -33,7 +33,7 @@ export interface PersonSettings {
   readonly limits: Limits;
   /** The only channel for questions, if the user chose one. */
   readonly channel: Channel | undefined;
-  /** The layer of the operating system that confines modules. */
+  /** The layer of the operating system that confines modules and confined servers. */
   readonly osLayer: OsLayer;
   /** Whether calls with an argument that looks like a key always need an answer of the user. */
   readonly askForKeys: boolean;
@@ -43,7 +43,7 @@ export interface PersonSettings {
   readonly memory: boolean;
   /** Whether `pml stdio` starts the approved servers after its greeting, before their first use. */
   readonly warm: boolean;
-  /** The confidence above which a plan that was made of an intent may run at once. */
+  /** The confidence above which a plan that PML created from an intent may run. */
   readonly confidence: number;
   /** The model that answers requests of servers, if the user chose one. */
   readonly sampling: SamplingSettings | undefined;

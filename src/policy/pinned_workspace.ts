@@ -16,7 +16,7 @@ export interface PinnedWorkspace {
   /** The values of the folder variables of definitions. */
   readonly folders: Folders;
   /** Returns whether the workspace file defines a server, not the user's own file. */
-  isShared(own: ServerDefinition): boolean;
+  isShared(definition: ServerDefinition): boolean;
   /** Registers a value of a workspace definition if it looks like a secret, before it is shown. */
   register(value: string): void;
   /** Returns the value of a variable in the host of an address. */

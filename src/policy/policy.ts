@@ -361,8 +361,8 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
    * Returns whether the workspace file defines a server. A definition that was replaced while its
    * server started does not count as the user's own.
    */
-  isShared(own: ServerDefinition): boolean {
-    return !this.#now.loaded.person.servers.includes(own);
+  isShared(definition: ServerDefinition): boolean {
+    return !this.#now.loaded.person.servers.includes(definition);
   }
 
   /** The values of the folder variables of definitions. */
