@@ -8,8 +8,9 @@
 import assert from "node:assert/strict";
 import { assertAftermath, codeOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { picked } from "./attacks/questions.ts";
-import { called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
+import { approve, called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
 import { ERAS } from "./kit/json_rpc.ts";
+import type { Workspace } from "./kit/workspace.ts";
 
 Deno.test("code that worked is saved, found and called with other arguments", async () => {
   await using scene = await capabilityScene("2026-07-28", { typed: true });
@@ -60,6 +61,24 @@ Deno.test("code that worked is saved, found and called with other arguments", as
     .map(({ via }) => via);
   assert.deepEqual(vias, ["code", "capability", "capability", "capability"]);
   assert.ok(lines.some(({ event }) => event === "capability saved"));
+});
+
+Deno.test("the journal does not record a capability as saved if saving it fails", async () => {
+  let home: Workspace | undefined;
+  await using scene = await capabilityScene("2025-11-25", {
+    prepare: (ws) => Promise.resolve(void (home = ws)),
+    answers: async () => {
+      assert.ok(home !== undefined);
+      await approve(home, { "my:weather": "return 1" }); // after the question began
+      return picked("Yes");
+    },
+  });
+  const report = await savedCode(scene.pml, PARIS, "my:weather");
+  assert.match(JSON.stringify(report), /APPROVAL_STALE/);
+  await scene.pml.close(); // the journal is complete then
+  const events = (await journalOf(scene.ws)).flatMap(({ event }) => event ?? []);
+  assert.ok(events.includes("capability asked"), events.join());
+  assert.ok(!events.includes("capability saved"), events.join());
 });
 
 Deno.test("a no saves nothing, and the result of the run stays", async () => {

@@ -13,6 +13,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { settlesWithin } from "../io/waiting.ts";
 import { askUntilYes } from "../calls/ask_all.ts";
 import type { ApprovalEvent } from "../calls/decisions.ts";
+import type { Subject } from "../policy/subject.ts";
 import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import type { Capability } from "../servers/capability/capability.ts";
 import { quoted } from "../core/json.ts";
@@ -72,8 +73,10 @@ class CalledTools implements ToolSource {
     const { server: name, tool } = splitToolId(id);
     const server = app.directory.get(name);
     if (!app.directory.has(name)) {
-      const isElsewhere = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
-      return !app.directory.isTaken(name) && isElsewhere ? undefined : "gone";
+      const isDisabled = app.policy.fileThatDisables(name) !== undefined;
+      // A registry or the cloud may have the tool, so PML does not report it as gone.
+      const mayBeRemote = app.config().registries.length > 0 || getToolRouting(name) === "cloud";
+      return mayBeRemote && !isDisabled ? undefined : "gone";
     }
     // Reading the list of a server runs its code, so a blocked server is not asked.
     if (server.whyBlocked() !== undefined) return undefined;
@@ -103,36 +106,48 @@ class UserSavingApproval implements SavingApproval {
     const app = this.#app;
     const { onQuestion } = client;
     const { id, hash, facts } = review;
-    const path = await app.callPath();
-    const { approvals } = path;
-    const record = (event: string) =>
-      Promise.resolve(
-        path.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } }),
-      );
-    const { workspace } = app.config();
-    const base = { arguments: {}, actor };
-    const subject = { ...base, tool: id, definition: hash, rules: "save", workspace, facts };
+    const { approvals } = await app.callPath();
+    const subject: Subject = {
+      tool: id,
+      arguments: {},
+      definition: hash,
+      rules: "save", // the kind of the question: the rules do not decide about it
+      actor,
+      workspace: app.config().workspace,
+      isSaved: true,
+      facts,
+    };
     using cancellation = Cancellation.of(signal);
-    const call: Call = { ...base, id, via: "save", cancellation, client, callId: hash };
-    const host = { approvals, record: ({ event }: ApprovalEvent) => record(event) };
-    await askUntilYes([{ call, subject: { ...subject, isSaved: true } }], host, {
+    const call: Call = {
+      ...{ id, arguments: {}, actor, via: "save", callId: hash },
+      ...{ cancellation, client },
+    };
+    const host = { approvals, record: ({ event }: ApprovalEvent) => this.record(event, review) };
+    await askUntilYes([{ call, subject }], host, {
       ask: async (question) => {
         if (onQuestion === undefined) {
           throw new PmlError("APPROVAL_REQUIRED", `Cannot save "${id}": no user can be asked here`);
         }
         return await onQuestion(question, signal).catch(async (error) => {
-          // The user can save it later with `pml capability`, so this request need not wait.
+          // Withdraws the pending question: the user can run `pml capability save` instead.
           const open = error?.detail?.approval;
           if (open !== undefined) await approvals.refuse(open).catch(() => {});
           throw error;
         });
       },
     });
-    await record("saved");
+  }
+
+  async record(event: string, { id, hash }: Review): Promise<void> {
+    const callPath = await this.#app.callPath();
+    callPath.record(`capability ${event}`, { actor: "local", about: { tool: id, hash } });
   }
 }
 
-/** The names that a new capability must not have: of servers, and of capabilities of registries. */
+/**
+ * Finds the owners of names that conflict with the name of a new capability. A server's name is
+ * refused as its namespace. The capability of a registry that has its name becomes hidden.
+ */
 class AppNames implements TakenNames {
   readonly #app: App;
 
@@ -144,7 +159,7 @@ class AppNames implements TakenNames {
     return findNameOwner(this.#app, namespace);
   }
 
-  hiddenBy(id: ToolId): string | undefined {
+  describeHidden(id: ToolId): string | undefined {
     return this.#app.registryServers?.names().includes(id) === true
       ? "the capability of a registry of this name, which you use"
       : undefined;

@@ -25,9 +25,8 @@ const FORMS = '{"$ref"}, {"exists": {"$ref"}}, {"equals": [a, b]}, {"not": c}, '
  */
 export function isConditionTrue(condition: Json, resolve: ResolveRef, depth = 0): boolean {
   if (typeof condition === "boolean") return condition;
-  if (!isObject(condition) || depth > DEPTH_MAX) {
-    throw badRequestError(`\`when\` is not one of ${FORMS}`);
-  }
+  if (depth > DEPTH_MAX) throw badRequestError(`\`when\` is nested deeper than ${DEPTH_MAX}`);
+  if (!isObject(condition)) throw badRequestError(`\`when\` is not one of ${FORMS}`);
   const [[name, operand] = [], ...others] = Object.entries(condition as Record<string, Json>);
   if (name === undefined || operand === undefined || others.length > 0) {
     throw badRequestError(`\`when\` is not one of ${FORMS}`);
@@ -62,7 +61,10 @@ export function isConditionTrue(condition: Json, resolve: ResolveRef, depth = 0)
   }
 }
 
-/** Compares values part by part. Most large values differ early, or are the same object. */
+/**
+ * Returns whether two values are equal. Does not compare them as JSON texts, because most large
+ * values differ early, or are the same object.
+ */
 function isSame(one: Json, other: Json): boolean {
   if (one === other) return true;
   const [number, another] = [numberText(one), numberText(other)];
@@ -88,7 +90,7 @@ function valueOf(value: Json | undefined, resolve: ResolveRef): Json | undefined
     try {
       return resolve(ref);
     } catch (error) {
-      // Only a missing value is false. A value that cannot be read is an error.
+      // A missing value is not an error here. All other errors are, such as a value that is too large.
       // guard: when-too-large
       if (!(error instanceof MissingReference)) throw error;
       isMissing = true;

@@ -63,13 +63,15 @@ export interface TakenNames {
   /** Returns the owner of a name, such as a server; undefined if the name is free. */
   ownerOf(namespace: string): string | undefined;
   /** Describes the tool that a capability of this name would hide; undefined if it hides none. */
-  hiddenBy(id: ToolId): string | undefined;
+  describeHidden(id: ToolId): string | undefined;
 }
 
-/** Asks the user before a capability is saved. */
+/** Asks the user before a capability is saved, and records the result. */
 export interface SavingApproval {
   /** Throws if the user refuses, or if no user can be asked. */
   ask(review: Review, context: SavingContext): Promise<void>;
+  /** Writes an event about the capability to the journal. */
+  record(event: "saved", review: Review): Promise<void>;
 }
 
 /** The collaborators of `CapabilitySaving`. */
@@ -155,7 +157,7 @@ export class CapabilitySaving {
     }
     const hash = capabilityHash(complete);
     const replacedHash = capabilities.store.readApproved().get(id);
-    const hidden = taken.hiddenBy(id);
+    const hidden = taken.describeHidden(id);
     const { facts } = await this.describe(complete);
     return {
       id,
@@ -220,6 +222,7 @@ export class CapabilitySaving {
       // guard: capability-ask
       await this.#parts.approval.ask(review, context);
       await this.accept(review);
+      await this.#parts.approval.record("saved", review);
       return {
         saved: id,
         hash: review.hash,
