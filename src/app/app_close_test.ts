@@ -11,11 +11,11 @@ Deno.test("a closed app records no change of the configuration, such as one that
     await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, "warm: false\n");
     const environment = environmentOf({ HOME, PML_REGISTRIES: "none", PML_LOG_LEVEL: "error" });
     const app = await openApp({ cwd, environment });
-    const path = await app.callPath();
-    path.record("test", { about: {} });
+    const callPath = await app.callPath();
+    callPath.record("test", { about: {} });
     await app[Symbol.asyncDispose]();
     const events: unknown[] = [];
-    using _watched = path.watchRecords((record) => void events.push(record));
+    using _watched = callPath.watchRecords((record) => void events.push(record));
     await Deno.writeTextFile(`${HOME}/.pml/config.yaml`, "warm: true\n");
     await app.policy.refresh();
     assert.deepEqual(events, []);

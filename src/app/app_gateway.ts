@@ -147,7 +147,7 @@ class AppGatewayHost implements GatewayHost {
   readonly tracer: Tracer | undefined;
   readonly notes: ClientRecorder | undefined;
   readonly #app: App;
-  #path: CallPath | undefined;
+  #callPath: CallPath | undefined;
 
   constructor(app: App, notes: ClientRecorder | undefined) {
     this.servers = app.servers;
@@ -161,13 +161,13 @@ class AppGatewayHost implements GatewayHost {
   }
 
   callTool(call: Call): Promise<Outcome> {
-    return this.#path === undefined ? this.#callFirst(call) : this.#path.callTool(call);
+    return this.#callPath === undefined ? this.#callFirst(call) : this.#callPath.callTool(call);
   }
 
   async #callFirst(call: Call): Promise<Outcome> {
-    this.#path = await this.#app.callPath();
+    this.#callPath = await this.#app.callPath();
     try {
-      return await this.#path.callTool(call);
+      return await this.#callPath.callTool(call);
     } finally {
       this.#app.firstAnswer.resolve();
     }

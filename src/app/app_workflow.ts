@@ -36,13 +36,13 @@ import type { App } from "./app.ts";
 
 /** Opens the runner of plans and code. Starts nothing. */
 export async function openWorkflow(app: App): Promise<Workflow> {
-  const path = await app.callPath();
+  const callPath = await app.callPath();
   const { policy } = app;
-  const modules = await path.machine.modules();
+  const modules = await callPath.machine.modules();
   return new Workflow({
-    callTool: path.callTool,
-    journal: path,
-    preflight: path.checker,
+    callTool: callPath.callTool,
+    journal: callPath,
+    preflight: callPath.checker,
     policy,
     opener: app,
     children: modules.code,
@@ -50,13 +50,13 @@ export async function openWorkflow(app: App): Promise<Workflow> {
     judge: (id, args) => policy.now.judge(id, args),
     types: new CodeTypes(app),
     tools: new ListedToolNames(app.servers),
-    intents: new Intents(app, path.checker),
+    intents: new Intents(app, callPath.checker),
   });
 }
 
 /**
  * Checks the types of code. The first check loads the checker. It does not use observed types of
- * results: the next result may differ, and correct code must run.
+ * results: the next result may differ, and the check must not refuse correct code.
  */
 class CodeTypes implements TypeCheck {
   readonly #app: App;
@@ -85,7 +85,7 @@ class CodeTypes implements TypeCheck {
   }
 }
 
-/** The tools that no rule denies, so that code may call them, by the names that clients see. */
+/** The servers and the tools that code may call. Leaves out tools that a rule denies. */
 class AllowedTools implements CallableTools {
   readonly #app: App;
 
@@ -102,10 +102,10 @@ class AllowedTools implements CallableTools {
     return allowedTools(this.#app, server);
   }
 
-  async isCallable(name: string): Promise<boolean> {
+  async isCallable(server: string): Promise<boolean> {
     const app = this.#app;
-    return app.catalog.toolsOf(name).length > 0 ||
-      (await (await app.finder()).offeredTools(name)).length > 0;
+    return app.catalog.toolsOf(server).length > 0 ||
+      (await (await app.finder()).offeredTools(server)).length > 0;
   }
 }
 
@@ -116,12 +116,12 @@ export function allowedTools(app: App, server: string): DeclaredServer["tools"] 
     .map(({ tool }) => tool);
 }
 
-/** Returns the declarations of servers, for the programs of a user. */
+/** Returns the declarations of servers as one text; undefined without servers. */
 export function declarations(
   servers: readonly DeclaredServer[],
   observed: ObservedOutput,
-): readonly string[] {
-  return servers.length === 0 ? [] : [declarationsOf(servers, observed)];
+): string | undefined {
+  return servers.length === 0 ? undefined : declarationsOf(servers, observed);
 }
 
 /** Returns the types of one tool. */

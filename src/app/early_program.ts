@@ -69,8 +69,8 @@ export async function beginProgram(app: App): Promise<Server | undefined> {
  */
 async function approvedProgram(app: App, { definition }: Server): Promise<Program | undefined> {
   const { policy, keys, parts: { redactor } } = app;
-  const [own] = programsOf(policy.now.config.servers.filter((server) => server === definition));
-  if (own === undefined || runsContainers(plainCommand(own))) return undefined;
+  const [program] = programsOf(policy.now.config.servers.filter((server) => server === definition));
+  if (program === undefined || runsContainers(plainCommand(program))) return undefined;
   await keys.waitForOutside();
   const [{ DefinitionValues }, { prepareStart, OwnProgram }] = await Promise.all([
     import("../servers/definition_values.ts"),
@@ -85,19 +85,19 @@ async function approvedProgram(app: App, { definition }: Server): Promise<Progra
     containerEnvironment: containerEnvironment(environment),
     groups: { mark: app.runMark },
   };
-  const values = new DefinitionValues({ policy, keys, redactor }).stdio(own);
+  const values = new DefinitionValues({ policy, keys, redactor }).stdio(program);
   const launched = OwnProgram.of(prepareStart(values, host), host);
   if (launched === undefined) return undefined;
   // guard: early-pinned
-  if (await differsFromPin(app, own)) return undefined;
+  if (await differsFromPin(app, program)) return undefined;
   return launched.program;
 }
 
 /** Returns whether a program differs from its pin. The command of the program installs nothing. */
-async function differsFromPin(app: App, own: ProgramDefinition): Promise<boolean> {
+async function differsFromPin(app: App, program: ProgramDefinition): Promise<boolean> {
   const { home, root } = app.policy;
   // A new home has no pins, so the code that compares need not be loaded.
   if (!mayHavePins(home, root)) return false;
   const pins = await app.pins();
-  return await pins.findUnapproved(pins.identityOf(own), { isWanted: true }) !== undefined;
+  return await pins.findUnapproved(pins.identityOf(program), { isWanted: true }) !== undefined;
 }

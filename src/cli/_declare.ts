@@ -59,9 +59,9 @@ export async function types(
       }\`. Write it again when tools change.`,
       "/** Tools by server. */",
       "export interface Mcp {",
-      ...declarations(withTools, observed),
+      declarations(withTools, observed) ?? [],
       "}",
-    ].join("\n"),
+    ].flat().join("\n"),
     paint: plainText,
     note: omittedLines(app, servers).join("\n"),
   };

@@ -68,12 +68,12 @@ async function callUntilAnswered(
     readonly ids: string[];
   },
 ): Promise<ToolResult> {
-  const path = await app.callPath();
+  const callPath = await app.callPath();
   using cancellation = Cancellation.of(signal);
   for (;;) {
     const callId = crypto.randomUUID();
     ids.push(callId);
-    const outcome = await path.callTool({
+    const outcome = await callPath.callTool({
       ...call,
       via: "page",
       actor: "local",
@@ -83,9 +83,9 @@ async function callUntilAnswered(
     });
     if (outcome.kind === "result") return outcome.result;
     const { handle, otherwise } = outcome.question;
-    const pending = await path.approvals.saveForTerminal(handle, otherwise);
+    const pending = await callPath.approvals.saveForTerminal(handle, otherwise);
     const isApproved = pending !== undefined &&
-      await waitForGrant(path.approvals, pending.id, signal);
+      await waitForGrant(callPath.approvals, pending.id, signal);
     if (isApproved) continue;
     const why = "its question was refused, or has expired";
     throw new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(call.id, 200)}: ${why}`, {

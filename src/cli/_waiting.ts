@@ -69,10 +69,10 @@ export async function inWorkspaceOf<T>(
 export async function findPending(
   { app }: Pick<CommandContext, "app">,
 ): Promise<readonly Pending[]> {
-  const path = await app.callPath();
+  const callPath = await app.callPath();
   // A broken configuration has no rules that decide, so all calls keep waiting.
-  if (app.config().problem !== undefined) return await path.approvals.pendingApprovals();
-  return await path.waitingCalls();
+  if (app.config().problem !== undefined) return await callPath.approvals.pendingApprovals();
+  return await callPath.waitingCalls();
 }
 
 /** Returns why the PML of a call's workspace does not decide about the call. */

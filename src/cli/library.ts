@@ -34,9 +34,9 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
       hint: "Write it as server:tool; listTools() returns the names",
     });
   }
-  const path = await app.callPath();
+  const callPath = await app.callPath();
   using cancellation = Cancellation.of(signal);
-  const outcome = await path.callTool({
+  const outcome = await callPath.callTool({
     id,
     arguments: withExactIntegers(args),
     via: "library",
@@ -46,7 +46,7 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     client: { onProgress: onProgress && withRisingValues(withPlainNumbers(onProgress)) },
   });
   if (outcome.kind === "result") return asPlatformValue(outcome.result) as ToolResult;
-  throw await path.storeQuestion(outcome.question);
+  throw await callPath.storeQuestion(outcome.question);
 }
 
 /** Returns a listener that passes numbers on as JavaScript numbers. */

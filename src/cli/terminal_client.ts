@@ -23,10 +23,10 @@ export async function terminalClient(
   },
 ): Promise<Pick<CallClient, "capabilities" | "onAsk">> {
   // This client is for requests of servers; PML's own questions reach the terminal in another way.
-  const path = await app.callPath();
+  const callPath = await app.callPath();
   app.servers.lists.setCapabilities(capabilities);
   return {
     capabilities,
-    onAsk: serverInput({ requestInput: askUser, capabilities }, path.callTool, path),
+    onAsk: serverInput({ requestInput: askUser, capabilities }, callPath.callTool, callPath),
   };
 }

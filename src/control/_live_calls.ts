@@ -38,10 +38,13 @@ export class LiveCalls implements Disposable {
   /** Follows these PMLs in addition to those of earlier calls. */
   watch(apps: readonly ShownApp[]): void {
     for (const shown of apps) {
-      const { app, path } = shown;
-      if (!this.#watched.has(path)) {
-        this.#watched.set(path, path.watchRecords((record) => this.#takeRecord(record, shown)));
-        for (const call of path.running.all()) {
+      const { app, callPath } = shown;
+      if (!this.#watched.has(callPath)) {
+        this.#watched.set(
+          callPath,
+          callPath.watchRecords((record) => this.#takeRecord(record, shown)),
+        );
+        for (const call of callPath.running.all()) {
           this.#keep(rowOf(call, this.#process, shown));
         }
       }
@@ -64,10 +67,10 @@ export class LiveCalls implements Disposable {
     dropOldest(this.#rows, ROWS_MAX);
   }
 
-  #takeRecord(record: JournalRecord, { app, path }: ShownApp): void {
+  #takeRecord(record: JournalRecord, { app, callPath }: ShownApp): void {
     switch (record.kind) {
       case "start": {
-        const call = path.running.find(record.callId);
+        const call = callPath.running.find(record.callId);
         const row = call && rowOf(call, this.#process, { app });
         if (row === undefined) return;
         this.#keep(row);

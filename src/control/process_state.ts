@@ -23,7 +23,7 @@ import { offeredReplies } from "./replies.ts";
 /** A PML in a process. It belongs to the owner or to an identity. */
 export interface ShownApp {
   readonly app: App;
-  readonly path: CallPath;
+  readonly callPath: CallPath;
 }
 
 /** How much of the standard error of a server is shown, in characters. */
@@ -43,16 +43,16 @@ export async function readState(
   { id, pid, startedAt, command, version }: ProcessEntry,
   apps: readonly [ShownApp, ...ShownApp[]],
 ): Promise<ProcessState> {
-  const [{ app, path }] = apps;
+  const [{ app, callPath }] = apps;
   const { workspace } = app.config();
   return {
     ...{ id, pid, startedAt, command, version },
     workspace,
     isPaused: app.config().pause !== undefined,
     clients: apps.flatMap((one) => listClients(one.app)).slice(0, ROWS_MAX),
-    servers: await readServers(app, path),
+    servers: await readServers(app, callPath),
     questions: listQuestions(id, apps[0]),
-    running: apps.flatMap((one) => one.path.running.all().map((call) => rowOf(call, id, one)))
+    running: apps.flatMap((one) => one.callPath.running.all().map((call) => rowOf(call, id, one)))
       .slice(-ROWS_MAX),
     problems: problemsOf(app),
   };
@@ -187,17 +187,19 @@ function readStderr(app: App, name: string): string | undefined {
   }
 }
 
-function listQuestions(id: string, { app, path }: ShownApp): readonly Waiting[] {
+function listQuestions(id: string, { app, callPath }: ShownApp): readonly Waiting[] {
   const openQuestions = app.openGateway?.questions?.listOpen() ?? [];
-  return openQuestions.slice(-ROWS_MAX).map((question) => waitingOf(question, id, { app, path }));
+  return openQuestions.slice(-ROWS_MAX).map((question) =>
+    waitingOf(question, id, { app, callPath })
+  );
 }
 
 function waitingOf(
   { id, question, info, askedAt, expires }: ClientQuestion,
   processId: string,
-  { app, path }: ShownApp,
+  { app, callPath }: ShownApp,
 ): Waiting {
-  const { subjects = [], effects } = path.approvals.openQuestion(question.handle) ?? {};
+  const { subjects = [], effects } = callPath.approvals.openQuestion(question.handle) ?? {};
   const ids = [...new Set(subjects.map(({ tool }) => tool))].map((id) => splitToolId(id as ToolId));
   return {
     id,

@@ -91,7 +91,7 @@ export class ShownProcess implements AsyncDisposable {
 
   /** Returns the PMLs of this process. The first one belongs to the owner. */
   async apps(): Promise<readonly [ShownApp, ...ShownApp[]]> {
-    const shown = async (app: App): Promise<ShownApp> => ({ app, path: await app.callPath() });
+    const shown = async (app: App): Promise<ShownApp> => ({ app, callPath: await app.callPath() });
     const ofIdentities = await Promise.all((await this.#host.identityApps()).map(shown));
     return [await shown(this.#host.app), ...ofIdentities];
   }
@@ -126,11 +126,11 @@ export class ShownProcess implements AsyncDisposable {
 
   /** Cancels a call that runs. */
   async cancel({ call: callId }: JsonObject): Promise<JsonObject> {
-    for (const { path } of await this.apps()) {
-      const call = path.running.find(textOf(callId));
+    for (const { callPath } of await this.apps()) {
+      const call = callPath.running.find(textOf(callId));
       if (call === undefined) continue;
       const { id, actor } = call;
-      path.record("cancelled", {
+      callPath.record("cancelled", {
         actor,
         about: { tool: id, callId: call.callId, channel: "page" },
       });
@@ -148,10 +148,10 @@ export class ShownProcess implements AsyncDisposable {
     if (server === undefined || (action !== "restart" && action !== "stop")) {
       return notDone(`there is no server ${quoted(textOf(name), 100)}`);
     }
-    const path = await app.callPath();
+    const callPath = await app.callPath();
     const event = action === "stop" ? "server stopped" : "server restarted";
-    path.record(event, { actor: "local", about: { server: server.name, channel: "page" } });
-    await path.machine.end(server.name);
+    callPath.record(event, { actor: "local", about: { server: server.name, channel: "page" } });
+    await callPath.machine.end(server.name);
     if (action === "restart") {
       const { startEarly } = await import("../app/first_call.ts");
       await startEarly(app, server);
