@@ -26,7 +26,7 @@ import { counted, plain } from "./text.tsx";
 
 const PAGE_SIZE = 500;
 const TYPING_MS = 250;
-const OUTCOMES: readonly CallRow["state"][] = [
+const CALL_STATES: readonly CallRow["state"][] = [
   "running",
   "asking",
   "done",
@@ -39,11 +39,11 @@ const OUTCOMES: readonly CallRow["state"][] = [
 interface Filters {
   readonly workspace: string;
   readonly server: string;
-  readonly outcome: string;
+  readonly state: string;
   readonly text: string;
 }
 
-const NO_FILTERS = { server: "", outcome: "", text: "" };
+const NO_FILTERS = { server: "", state: "", text: "" };
 
 /** The loaded calls, the newest first. */
 interface Loaded {
@@ -151,9 +151,9 @@ function FilterForm(
       </Choice>
       <Choice
         name="state"
-        value={filters.outcome}
-        onValue={(outcome) => onFilters((old) => ({ ...old, outcome }))}
-        options={[["", "all"], ...OUTCOMES.map((one) => [one, one] as const)]}
+        value={filters.state}
+        onValue={(state) => onFilters((old) => ({ ...old, state }))}
+        options={[["", "all"], ...CALL_STATES.map((one) => [one, one] as const)]}
       >
         State
       </Choice>
@@ -170,11 +170,11 @@ function useCalls(filters: Filters): Loaded & { readonly loadMore: () => void } 
   currentKey.current = key;
   const load = (before?: number) => {
     setLoaded((old) => ({ ...old, isLoading: true }));
-    const { workspace, server, outcome, text } = filters;
+    const { workspace, server, state, text } = filters;
     const query = {
       workspace: workspace || undefined,
       server: server || undefined,
-      outcome: outcome || undefined,
+      state: state || undefined,
       text: text || undefined,
       before,
       limit: PAGE_SIZE,
@@ -214,12 +214,12 @@ function mergeRows(before: readonly CallRow[], older: readonly CallRow[]): reado
   return [...before, ...older.filter(({ id }) => !loadedIds.has(id))];
 }
 
-function matchesFilters(row: CallRow, { workspace, server, outcome, text }: Filters): boolean {
+function matchesFilters(row: CallRow, { workspace, server, state, text }: Filters): boolean {
   const isAnyWorkspace = workspace === "" ||
     !workspaces.peek().some(({ root }) => root === workspace);
   return (isAnyWorkspace || row.workspace === workspace) &&
     (server === "" || row.server === server) &&
-    (outcome === "" || row.state === outcome) &&
+    (state === "" || row.state === state) &&
     (text === "" ||
       `${row.server}:${row.tool} ${row.client ?? ""}`.toLowerCase().includes(text.toLowerCase()));
 }

@@ -15,8 +15,8 @@ import { isAlive } from "../io/folder_lock.ts";
 /** The maximum number of calls that are kept. The oldest ones are dropped. */
 const CALLS_MAX = 20_000;
 /** The maximum number of records that the story of one call shows. */
-const STEPS_MAX = 500;
-/** The maximum and the default number of calls in a list. */
+const STORY_RECORDS_MAX = 500;
+/** The maximum and the default number of calls in a list. `list()` may add calls of the last time. */
 const [LIST_MAX, LIST_DEFAULT] = [500, 100];
 /** The estimated number of bytes of a token. */
 const TOKEN_BYTES = 4;
@@ -25,7 +25,7 @@ const TOKEN_BYTES = 4;
 export interface CallFilter {
   readonly workspace?: string;
   readonly server?: string;
-  readonly outcome?: string;
+  readonly state?: string;
   readonly text?: string;
   /** Only calls that began before this time. */
   readonly before?: number;
@@ -41,7 +41,7 @@ interface Writer {
 /** A call with the facts that lists do not show. */
 interface KnownCall {
   row: CallRow;
-  /** Whether it is a plan or code. Its steps are the calls that have its id as `parent`. */
+  /** Whether it is a plan or code. Its calls have its id as `parent`. */
   readonly isRun: boolean;
   readonly writer: Writer;
   readonly start: JsonObject;
@@ -120,35 +120,36 @@ export class JournalCalls implements Disposable {
     const alive = new Map<number, boolean>();
     const matching = [...this.#calls.values()]
       .filter(({ row }) => row.at < before && matchesFilter(row, filter))
-      .filter((call) =>
-        filter.outcome === undefined || this.#row(call, alive).state === filter.outcome
-      )
+      .filter((call) => filter.state === undefined || this.#row(call, alive).state === filter.state)
       .sort((one, other) => other.row.at - one.row.at);
-    // The next request continues before a time, so calls of the same millisecond stay together.
+    // The next request asks for calls before the last one's time. So a list also contains all other
+    // calls of this millisecond.
     const last = matching[limit - 1]?.row.at ?? -Infinity;
     const end = matching.findIndex(({ row }, index) => index >= limit && row.at !== last);
     const calls = end < 0 ? matching : matching.slice(0, end);
     return { calls: calls.map((call) => this.#row(call, alive)), more: end >= 0 };
   }
 
-  /** The workspaces with calls. */
+  /** The workspaces of the processes that wrote the journal. */
   get workspaces(): readonly string[] {
     const all = [...this.#writers.values()].map(({ workspace }) => workspace);
     return [...new Set(all)].filter((workspace) => workspace !== "");
   }
 
-  /** Returns the records about a call; undefined if the journal has none. */
+  /** Returns the records of a call, and the calls that belong to it; undefined if it is not kept. */
   async story(id: string): Promise<CallStory | undefined> {
     const entry = this.#calls.get(id);
     if (entry === undefined) return undefined;
-    const steps: CallStory["steps"][number][] = [];
+    const shownRecords: CallStory["steps"][number][] = [];
     using reader = new JournalReader(this.#home);
     for await (const { text, record } of reader.read()) {
-      if (record === undefined || !text.includes(id) || steps.length >= STEPS_MAX) continue;
+      if (record === undefined || !text.includes(id)) continue;
+      if (shownRecords.length >= STORY_RECORDS_MAX) break;
       const { callId, run } = objectOf(record.about);
       const isAboutCall = [record.callId, callId, entry.isRun ? run : undefined].includes(id);
-      if (isAboutCall) steps.push(stepOf(record));
+      if (isAboutCall) shownRecords.push(shownRecord(record));
     }
+    // The other calls of the same plan or code, or the calls that this call made.
     const run = entry.row.parent ?? id;
     const children = [...this.#calls.values()].map((call) => this.#row(call))
       .filter((row) => row.id !== id && row.parent === run);
@@ -157,39 +158,40 @@ export class JournalCalls implements Disposable {
       call: this.#row(entry),
       ...parent !== undefined && { parent: this.#row(parent) },
       arguments: entry.start.arguments,
-      steps: steps.sort((one, other) => one.at - other.at),
+      steps: shownRecords.sort((one, other) => one.at - other.at),
       children,
     };
   }
 
-  /** Returns counts over time: `count` steps of `stepMs` each, up to now. */
+  /** Returns counts over time: for `count` intervals of `intervalMs` each, up to now. */
   series(
-    { now, stepMs, count, workspace }: {
+    { now, intervalMs, count, workspace }: {
       readonly now: number;
-      readonly stepMs: number;
+      readonly intervalMs: number;
       readonly count: number;
       readonly workspace?: string;
     },
   ): MetricsSeries {
-    const first = Math.floor(now / stepMs) - count + 1;
-    const steps = Array.from(
+    const first = Math.floor(now / intervalMs) - count + 1;
+    const intervals = Array.from(
       { length: count },
       () => ({ ms: [] as number[], errors: 0, bytes: 0 }),
     );
     for (const { row, isRun } of this.#calls.values()) {
       if (isRun) continue;
-      const step = steps[Math.floor(row.at / stepMs) - first];
-      if (step === undefined || workspace !== undefined && row.workspace !== workspace) continue;
-      step.ms.push(row.ms ?? 0);
-      step.bytes += row.resultBytes ?? 0;
-      if (row.state === "failed") step.errors += 1;
+      const interval = intervals[Math.floor(row.at / intervalMs) - first];
+      if (interval === undefined) continue;
+      if (workspace !== undefined && row.workspace !== workspace) continue;
+      interval.ms.push(row.ms ?? 0);
+      interval.bytes += row.resultBytes ?? 0;
+      if (row.state === "failed") interval.errors += 1;
     }
     return {
-      at: steps.map((_, index) => (first + index) * stepMs),
-      calls: steps.map(({ ms }) => ms.length),
-      errors: steps.map(({ errors }) => errors),
-      medianMs: steps.map(({ ms }) => median(ms)),
-      resultTokens: steps.map(({ bytes }) => Math.round(bytes / TOKEN_BYTES)),
+      at: intervals.map((_, index) => (first + index) * intervalMs),
+      calls: intervals.map(({ ms }) => ms.length),
+      errors: intervals.map(({ errors }) => errors),
+      medianMs: intervals.map(({ ms }) => median(ms)),
+      resultTokens: intervals.map(({ bytes }) => Math.round(bytes / TOKEN_BYTES)),
     };
   }
 
@@ -204,12 +206,12 @@ export class JournalCalls implements Disposable {
     if (row.state === "running" && alive.get(pid) === false) {
       return { ...row, state: "failed", code: "ENDED" };
     }
-    // Rows with a process can be cancelled, but plans and code cannot.
-    const owner = isRun ? undefined : this.processes.get(pid);
+    // The page can cancel a call whose row has a process. It cannot cancel plans and code.
+    const processId = isRun ? undefined : this.processes.get(pid);
     const client = this.#clients.get(row.id);
     return {
       ...row,
-      ...owner !== undefined && { process: owner },
+      ...processId !== undefined && { process: processId },
       ...client !== undefined && { client },
     };
   }
@@ -240,10 +242,10 @@ export class JournalCalls implements Disposable {
 
   /** Adds the beginning or the end of a plan or of code. */
   #takeRun(record: JsonObject, writer: Writer): CallRow | undefined {
-    const [, kind = "", step] = RUN.exec(textOf(record.event)) ?? [];
+    const [, kind = "", moment] = RUN.exec(textOf(record.event)) ?? [];
     const id = textOf(objectOf(record.about).run);
-    if (id === "" || step === undefined) return undefined;
-    if (step === "began") {
+    if (id === "" || moment === undefined) return undefined;
+    if (moment === "began") {
       const row = runRow(record, { id, kind, workspace: writer.workspace });
       this.#calls.set(id, { row, isRun: true, writer, start: {} });
       return row;
@@ -265,21 +267,26 @@ function runRow(
   },
 ): CallRow {
   const { tasks } = objectOf(about);
-  const owner = textOf(actor);
+  const identity = textOf(actor);
   return {
     ...{ id, workspace, server: "", state: "running" },
     at: Date.parse(textOf(at)) || 0,
     tool: typeof tasks === "number" ? `${kind} of ${counted(tasks, "task")}` : kind,
-    ...owner !== "local" && owner !== "" && { identity: owner },
+    ...identity !== "local" && identity !== "" && { identity },
   };
 }
 
-/** Returns the state of a plan or of code from the event of its end. */
-function runEnd({ outcome, ...tasks }: JsonObject): Pick<CallRow, "state" | "code"> {
+/**
+ * Returns the state of a plan or of code from the event of its end. `outcome` of code is "value" or
+ * an error code. Plans have none, unless they were cancelled: they have a number of tasks per state.
+ */
+function runEnd({ outcome, ...counts }: JsonObject): Pick<CallRow, "state" | "code"> {
   if (outcome === "CANCELLED") return { state: "cancelled" };
-  // The event of a plan contains the number of its tasks for each state.
-  const isStopped = tasks.failed !== undefined || tasks["not run"] !== undefined;
-  if (outcome === undefined ? !isStopped : outcome === "value") return { state: "done" };
+  if (outcome === undefined) {
+    const isStopped = counts.failed !== undefined || counts["not run"] !== undefined;
+    return { state: isStopped ? "failed" : "done" };
+  }
+  if (outcome === "value") return { state: "done" };
   const isCode = typeof outcome === "string" && /^[A-Z_]+$/.test(outcome);
   return { state: "failed", ...isCode && { code: outcome } };
 }
@@ -316,7 +323,7 @@ function endRow(row: CallRow, { outcome, code, ms, size }: JsonObject): CallRow 
   };
 }
 
-/** Returns whether a call matches a filter, apart from its outcome. */
+/** Returns whether a call matches a filter, apart from its state and time. */
 function matchesFilter(row: CallRow, { workspace, server, text = "" }: CallFilter): boolean {
   return (workspace === undefined || row.workspace === workspace) &&
     (server === undefined || row.server === server) &&
@@ -324,7 +331,8 @@ function matchesFilter(row: CallRow, { workspace, server, text = "" }: CallFilte
       `${row.server}:${row.tool} ${row.code ?? ""}`.toLowerCase().includes(text.toLowerCase()));
 }
 
-function stepOf(record: JsonObject): CallStory["steps"][number] {
+/** Returns a record as the story of its call shows it. */
+function shownRecord(record: JsonObject): CallStory["steps"][number] {
   const { at, kind, event, about, outcome, code, verdict, rule, source, answer, ms, size } = record;
   const parts = kind === "start"
     ? { rules: verdict, rule, from: source, answer }

@@ -82,7 +82,7 @@ Deno.test("a plan and code have a row, with their steps and their end", async ()
   assert.deepEqual(story?.steps.map(({ what }) => what), ["plan began", "plan ended"]);
   assert.equal(story?.children.length, 2);
   assert.equal((await at.calls.story(step))?.parent?.id, "p1");
-  const series = at.calls.series({ now: Date.now(), stepMs: 60_000, count: 2 });
+  const series = at.calls.series({ now: Date.now(), intervalMs: 60_000, count: 2 });
   assert.equal(series.calls.reduce((all, one) => all + one, 0), 2, "runs are no calls");
 });
 
@@ -92,7 +92,7 @@ Deno.test("calls are filtered by server, state and text, and come in pages by ti
   await at.call("other:t", { outcome: "tool error" });
   await at.calls.read();
   assert.equal(at.calls.list({ server: "other" }).calls.length, 1);
-  assert.equal(at.calls.list({ outcome: "failed" }).calls.length, 1);
+  assert.equal(at.calls.list({ state: "failed" }).calls.length, 1);
   assert.equal(at.calls.list({ text: "T7" }).calls.length, 1);
   assert.equal(at.calls.list({ workspace: "/elsewhere" }).calls.length, 0);
   const seen = new Set<string>();
@@ -141,7 +141,7 @@ Deno.test("counts over time are those of the calls of each step", async () => {
   await at.call("a:b", { ms: 10, size: 400 });
   await at.call("a:b", { ms: 20, outcome: "tool error" });
   await at.calls.read();
-  const series = at.calls.series({ now: Date.now(), stepMs: 3_600_000, count: 2 });
+  const series = at.calls.series({ now: Date.now(), intervalMs: 3_600_000, count: 2 });
   const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
   assert.equal(sum(series.calls), 2);
   assert.equal(sum(series.errors), 1);

@@ -18,8 +18,8 @@ type Read = (query: Query) => Promise<unknown>;
 /** Answers a `POST`. */
 type Act = (body: Body, signal: AbortSignal) => Promise<unknown>;
 
-/** The steps of the charts: 60 minutes. */
-const [STEP_MS, STEPS] = [60_000, 60];
+/** The length and the number of the intervals of the charts: 60 minutes. */
+const [INTERVAL_MS, INTERVALS] = [60_000, 60];
 const REPLIES: readonly Reply[] = [
   "once",
   "session",
@@ -110,8 +110,8 @@ export class PageRoutes implements PageApi {
       metrics: async (query) => {
         await data.calls.read();
         const workspace = query.optional("workspace");
-        const steps = { now: Date.now(), stepMs: STEP_MS, count: STEPS };
-        return data.calls.series({ ...steps, ...workspace !== undefined && { workspace } });
+        const intervals = { now: Date.now(), intervalMs: INTERVAL_MS, count: INTERVALS };
+        return data.calls.series({ ...intervals, ...workspace !== undefined && { workspace } });
       },
       rules: (query) => actions.rules(query.text("workspace")),
       settings: (query) => actions.settings(query.text("workspace")),
@@ -249,12 +249,12 @@ function parseFilter(query: Query): CallFilter {
   const [before, limit] = [Number(query.optional("before")), Number(query.optional("limit"))];
   const [workspace, server, text] = ["workspace", "server", "text"]
     .map((name) => query.optional(name));
-  const outcome = STATES.find((state) => state === query.optional("outcome"));
+  const state = STATES.find((one) => one === query.optional("state"));
   return {
     ...workspace !== undefined && { workspace },
     ...server !== undefined && { server },
     ...text !== undefined && { text },
-    ...outcome !== undefined && { outcome },
+    ...state !== undefined && { state },
     ...before > 0 && { before },
     ...limit >= 1 && { limit: Math.floor(limit) },
   };
