@@ -8,7 +8,7 @@
 import { runsOf, termsOf, termsOfRun } from "./terms.ts";
 
 /** The maximum number of words in a note. */
-const WORDS_MAX = 2;
+const NOTE_WORDS_MAX = 2;
 /** The lengths of the longest and the shortest words that a note mentions. */
 const LONGEST = 24;
 const SHORTEST = 4;
@@ -16,12 +16,17 @@ const SHORTEST = 4;
 const QUOTED = /"[^"]*"|“[^”]*”|`[^`]*`|(?<![\p{L}\p{N}])'[^']*'(?![\p{L}\p{N}])/gu;
 /** A word, with hyphens and an ending such as "'s". Ids, numbers and paths do not match. */
 const WORD = /^(\p{L}+(?:-\p{L}+)*)(?:['’]s?)?$/u;
-const EDGES = /^[^\p{L}\p{N}/\\@#$~._-]+|[^\p{L}\p{N}/\\]+$/gu;
 /**
- * The id of a tool, with the name of its server. A text such as `label:bug` is rarely an id, so it
- * counts as one only if it is the whole query.
+ * Punctuation around a word. Marks of paths, variables, handles and ids stay, so that such a text is
+ * no word.
  */
+const EDGES = /^[^\p{L}\p{N}/\\@#$~._-]+|[^\p{L}\p{N}/\\]+$/gu;
+/** An id of a tool anywhere in a query, such as `mcp__git__log` or `git:show_log`. */
 const TOOL_ID = /^(?:mcp__)?([a-z][a-z0-9-]*)(?:__[\w-]+|:[a-z0-9]+[_-][\w-]+)$/i;
+/**
+ * A query that is only an id of a tool, such as `git:log`. Inside a longer query, a text such as
+ * `label:bug` is rarely an id.
+ */
 const ONLY_ID = /^([a-z][a-z0-9-]*):[\w-]+$/i;
 /** English function words. No note mentions them. */
 const GRAMMAR = new Set(
@@ -40,10 +45,10 @@ const BEFORE = new Set("in on to from with using via into at".split(" "));
 /** Words after a server's name, as in "the linear server". */
 const AFTER = new Set(["server", "mcp"]);
 /**
- * The maximum number of words of a query that are compared with one server. A longer query
- * describes a whole task, which often needs several servers.
+ * The maximum number of words of a query that PML compares with one server. A longer query is not
+ * compared: it describes a whole task, which often needs several servers.
  */
-const MOST_WORDS = 8;
+const COMPARED_WORDS_MAX = 8;
 
 /** The names of servers, prepared for a search in queries. */
 export class ServerNames {
@@ -58,8 +63,8 @@ export class ServerNames {
   }
 
   /**
-   * Returns the servers that a query names. A name that is a common word counts only next to one of
-   * the words in `BEFORE` or `AFTER`.
+   * Returns the servers that a query names. A name that is a common word counts only before a word
+   * in `AFTER`, or at the end of the query after a word in `BEFORE`.
    */
   findNamed(query: string, isCommon: (term: string) => boolean): readonly string[] {
     const words = wordsIn(query);
@@ -105,12 +110,15 @@ export interface Findable {
 /** A note about what no tool can do. */
 export interface SearchNote {
   /**
-   * The words are unknown servers, words that no tool has, or words that no tool of `server` has.
+   * The kind of the words:
+   * - "servers": unknown servers
+   * - "tools": words that no tool has
+   * - "server": words that no tool of `server` has
    */
   readonly about: "servers" | "tools" | "server";
   /** At most two words, in lower case. */
   readonly words: readonly string[];
-  /** The server whose tools have none of the words. */
+  /** The server whose tools have none of the words; set if `about` is "server". */
   readonly server?: string;
 }
 
@@ -128,7 +136,7 @@ export function findNotes(
   server: string | undefined,
 ): readonly SearchNote[] {
   const unknown = queries.flatMap((query) => unknownServers(query, tools));
-  const missing = distinct(queries.flatMap((query) => missingWords(query, tools)))
+  const missing = queries.flatMap((query) => missingWords(query, tools))
     .filter((word) => !unknown.includes(word));
   const missingOnServers = queries.flatMap((query) => {
     const name = server ?? tools.names.findNamed(query, (term) => tools.isCommon(term))
@@ -138,12 +146,12 @@ export function findNotes(
     return words.filter((word) => !missing.includes(word)).map((word) => ({ name, word }));
   });
   const [first] = missingOnServers;
-  const words = distinct(
+  const words = firstDistinct(
     missingOnServers.filter(({ name }) => name === first?.name).map(({ word }) => word),
   );
   const notes: readonly SearchNote[] = [
-    { about: "servers", words: distinct(unknown) },
-    { about: "tools", words: missing },
+    { about: "servers", words: firstDistinct(unknown) },
+    { about: "tools", words: firstDistinct(missing) },
     { about: "server", words, ...first && { server: first.name } },
   ];
   return notes.filter(({ words }) => words.length > 0);
@@ -172,7 +180,7 @@ function missingFromServer(server: string, query: string, tools: Findable): read
   const words = plainWords(query).map((word) => word.toLowerCase())
     .map((word) => ({ word, terms: termsOf(word) }))
     .filter(({ terms }) => terms.length > 0 && !terms.every((term) => serverTerms.has(term)));
-  if (words.length > MOST_WORDS) return [];
+  if (words.length > COMPARED_WORDS_MAX) return [];
   return words
     .filter(({ terms }, at) => at === 0 || terms.every((term) => tools.isInToolName(term)))
     .filter(({ terms }) => !tools.has(terms, { server, mayBeMisspelled: true }))
@@ -194,6 +202,7 @@ function plainWords(query: string): readonly string[] {
   });
 }
 
-function distinct(words: readonly string[]): readonly string[] {
-  return [...new Set(words)].slice(0, WORDS_MAX);
+/** Returns the first different words of a note, at most `NOTE_WORDS_MAX`. */
+function firstDistinct(words: readonly string[]): readonly string[] {
+  return [...new Set(words)].slice(0, NOTE_WORDS_MAX);
 }

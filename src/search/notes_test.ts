@@ -82,6 +82,11 @@ Deno.test("search() names a server that does not exist", async () => {
   assert.deepEqual(await notesOn("starting:read_file"), []);
   assert.deepEqual(await notesOn("trello:move"), ["servers trello"]);
   assert.deepEqual(await notesOn("read https://lorem.example/x label:bug"), []);
+  // An unknown server does not take the place of a word in the other note.
+  assert.deepEqual(await notesOn("trello:move_card in trello, asana or zendesk"), [
+    "servers trello",
+    "tools asana zendesk",
+  ]);
 });
 
 Deno.test("search() makes no notes without tools or words", async () => {
