@@ -154,7 +154,7 @@ class JournalChecker {
     }
     const follows = (isLater || prev === this.#lastHash) && flush === this.#flush + 1 &&
       records.every(({ seq }, index) => seq === this.#seq + 1 + index);
-    if (!follows) return this.#fail("it does not follow the flush before it");
+    if (!follows) return this.#fail("it does not follow the records before it");
     this.#seq += records.length;
     this.#recordCount += records.length;
     [this.#flush, this.#lastHash] = [flush, hash];

@@ -42,7 +42,7 @@ const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_4
 
 /** The start of a call. */
 interface CallStart {
-  /** The time of the start record; empty if the file of this record was removed. */
+  /** The time of the start record; empty for events, and if the file of this record was removed. */
   readonly at: string;
   /** The tool; empty if the record names none. */
   readonly tool: ToolId | "";
@@ -202,7 +202,7 @@ export function callLines(show: (line: string) => void): (record: JournalRecord)
   return (record) => {
     const at = new Date().toISOString();
     const row = rowOf({ at, ...record }, { text: "", running });
-    // A call without an end record, because its start could not be written, would stay here forever.
+    // If the journal cannot write a start, no end may follow, and the call would stay here forever.
     dropOldest(running, RUNNING_MAX);
     if (row?.record.kind === "end") show(callLine({ ...row, at: row.start.at || at }));
   };
@@ -260,9 +260,9 @@ function parseToolPattern(text: string): Pattern {
   if (pattern.kind === "any" || pattern.kind === "server" || pattern.kind === "exact") {
     return pattern;
   }
-  const missing = pattern.kind === "reads" ? "effects of tools" : "values of arguments";
+  const missing = pattern.kind === "reads" ? "whether a tool only reads" : "values of arguments";
   throw usage(
-    `Cannot filter by ${quoted(text, 200)}: the journal contains no ${missing}`,
+    `Cannot filter by ${quoted(text, 200)}: the journal does not record ${missing}`,
     "Give a server, server:tool or server:*",
   );
 }
@@ -271,7 +271,7 @@ function parseTime(since: string): string {
   const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(since) ?? [];
   const ago = Number(count) * (UNITS.get(unit) ?? NaN);
   const time = count === undefined ? Date.parse(since) : Date.now() - ago;
-  // `Date.parse()` reads a number without a unit as a year.
+  // `Date.parse()` reads short numbers as months or years. Only four digits are surely a year.
   const isTime = Number.isFinite(time) && time >= 0 && !/^\d{1,3}$/.test(since);
   if (isTime) return new Date(time).toISOString();
   throw usage(
@@ -284,8 +284,8 @@ async function verify(
   { app }: CommandContext,
   argument: string | undefined,
 ): Promise<CommandOutput> {
-  const [, since] = argument === undefined ? [] : CHECKPOINT.exec(argument) ?? [];
-  if (argument !== undefined && since === undefined) {
+  const [, checkpointTime] = argument === undefined ? [] : CHECKPOINT.exec(argument) ?? [];
+  if (argument !== undefined && checkpointTime === undefined) {
     throw usage(
       `Cannot read the checkpoint ${quoted(argument, 100)}`,
       "Give the checkpoint as pml audit verify printed it",
@@ -294,14 +294,14 @@ async function verify(
   const { home } = app.config();
   const until = new Date(Date.now() - SETTLED_MS).toISOString();
   const checks = await checkJournal(home, until);
-  const differs = since !== undefined &&
-    checkpointOf(await checkJournal(home, since), since) !== argument;
+  const differs = checkpointTime !== undefined &&
+    checkpointOf(await checkJournal(home, checkpointTime), checkpointTime) !== argument;
   const bad = checks.flatMap(({ bad }) => bad ?? []);
   const ok = bad.length === 0 && !differs;
   const checkpoint = bad.length === 0 ? checkpointOf(checks, until) : undefined;
   const value = {
     ok,
-    ...since !== undefined && { matches: !differs },
+    ...checkpointTime !== undefined && { matches: !differs },
     ...checkpoint !== undefined && { checkpoint },
     files: checks.flatMap(({ files }) => files).length,
     records: checks.reduce((all, { records }) => all + records, 0),
@@ -310,9 +310,11 @@ async function verify(
     open: checks.filter((check) => !check.closed && !check.bad).map(({ files }) => files.at(-1)),
   };
   const lines = [
-    ...bad.map(({ file, line, flush, reason }) => `${file}:${line}: flush ${flush}: ${reason}`),
+    ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
     ...(differs
-      ? [`Records until ${since} are not those of the checkpoint: some were changed or removed`]
+      ? [
+        `Records until ${checkpointTime} are not those of the checkpoint: some were changed or removed`,
+      ]
       : []),
     ...value.cut.map((file) => `${file}: older records of its process were removed`),
     ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),

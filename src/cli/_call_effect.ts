@@ -1,6 +1,6 @@
 /**
- * The effect that a call would have now. The rules decide, unless the state of the server or of the
- * workspace prevents the call.
+ * The effect that a call would have now. The rules decide, but an allowed call may still fail, for
+ * example because its server failed, or ask, for example at the first use of a registry's server.
  *
  * @module
  */
@@ -26,20 +26,24 @@ export const EFFECTS: Readonly<Record<Verdict["kind"], CallEffect>> = {
 
 /** The facts that decide about a call. */
 interface CallFacts {
+  /** The tool; `SERVER:@reads` for all tools of a server that only read. */
   readonly id: ToolId;
   readonly kind: Verdict["kind"];
   /** The state of the tool's server; undefined if no server has this name. */
   readonly state: ServerState | undefined;
-  /** Whether a rule for several tools no longer covers this tool. */
-  readonly isEnded: boolean;
+  /**
+   * Whether the rule that allows the tool ended: an answer for several tools wrote it, and the tool
+   * is more harmful now.
+   */
+  readonly hasRuleEnded: boolean;
   /** Whether the server lists the tool, or may list it. */
   readonly isListed: boolean;
 }
 
 /**
  * Returns the effect of a call. If it differs from the decision of the rules, also returns this
- * decision as `byRules`, and the reason of the difference. Without `reason`, the reason is the state
- * of the server.
+ * decision as `byRules`, and the reason of the difference. Without `reason`, the server failed or is
+ * blocked, or does not list the tool.
  */
 export function callEffect(app: App, facts: CallFacts): {
   readonly effect: CallEffect;
@@ -56,7 +60,7 @@ export function callEffect(app: App, facts: CallFacts): {
 /** Returns the effect that overrides the decision of the rules; undefined if the rules decide. */
 function findOverride(
   app: App,
-  { id, kind, state, isEnded, isListed }: CallFacts,
+  { id, kind, state, hasRuleEnded, isListed }: CallFacts,
 ): { readonly effect: CallEffect; readonly reason?: string } | undefined {
   const { server, tool } = splitToolId(id);
   if (kind === "deny" || tool === READS_RULE_NAME) return undefined;
@@ -70,7 +74,7 @@ function findOverride(
   }
   if (state?.state === "failed" || !isListed) return { effect: "fails" };
   if (kind === "ask") return undefined;
-  if (isEnded) return { effect: "asks", reason: ENDED };
+  if (hasRuleEnded) return { effect: "asks", reason: ENDED };
   if (state?.state === "blocked") return { effect: "asks" };
   if (state?.changed?.includes(tool)) {
     return { effect: "asks", reason: "its definition changed since it was approved" };

@@ -30,7 +30,7 @@ export interface PresetPlan {
   readonly change: FileChange;
   /** A text about the costs of a list before and after, and about ignored values of the preset. */
   readonly message: string;
-  /** The same as members of the JSON output. */
+  /** The preset, and the costs before and after, for the JSON output. */
   readonly about: object;
 }
 
@@ -51,7 +51,7 @@ export async function presetPlan(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<PresetPlan> {
-  const settings = [...settingsOf(preset), ...await unusedSettings(app, { preset, workspace })];
+  const settings = [...settingsOf(preset), ...await hybridRemovals(app, { preset, workspace })];
   const change = await planChange(app, { workspace, settings });
   const costs = new Costs(app);
   const { gateway, intent } = app.config();
@@ -63,8 +63,8 @@ export async function presetPlan(
     : `\n${app.loaded().file?.path} sets ${overridden.join(", ")}, which has priority here; ` +
       "`--workspace` writes into that file";
   const needsIntent = intent === undefined && listsByIntent(options)
-    ? `\nNo intent is set, so "${options.exposure}" lists no tools by it: ` +
-      '`pml config intent "…"` writes one'
+    ? `\nNo intent is set, so "${options.exposure}" lists tools of servers only where a client ` +
+      'sends a query: `pml config intent "…"` sets an intent'
     : "";
   const unlisted = unlistedText(app) && `\n${unlistedText(app)}`;
   const message = `${effectText(before, after)}${unlisted}${needsIntent}${overrideText}`;
@@ -84,14 +84,15 @@ function effectText(before: ListCost, after: ListCost): string {
   );
   return now === later
     ? `Your clients list the same as before: ${now} (estimated)`
-    : `Your clients list this now: ${now}. After this change, at once: ${later} (estimated)`;
+    : `Your clients list this now: ${now}. After this change, without a restart: ${later} (estimated)`;
 }
 
 /**
- * Returns settings that remove values without an effect in this preset, if another preset has the same
- * values. Keeps all other values, because the user wrote them.
+ * Returns the settings that delete entries of `gateway.hybrid` in the file, if the preset has no
+ * `hybrid` section. Deletes only entries that equal an entry of some preset, because other entries
+ * were written by the user.
  */
-async function unusedSettings(
+async function hybridRemovals(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<readonly YamlSetting[]> {
@@ -102,11 +103,11 @@ async function unusedSettings(
   const presetEntries = (await presets()).flatMap(({ section }) =>
     Object.entries(section.hybrid ?? {})
   );
-  const unused = entries.filter((entry) =>
+  const removals = entries.filter((entry) =>
     presetEntries.some((presetEntry) => isDeepStrictEqual(presetEntry, entry))
   );
-  if (unused.length === entries.length) return [{ at: ["gateway", "hybrid"], entry: undefined }];
-  return unused.map(([key]) => ({ at: ["gateway", "hybrid", key] as const, entry: undefined }));
+  if (removals.length === entries.length) return [{ at: ["gateway", "hybrid"], entry: undefined }];
+  return removals.map(([key]) => ({ at: ["gateway", "hybrid", key] as const, entry: undefined }));
 }
 
 async function findPreset(name: string): Promise<Preset> {

@@ -102,7 +102,7 @@ export function recommendPreset(
   return intent === undefined ? { name: "meta_only", why: whyNotAll } : {
     name: "hybrid_balanced",
     why: `${whyNotAll}. hybrid_balanced costs more than meta_only, and lists the tools that fit ` +
-      "your intent at once, so that the model need not search for them",
+      "your intent, so that the model need not search for them",
   };
 }
 

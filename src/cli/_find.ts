@@ -212,7 +212,7 @@ export async function why(
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
-  const isEnded = kind === "allow" && rule === id && tool !== undefined &&
+  const hasRuleEnded = kind === "allow" && rule === id && tool !== undefined &&
     new MultiToolRules(app.policy.home).hasEnded({ rule, source }, tool);
   const uncovered = kind === "ask" ? uncoveredRule(app, id) : undefined;
   const state = app.servers.states().find(({ name }) => name === server);
@@ -224,7 +224,7 @@ export async function why(
     ? ""
     : await missingText(app, { server, toolName, state });
   const isListed = note === "" || state === undefined;
-  const { reason, byRules, ...own } = callEffect(app, { id, kind, state, isEnded, isListed });
+  const { reason, byRules, ...own } = callEffect(app, { id, kind, state, hasRuleEnded, isListed });
   const { effect = own.effect, ruled } = readerEffects(app, { server, readers, rule, source });
   const decision = forbidden === undefined ? `by ${ruleText({ rule, source })}` : rule;
   const stateLines = state === undefined ? [] : [`the server: ${stateText(state)}`];
