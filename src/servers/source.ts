@@ -126,7 +126,7 @@ export interface RegistryNames {
 export interface LateParts {
   /** Loads the modules that ship with PML. */
   builtinModules(): Promise<ReadonlyMap<string, ModuleSource>>;
-  /** Loads the servers of registries. */
+  /** Loads the code that looks up names in registries. */
   registries(): Promise<RegistryNames>;
   /** Loads the saved capabilities. */
   capabilities(): Promise<{ readonly capabilities: CapabilityRunner }>;
@@ -143,7 +143,7 @@ export interface SourceServices {
   };
   /** Loads the modules that ship with PML. */
   builtins(): Promise<ReadonlyMap<string, ModuleSource>>;
-  /** Loads the servers of registries. */
+  /** Loads the code that looks up names in registries. */
   registries(): Promise<RegistryNames>;
   /** Returns the object that fills in the variables of definitions of registries. */
   registryValues(registries: RegistryNames): DefinitionFiller;

@@ -36,7 +36,7 @@ export class BuiltinSource implements ServerSource {
     );
   }
 
-  /** Loads the code of the built-ins. */
+  /** Opens the finder, and loads the code of the built-ins. */
   async finder(services: SourceServices): Promise<SourceFinder> {
     const [{ BuiltinFinder }, modules] = await Promise.all([
       import("./_builtin_finder.ts"),

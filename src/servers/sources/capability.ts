@@ -36,7 +36,8 @@ export class CapabilitySource implements ServerSource {
   }
 
   /**
-   * Loads the code of the approval, which looks up capabilities that are not saved in registries.
+   * Opens the finder, and loads the code of the approval. If a capability is not saved, this code
+   * looks it up in registries.
    */
   async finder(services: SourceServices): Promise<SourceFinder> {
     const { NamespaceApproval } = await import("./name_approval.ts");

@@ -33,7 +33,7 @@ export class FileSource implements ServerSource {
     return this.definitions().map((definition) => this.#listing(definition));
   }
 
-  /** Loads the finder. */
+  /** Opens the finder, and loads its code. */
   async finder(services: SourceServices): Promise<SourceFinder> {
     const { FileFinder } = await import("./_file_finder.ts");
     return new FileFinder(services);

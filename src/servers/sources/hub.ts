@@ -18,7 +18,7 @@ export class HubSource implements ServerSource {
     return [];
   }
 
-  /** Loads the finder. */
+  /** Opens the finder, and loads its code. */
   async finder(services: SourceServices): Promise<SourceFinder> {
     const { HubFinder } = await import("./_hub_finder.ts");
     return new HubFinder(services);

@@ -15,6 +15,9 @@ import type {
   SourceServices,
 } from "../source.ts";
 
+/** The kind of an entry whose manifest is not loaded. It is a guess: most entries are modules. */
+const UNLOADED = { kind: MODULE.name };
+
 /** Lists approved servers of registries, also servers whose entries have changed. */
 export class RegistrySource implements ServerSource {
   readonly name = "registry";
@@ -32,7 +35,7 @@ export class RegistrySource implements ServerSource {
     const { registryServers: approved } = this.#host;
     return (approved?.servers() ?? []).map((name) => {
       const definition = approved?.manifestOf(name);
-      const { kind } = definition ?? { kind: MODULE.name };
+      const { kind } = definition ?? UNLOADED;
       const listing = listingOf(this, { name, kind, definition });
       return { ...listing, whyBlocked: () => approved?.whyBlocked(name) };
     });
@@ -44,7 +47,7 @@ export class RegistrySource implements ServerSource {
     return (approved?.capabilities() ?? []).map((whole) => {
       const [namespace = "", action = ""] = whole.split(/:(.*)/s);
       const definition = approved?.manifestOf(whole);
-      const { kind } = definition ?? { kind: MODULE.name };
+      const { kind } = definition ?? UNLOADED;
       const listing = listingOf(this, { name: namespace, kind, definition });
       return {
         namespace,
@@ -54,12 +57,12 @@ export class RegistrySource implements ServerSource {
     });
   }
 
-  /** Loads the servers of registries. */
+  /** Opens the finder of approved servers, and loads the code that looks up names in registries. */
   async finder(services: SourceServices): Promise<SourceFinder> {
-    const [{ RegistryFinder }, names] = await Promise.all([
+    const [{ RegistryFinder }, registries] = await Promise.all([
       import("./_registry_finder.ts"),
       services.registries(),
     ]);
-    return new RegistryFinder(services, names);
+    return new RegistryFinder(services, registries);
   }
 }
