@@ -130,7 +130,7 @@ const listed = leaf<string | { readonly name: string }>(
 const ENTRY = {
   settings: setting(settings, "Settings for its tools, by their names.", {}),
   listedTools: setting(
-    valueOrObject(list(listed, "strings, or an object of tools"), settings),
+    valueOrObject(list(listed, "names or objects with name, or an object of tools"), settings),
     "The only tools that are kept, or settings for its tools by their names; all by default.",
   ),
   required: {
@@ -146,8 +146,7 @@ const PASTED = {
   ...{ fqdn: string, version: string, description: string, integrity: string },
   ...{ routing: oneOf(["local"]), warnings: strings },
 };
-/** The keys that clients write and PML ignores. Only rules decide which calls run. */
-const IGNORED = { description: anyValue, autoApprove: anyValue, alwaysAllow: anyValue };
+const IGNORED = { autoApprove: anyValue, alwaysAllow: anyValue };
 
 const RULES = {
   allow: setting(rules, "Calls that run without a question.", []),
@@ -162,7 +161,7 @@ export const HYBRID = {
   expose_underlying_tools: setting(flag, "Whether tools of servers are listed.", true),
   apply_semantic_filter: setting(
     flag,
-    "Whether only tools that fit the query or intent are listed; otherwise the first ones.",
+    "Whether only tools are listed that fit the query of tools/list or the intent; otherwise the first ones.",
     true,
   ),
   max_underlying_tools: setting(
@@ -353,7 +352,7 @@ export const MEMORY = { enabled: setting(flag, "Whether PML records the use of t
 export const SANDBOX = {
   os_layer: setting(
     oneOf<OsLayer>(["auto", "landlock", "bwrap", "off", "required"]),
-    "The layer of the operating system that confines modules.",
+    "The layer of the operating system that confines modules and confined servers.",
     "auto",
   ),
 };
@@ -362,7 +361,7 @@ export const SANDBOX = {
 export const WORKFLOW = {
   confidence: setting(
     share,
-    "The confidence above which a plan that was created from an intent may run at once.",
+    "The confidence above which PML may run a plan that it created from an intent; otherwise the model only gets the plan.",
     0.8,
   ),
 };
@@ -443,7 +442,7 @@ export const PERSON = {
   warm: setting(flag, "Whether `pml stdio` starts approved servers before their first use.", false),
   workspaces: setting(
     list(folder, "paths of folders"),
-    "Workspaces in which reading needs no question, although the folder is large or private.",
+    "Large or private folders, such as your home folder, in which tools read without a question.",
     [],
   ),
   workflow: setting(object({}, WORKFLOW), "Plans."),
@@ -545,8 +544,8 @@ export const policySchema = object({}, POLICY);
  */
 function serverSections(certificate: ValueSchema<string>) {
   const parts: FormParts = {
-    ...{ text: string, nonEmpty: nonEmptyText, texts: strings, flag, variable, path, certificate },
-    ...{ port: number(1, 65_535), matching: text, ...ENTRY },
+    ...{ text: string, nonEmpty: nonEmptyText, texts: strings, flag, variable, path },
+    ...{ folder, certificate, port: number(1, 65_535), matching: text, ...ENTRY },
     pasted: {
       ...describeAll(PASTED, "A key of an entry of a registry. It is ignored, and not needed."),
       ...ENTRY.required,
@@ -557,10 +556,11 @@ function serverSections(certificate: ValueSchema<string>) {
         anyValue,
         "The time limit of its calls in milliseconds; a value below 1000 is in seconds; by default limits.call_ms.",
       ),
+      description: setting(anyValue, "A key of clients. It is ignored."),
       ...describeAll(IGNORED, "A key of clients. It is ignored: only rules allow calls."),
     },
     type: (...types) => ({
-      type: setting(oneOf(types), "The kind of server. Without it, url decides in mcpServers."),
+      type: setting(oneOf(types), "The kind of server. It is optional in mcpServers."),
     }),
   };
   const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);

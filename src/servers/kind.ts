@@ -242,8 +242,9 @@ export interface FormParts {
   readonly flag: ValueSchema<boolean>;
   /** The name of a variable. */
   readonly variable: ValueSchema<string>;
-  /** The path of a file or folder. */
+  /** The path of a file. */
   readonly path: ValueSchema<string>;
+  readonly folder: ValueSchema<string>;
   /** The path of a certificate, which only the user's own file may have. */
   readonly certificate: ValueSchema<string>;
   readonly port: ValueSchema<number>;

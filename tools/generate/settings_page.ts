@@ -51,12 +51,13 @@ export function limitsPage(page: string): string {
 
 /** Returns the page of settings. */
 export function settingsPage(): string {
-  const entries = (key: string): readonly string[] => {
-    const forms = formsOf(Object(workspaceSchema.schema().properties)[key].additionalProperties);
-    return forms.flatMap((form) => [
+  const entries = (file: Schema, key: string): readonly string[] => {
+    const entry = Object(file.properties)[key].additionalProperties;
+    return formsOf(entry).flatMap((form) => [
       `### \`"type": ${typesOf(form).map((type) => `"${type}"`).join(" or ")}\``,
       "",
-      ...tableOf(form),
+      // `private_mcps` requires `type`, which each form leaves to the schema of all forms.
+      ...tableOf({ ...form, required: [entry.required ?? [], form.required ?? []].flat(2) }),
       "",
     ]);
   };
@@ -95,10 +96,10 @@ export function settingsPage(): string {
     'Without `type`, an entry with `url` is `"http"` and any other is `"stdio"`. `ca`, `cert` and `key`',
     "are for your own `config.yaml` only.",
     "",
-    ...entries("mcpServers"),
+    ...entries(personSchema.schema(), "mcpServers"),
     "## Servers of `private_mcps`",
     "",
-    ...entries("private_mcps"),
+    ...entries(workspaceSchema.schema(), "private_mcps"),
   ].join("\n");
 }
 
@@ -115,7 +116,10 @@ export function tableOf(schema: Schema): readonly string[] {
   return ["| key | description | value | default |", "| --- | --- | --- | --- |", ...rows];
 }
 
-/** Returns the keys of an object and, after each key, the keys in its value. */
+/**
+ * Returns the keys of an object and, after each key, the keys in its value. Leaves out keys that no
+ * value can have.
+ */
 function rowsOf(schema: Schema, path = ""): readonly Row[] {
   const { properties, additionalProperties, items, anyOf } = schema;
   const nestedRows = [
@@ -125,12 +129,14 @@ function rowsOf(schema: Schema, path = ""): readonly Row[] {
   ].flat();
   const keys = Object.entries(Object(properties) as Record<string, Schema>);
   return [
-    ...keys.filter(([key]) => /^[\w$]+$/.test(key)).flatMap(([key, value]) => {
-      const rowKey = path === "" ? key : `${path}.${key}`;
-      const isRequired = [schema.required].flat().includes(key);
-      const row = { key: rowKey, schema: value, isRequired };
-      return Object.hasOwn(ELSEWHERE, rowKey) ? [row] : [row, ...rowsOf(value, rowKey)];
-    }),
+    ...keys.filter(([key, { not }]) => /^[\w$]+$/.test(key) && not === undefined).flatMap(
+      ([key, value]) => {
+        const rowKey = path === "" ? key : `${path}.${key}`;
+        const isRequired = [schema.required].flat().includes(key);
+        const row = { key: rowKey, schema: value, isRequired };
+        return Object.hasOwn(ELSEWHERE, rowKey) ? [row] : [row, ...rowsOf(value, rowKey)];
+      },
+    ),
     ...nestedRows,
   ];
 }

@@ -61,9 +61,15 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
         ),
         oauth: setting(signInForm(parts), "The settings of the sign-in."),
         tools: parts.listedTools,
-        ca: setting(certificate, "A file of authorities to trust as well; none by default."),
-        cert: setting(certificate, "The file of your certificate, with key; none by default."),
-        key: setting(certificate, "The file of its key; none by default."),
+        ca: setting(
+          certificate,
+          "A file of certificate authorities to trust as well; none by default.",
+        ),
+        cert: setting(
+          certificate,
+          "The file of your certificate. It needs key, too; none by default.",
+        ),
+        key: setting(certificate, "The file of the private key of cert; none by default."),
       };
       const secure = /^https:/i;
       const atHttps = { properties: { url: { pattern: secure } } };

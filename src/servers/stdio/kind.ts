@@ -71,8 +71,7 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   definition: {
     types: ["stdio"],
     forms: (parts) => {
-      const { type, nonEmpty: filled, texts, text, variable, path, flag, listedTools: tools } =
-        parts;
+      const { type, nonEmpty: filled, texts, text, variable, path, folder, flag } = parts;
       const program = { command: setting(filled, "The program.") };
       const settings = {
         args: setting(texts, "Its arguments.", []),
@@ -83,12 +82,12 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
         ),
       };
       const running = {
-        cwd: setting(path, "Its working folder; by default that of the workspace."),
+        cwd: setting(folder, "Its working folder; by default that of the workspace."),
         envFile: setting(
           path,
           "A file of NAME=value lines, at most 64 KB, which is read at each start; none by default.",
         ),
-        tools,
+        tools: parts.listedTools,
         confine: setting(
           flag,
           "Whether it runs confined to the workspace and its grants. Only npm packages can.",
