@@ -73,7 +73,7 @@ export type { Restrictions } from "./src/config/current_config.ts";
 export type { Toolset } from "./src/protocol/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
-export type { Channel, PersonSettings } from "./src/config/person.ts";
+export type { Channel, PersonSettings } from "./src/config/user_config.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
 export type { NetworkSection } from "./src/config/network.ts";
 export type { SamplingSettings } from "./src/config/sampling.ts";

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { basename, dirname } from "node:path";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import { CommanderError } from "commander";
-import personJson from "../config/config.schema.json" with { type: "json" };
+import userConfigJson from "../config/config.schema.json" with { type: "json" };
 import workspaceJson from "../config/pml.schema.json" with { type: "json" };
 import policyJson from "../config/policy.schema.json" with { type: "json" };
 import { ARGUMENTS, parseCommandLine } from "../hub/src/cli/_command_line.ts";
@@ -20,7 +20,7 @@ import { keepSearchWords, makeProgram } from "../src/cli/_program.ts";
 import { readCompany } from "../src/config/_company_file.ts";
 import { invalidConfigError, type Report } from "../src/config/_problem.ts";
 import { Scratch } from "../src/config/_scratch_test.ts";
-import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
+import { policySchema, userConfigSchema, workspaceSchema } from "../src/config/settings.ts";
 import { parsePattern } from "../src/core/pattern.ts";
 import { type Block, blocksIn, pages } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
@@ -257,7 +257,7 @@ Deno.test("PML and the JSON Schemas agree about each block of JSON and YAML on a
   const validator = new AjvJsonSchemaValidator();
   const files = [
     [workspaceSchema, validator.getValidator(workspaceJson as object)],
-    [personSchema, validator.getValidator(personJson as object)],
+    [userConfigSchema, validator.getValidator(userConfigJson as object)],
     [policySchema, validator.getValidator(policyJson as object)],
   ] as const;
   let count = 0;

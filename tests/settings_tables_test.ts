@@ -8,7 +8,12 @@
 import assert from "node:assert/strict";
 import { settingKeys, settingWords } from "../src/cli/_setting_keys.ts";
 import { number } from "../src/config/_values.ts";
-import { PERSON, personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
+import {
+  policySchema,
+  USER_CONFIG,
+  userConfigSchema,
+  workspaceSchema,
+} from "../src/config/settings.ts";
 import { isObject } from "../src/core/json.ts";
 import {
   defaultsOf,
@@ -24,7 +29,7 @@ import { tableOf } from "../tools/generate/settings_page.ts";
 
 Deno.test("a setting needs one line of the table", () => {
   const table = {
-    ...PERSON,
+    ...USER_CONFIG,
     volume: setting(number(1, 9), "The volume of a made-up alarm.", 5),
     mood: setting(oneOf(["calm", "loud"]), "The mood of a made-up alarm.", "calm"),
   };
@@ -55,7 +60,7 @@ Deno.test("a setting needs one line of the table", () => {
 });
 
 Deno.test("config set completes keys and values, but no keys of other commands", () => {
-  const keys = settingWords(personSchema.schema(), [""]);
+  const keys = settingWords(userConfigSchema.schema(), [""]);
   assert.ok(keys.includes("limits.children") && keys.includes("gateway.hybrid.max_tokens"));
   assert.deepEqual(keys.filter((key) => /^(?:permissions|mcpServers)\b/.test(key)), []);
   assert.deepEqual(settingWords(workspaceSchema.schema(), ["gateway.prefix", ""]), [
@@ -88,6 +93,6 @@ Deno.test("every key has a description, and a default or words about its absence
     }
     for (const [key, one] of Object.entries(Object(properties))) look(one, `${path}.${key}`);
   };
-  for (const file of [workspaceSchema, personSchema, policySchema]) look(file.schema(), "");
+  for (const file of [workspaceSchema, userConfigSchema, policySchema]) look(file.schema(), "");
   assert.deepEqual([...new Set(wrong)], []);
 });

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { personSchema, policySchema, workspaceSchema } from "../src/config/settings.ts";
+import { policySchema, userConfigSchema, workspaceSchema } from "../src/config/settings.ts";
 import { metaSchema } from "../src/protocol/tool.ts";
 import type { ValueSchema } from "../src/core/value_schema.ts";
 import { commandsPage } from "./generate/commands_page.ts";
@@ -17,7 +17,7 @@ const ROOT = new URL("../", import.meta.url);
 /** Each generated file, and the function that returns its text. Some keep a part of the old text. */
 export const GENERATED: Readonly<Record<string, (before: string) => string>> = {
   "config/config.schema.json": schemaFile(
-    personSchema,
+    userConfigSchema,
     "config.yaml",
     "The settings of a user for all workspaces.",
   ),

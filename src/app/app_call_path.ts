@@ -61,8 +61,8 @@ function onPin(
 /** Records changes of the configuration and of the trust in it. */
 function recordChanges({ policy, closing }: App, path: CallPath): void {
   const state = () => {
-    const { loaded: { file, person }, config: { trusted, problem } } = policy.now;
-    const hashes = { workspace: file?.hash ?? null, person: person.hash ?? null };
+    const { loaded: { file, userConfig }, config: { trusted, problem } } = policy.now;
+    const hashes = { workspace: file?.hash ?? null, person: userConfig.hash ?? null };
     return { ...hashes, trusted, problem: problem?.message ?? null };
   };
   let lastState = JSON.stringify(state());

@@ -96,7 +96,7 @@ export class Notifications {
     if (isRepeated && this.#shown.has(id)) return;
     this.#shown.add(id);
     dropOldest(this.#shown, SHOWN_MAX);
-    const command = this.#loaded().person.settings.channel === "page" ? "page" : "approve";
+    const command = this.#loaded().userConfig.settings.channel === "page" ? "page" : "approve";
     this.#show(noticeOf(pending, command)).catch((error) =>
       this.#log.debug(`Cannot show a notification: ${messageOf(error)}`)
     );

@@ -307,10 +307,10 @@ async function removeRules(context: CommandContext, name: string): Promise<reado
 export async function listServers({ app }: CommandContext): Promise<CommandOutput> {
   await app.servers.lists.prepareCached();
   await app.servers.noteUnreached();
-  const { file, person } = app.loaded();
+  const { file, userConfig } = app.loaded();
   const pathOf = (name: string) => {
     const { definition } = app.directory.get(name);
-    return [file, person].find((each) => each?.servers.some((server) => server === definition))
+    return [file, userConfig].find((each) => each?.servers.some((server) => server === definition))
       ?.path;
   };
   const unconfined = programsOf(app.config().servers).filter(({ countsAsUnconfined }) =>

@@ -75,9 +75,9 @@ async function printCompletions(
   }
   const [first = "", ...others] = more.filter((word) => !word.startsWith("-"));
   if (name === "config" && first === "set" && more.length > 1) {
-    const { personSchema, workspaceSchema } = await import("../config/settings.ts");
+    const { userConfigSchema, workspaceSchema } = await import("../config/settings.ts");
     const { settingWords } = await import("./_setting_keys.ts");
-    const file = more.includes("--workspace") ? workspaceSchema : personSchema;
+    const file = more.includes("--workspace") ? workspaceSchema : userConfigSchema;
     return printWords(settingWords(file.schema(), others));
   }
   const fixedWords = more.length === 1 ? row?.words ?? [] : [];

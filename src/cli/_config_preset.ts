@@ -96,8 +96,10 @@ async function hybridRemovals(
   app: App,
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<readonly YamlSetting[]> {
-  const { person, file } = app.loaded();
-  const { hybrid } = gatewaySection((workspace ? file?.sections.gateway : person.gateway) ?? {});
+  const { userConfig, file } = app.loaded();
+  const { hybrid } = gatewaySection(
+    (workspace ? file?.sections.gateway : userConfig.gateway) ?? {},
+  );
   if (preset.section.hybrid !== undefined || hybrid === undefined) return [];
   const entries = Object.entries(objectOf(hybrid));
   const presetEntries = (await presets()).flatMap(({ section }) =>
@@ -146,9 +148,9 @@ function optionsAfter(
   app: App,
   { preset: { overrides }, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): GatewayOptions {
-  const { person, file } = app.loaded();
+  const { userConfig, file } = app.loaded();
   const fileGateway = app.config().trusted ? file?.sections.gateway : undefined;
   return workspace
-    ? gatewayFrom(person.gateway, fileGateway, overrides)
-    : gatewayFrom(person.gateway, overrides, fileGateway);
+    ? gatewayFrom(userConfig.gateway, fileGateway, overrides)
+    : gatewayFrom(userConfig.gateway, overrides, fileGateway);
 }

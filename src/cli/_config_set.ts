@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { readWorkspaceFile } from "../config/file.ts";
-import { readPerson } from "../config/person.ts";
+import { readUserConfig } from "../config/user_config.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, memberOf, objectOf, quoted } from "../core/json.ts";
 import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
@@ -87,7 +87,7 @@ async function assertReadable(
     await Deno.writeTextFile(path, text, { mode: 0o600 });
     const report = { problems: [], warnings: [] as string[] };
     if (workspace) await readWorkspaceFile(path, report);
-    else await readPerson(path, { ...report, userHome });
+    else await readUserConfig(path, { ...report, userHome });
     const [problem] = report.problems as readonly { key: string; found: string; wanted: string }[];
     if (problem === undefined) {
       const newWarning = report.warnings.map((warning) => warning.slice(quoted(path, 200).length))

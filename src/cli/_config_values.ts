@@ -41,11 +41,11 @@ type FlatSettings = Readonly<Record<string, unknown>>;
  * settings of the network, and the policies of the company.
  */
 export function readSettingValues(app: App): readonly SettingValue[] {
-  const { file, person } = app.loaded();
+  const { file, userConfig } = app.loaded();
   const { limits } = app.config();
   const origins = {
     default: flatten(DEFAULT_GATEWAY),
-    person: { ...flatten(person.gateway), "search.model": person.settings.model },
+    userConfig: { ...flatten(userConfig.gateway), "search.model": userConfig.settings.model },
     file: { ...flatten(file?.sections.gateway ?? {}), intent: file?.sections.intent },
   };
   const gateway = settingKeys(object({}, GATEWAY).schema(), "gateway").map(([key]) => key);
@@ -53,7 +53,11 @@ export function readSettingValues(app: App): readonly SettingValue[] {
   return [
     ...keys.map((key) => valueOf(key, { origins, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name].values[0])
-      .map((name) => ({ key: `limits.${limitKey(name)}`, value: limits[name], from: person.path })),
+      .map((name) => ({
+        key: `limits.${limitKey(name)}`,
+        value: limits[name],
+        from: userConfig.path,
+      })),
     ...networkValues(app),
     ...policyValues(app),
   ];
@@ -61,8 +65,8 @@ export function readSettingValues(app: App): readonly SettingValue[] {
 
 /** Returns each policy of the company, and the servers that it forbids. */
 export function policyValues(app: App): readonly SettingValue[] {
-  const { file, person, access } = app.loaded();
-  const definitions = [...file?.servers ?? [], ...person.servers];
+  const { file, userConfig, access } = app.loaded();
+  const definitions = [...file?.servers ?? [], ...userConfig.servers];
   return (access?.company?.files ?? []).flatMap(({ path, policy }) => {
     const forbidden = definitions.filter(({ name }) =>
       app.policy.whyForbidden(name)?.path === path
@@ -87,7 +91,7 @@ export function networkValues(app: App): readonly SettingValue[] {
   const proxy = network && new URL(network.proxy).origin;
   return [["network.proxy", proxy], ["network.no_proxy", network?.no_proxy], ...files]
     .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => ({ key: `${key}`, value, from: app.loaded().person.path }));
+    .map(([key, value]) => ({ key: `${key}`, value, from: app.loaded().userConfig.path }));
 }
 
 /** Returns warnings about settings that the user may not have meant. */
@@ -136,25 +140,25 @@ export function listsByIntent({ exposure, hybrid }: GatewayOptions): boolean {
 function valueOf(key: string, { origins, app }: {
   readonly origins: {
     readonly default: FlatSettings;
-    readonly person: FlatSettings;
+    readonly userConfig: FlatSettings;
     readonly file: FlatSettings;
   };
   readonly app: App;
 }): SettingValue {
-  const { file, person } = app.loaded();
+  const { file, userConfig } = app.loaded();
   const fileValue = origins.file[key];
   const isTrusted = file !== undefined && app.config().trusted;
   if (fileValue !== undefined && isTrusted) return { key, value: fileValue, from: file.path };
-  const [value, from] = origins.person[key] === undefined
+  const [value, from] = origins.userConfig[key] === undefined
     ? [origins.default[key], "default"]
-    : [origins.person[key], person.path];
+    : [origins.userConfig[key], userConfig.path];
   return { key, value, from, ...withoutUndefined({ ignored: fileValue }) };
 }
 
 function setsHybrid(app: App): boolean {
-  const { file, person } = app.loaded();
+  const { file, userConfig } = app.loaded();
   const fileGateway = app.config().trusted ? file?.sections.gateway : undefined;
-  return person.gateway.hybrid !== undefined || fileGateway?.hybrid !== undefined;
+  return userConfig.gateway.hybrid !== undefined || fileGateway?.hybrid !== undefined;
 }
 
 /** Returns options by their whole keys in files. Each option of `hybrid` has its own key. */

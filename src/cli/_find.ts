@@ -316,7 +316,7 @@ interface UncoveredRule {
 function uncoveredRule(app: App, id: ToolId): UncoveredRule | undefined {
   const { users, config: { rules } } = app.policy.now;
   const reason = users.whyUncovered(id);
-  const { path } = app.loaded().person;
+  const { path } = app.loaded().userConfig;
   const [line] = rules.allow.filter(({ pattern, source }) =>
     source === path && pattern.kind !== "any" && matches(pattern, id)
   ).sort((one, other) => narrowness(other.pattern) - narrowness(one.pattern));

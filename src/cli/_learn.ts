@@ -138,7 +138,7 @@ async function toResult(
     return { output: { value, text: text.join("\n"), note }, question: "" };
   }
   // Each workspace has its own data folder, and all share a definition in the user's file.
-  const isShared = Object.keys(set).length > 0 && change.path === app.loaded().person.path;
+  const isShared = Object.keys(set).length > 0 && change.path === app.loaded().userConfig.path;
   const worked = calls.map(({ id, arguments: args }) => `${id} ${JSON.stringify(args)}`);
   const question = [
     ...worked.length === 0 ? [] : [`\nIt works with: ${visible(worked.join(", "), 1_000)}`],

@@ -6,7 +6,7 @@
 
 import { dirname, join, resolve } from "node:path";
 import type { App } from "../app/app.ts";
-import type { PersonValues } from "../config/settings.ts";
+import type { UserConfigValues } from "../config/settings.ts";
 import { PmlError } from "../core/errors.ts";
 import { isSharedMode } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
@@ -16,7 +16,7 @@ const KEY_CHARACTERS_MIN = 32;
 const KEY_FILE_BYTES_MAX = 4_096;
 
 /** Creates a replica. Throws `CONFIG_INVALID` if the shared key is missing, too short or unreadable. */
-export function createReplica(app: App, settings: NonNullable<PersonValues["serve"]>): Replica {
+export function createReplica(app: App, settings: NonNullable<UserConfigValues["serve"]>): Replica {
   const { sealing_key: key, replica_address: address = "127.0.0.1:0" } = settings;
   const [, host = "", port] = /^(.*):(\d+)$/.exec(address) ?? [];
   const { home, limits: { approvalMs } } = app.config();
@@ -39,10 +39,10 @@ function readVariable(app: App, name: string): string {
 }
 
 function readKeyFile(app: App, path: string): string {
-  const { person, environment } = app.loaded();
+  const { userConfig, environment } = app.loaded();
   const file = /^~[\\/]/.test(path)
     ? join(environment.userHome, path.slice(2))
-    : resolve(dirname(person.path), path);
+    : resolve(dirname(userConfig.path), path);
   const { bytes, info } = readFile(file);
   if (isSharedMode(info)) throw invalidKey("other users can read its file");
   // In Latin-1 each byte is one character, so the file need not be text.

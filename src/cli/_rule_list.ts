@@ -202,9 +202,13 @@ export function useKey(source: string, rule: string): string {
 
 function fileRules(app: App): readonly RuleGroup[] {
   const loaded = app.loaded();
-  const { person, file, parents } = loaded;
+  const { userConfig, file, parents } = loaded;
   const { trusted } = app.config();
-  const userRules = group(reachText({ path: person.path, isOfUser: true }, loaded), person, "user");
+  const userRules = group(
+    reachText({ path: userConfig.path, isOfUser: true }, loaded),
+    userConfig,
+    "user",
+  );
   const workspaceRules = file?.permissions === undefined ? [] : [
     group(
       reachText({ path: file.path, isOfUser: false }, loaded),
@@ -252,7 +256,7 @@ function companyRules(app: App): readonly RuleGroup[] {
 }
 
 function identityRules(app: App): readonly RuleGroup[] {
-  const { access, person: { path } } = app.loaded();
+  const { access, userConfig: { path } } = app.loaded();
   return [...access?.identities.values() ?? []].map(({ name, permissions }) => {
     const { title, rows } = group(
       `${path}, for ${visible(name)}`,

@@ -301,7 +301,7 @@ function chooseFile(
   },
 ): readonly [workspace: boolean, line?: string] {
   if (workspaceOption === true || list !== "allow") return [workspaceOption === true];
-  const { path } = app.loaded().person;
+  const { path } = app.loaded().userConfig;
   const reason = whyUncovered(app, { pattern, source: path });
   if (reason === undefined) return [false];
   const line = `An allow rule in ${path} does not cover this server: ${reason}`;
@@ -313,7 +313,7 @@ async function listsIn(app: App, workspace: boolean) {
 }
 
 function reachIn(app: App, workspace: boolean): string {
-  const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
+  const path = workspace ? app.policy.rulesFile : app.loaded().userConfig.path;
   return reachText({ path, isOfUser: !workspace }, app.loaded());
 }
 

@@ -257,7 +257,7 @@ async function readToken(
 
 /** Makes this process a replica, if the user configured replicas. */
 async function openReplica(app: App): Promise<Replica | undefined> {
-  const { serve: settings = {} } = app.loaded().person.others;
+  const { serve: settings = {} } = app.loaded().userConfig.others;
   if ((settings.sealing_key ?? settings.replica_address) === undefined) return undefined;
   return (await import("./_replica.ts")).createReplica(app, settings);
 }
@@ -271,7 +271,7 @@ async function openMetrics(
   endpoints: UserEndpoints,
   { input, token }: { readonly input: CommandInput; readonly token: Token },
 ): Promise<{ readonly endpoint: HttpMetrics; readonly where: string } | undefined> {
-  if (!input.metrics && app.loaded().person.others.serve?.metrics !== true) return undefined;
+  if (!input.metrics && app.loaded().userConfig.others.serve?.metrics !== true) return undefined;
   const metricsToken = await readToken(app, {
     tokenEnv: input.metricsTokenEnv,
     file: "metrics_token",

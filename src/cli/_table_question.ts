@@ -154,7 +154,7 @@ async function askAboutTable(
   const chosen = new Map<ToolId, RuleList>();
   const read = new Set<ToolId>();
   const show = () => tell(["", ...tableLines(table, chosen), ""].join("\n"));
-  const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
+  const path = workspace ? app.policy.rulesFile : app.loaded().userConfig.path;
   const reach = reachText({ path, isOfUser: !workspace }, app.loaded());
   tell("\nWhat the tools may do without a question. PML proposes by their definitions:");
   show();

@@ -103,7 +103,7 @@ const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
 /** Finds the user's `config.yaml`, or the workspace file. */
 export async function findTarget(app: App, workspace: boolean): Promise<TargetFile> {
-  const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
+  const path = workspace ? app.policy.rulesFile : app.loaded().userConfig.path;
   await Deno.mkdir(app.config().home, { recursive: true, mode: 0o700 });
   return await readTarget(path);
 }
@@ -169,9 +169,9 @@ export async function isInUse(app: App, { path, found }: TargetFile): Promise<bo
 
 /** Finds the file and the section that define a server. The workspace's file goes before the user's. */
 export async function findDefinition(app: App, { name, title = name }: ServerDefinition) {
-  const { file, person } = app.loaded();
+  const { file, userConfig } = app.loaded();
   const defines = (definition: { readonly name: string }) => definition.name === name;
-  const workspace = file?.servers.some(defines) === true || !person.servers.some(defines);
+  const workspace = file?.servers.some(defines) === true || !userConfig.servers.some(defines);
   const target = await findTarget(app, workspace);
   const value = objectOf(await parseTarget(target));
   const section = SECTIONS.find((each) => Object.hasOwn(objectOf(value[each]), title));

@@ -48,7 +48,7 @@ async function roundTrip(text: string, workspace: boolean): Promise<string> {
   });
   await within(await open(), async (app) => {
     assert.equal(app.config().problem, undefined, written);
-    const file = workspace ? app.loaded().file : app.loaded().person;
+    const file = workspace ? app.loaded().file : app.loaded().userConfig;
     const names = file?.servers.map(({ name }) => name) ?? [];
     assert.ok(names.includes("github") && names.includes("odd-name"), written);
     await (await findUndo(app, await findTarget(app, workspace))).run();

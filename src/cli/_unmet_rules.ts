@@ -43,7 +43,7 @@ function uncoveredRule(app: App, line: RuleLine): UnmetRule | undefined {
 
 /** Returns why an allow rule does not cover the server that it names; undefined if it does. */
 export function whyUncovered(app: App, { pattern, source }: RuleLine): string | undefined {
-  if (pattern.kind === "any" || source !== app.loaded().person.path) return undefined;
+  if (pattern.kind === "any" || source !== app.loaded().userConfig.path) return undefined;
   const tool = "tool" in pattern ? pattern.tool : "*";
   return app.policy.now.users.whyUncovered(`${pattern.server}:${tool}` as ToolId);
 }

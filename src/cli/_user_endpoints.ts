@@ -119,7 +119,7 @@ export class UserEndpoints implements AsyncDisposable {
   }
 
   #endRevoked(): void {
-    const { person: { hash, path } } = this.#options.app.loaded();
+    const { userConfig: { hash, path } } = this.#options.app.loaded();
     // A mistake in the file revokes no identity: running ones continue, and none is added meanwhile.
     // guard: revoked-slip
     if (!hash && stampAt(path)) return;

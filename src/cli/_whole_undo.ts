@@ -88,5 +88,5 @@ async function restore(
 }
 
 function pathOf(app: App, workspace: boolean): string {
-  return workspace ? app.policy.rulesFile : app.loaded().person.path;
+  return workspace ? app.policy.rulesFile : app.loaded().userConfig.path;
 }

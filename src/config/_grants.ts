@@ -5,7 +5,7 @@
  */
 
 import type { Grants } from "./server_grants.ts";
-import type { PersonConfig } from "./person.ts";
+import type { UserConfig } from "./user_config.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 
 // Without a prototype, like the grants of a file, so that a server's name cannot match a built-in
@@ -19,13 +19,13 @@ const NO_GRANTS: Grants = Object.freeze(Object.create(null));
  */
 export function effectiveGrants(
   shared: Grants = NO_GRANTS,
-  { person, servers }: {
-    readonly person: PersonConfig;
+  { userConfig, servers }: {
+    readonly userConfig: UserConfig;
     readonly servers: readonly ServerDefinition[];
   },
 ): Grants {
-  const own = Object.entries(person.grants).filter(([name]) =>
-    person.servers.some((server) => server.name === name && servers.includes(server))
+  const own = Object.entries(userConfig.grants).filter(([name]) =>
+    userConfig.servers.some((server) => server.name === name && servers.includes(server))
   );
   if (own.length === 0) return shared;
   return Object.assign(Object.create(null), Object.fromEntries(own), shared);

@@ -9,13 +9,13 @@ import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
 import type { Grants } from "./server_grants.ts";
 import type { AccessConfig } from "./current_config.ts";
-import type { PersonConfig } from "./person.ts";
+import type { UserConfig } from "./user_config.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programOf } from "../servers/kinds.ts";
 
 interface Files {
   readonly file: WorkspaceFile | undefined;
-  readonly person: PersonConfig;
+  readonly userConfig: UserConfig;
 }
 
 /** Returns the files with a mark on each confined server that counts as unconfined here. */
@@ -27,14 +27,14 @@ export async function markUnconfined<T extends Files>(
     readonly folder: string;
   },
 ): Promise<Files> {
-  const { file, person } = files;
-  const all = [file?.sections.grants, person.grants];
+  const { file, userConfig } = files;
+  const all = [file?.sections.grants, userConfig.grants];
   const needsLayer = (server: ServerDefinition) =>
     programOf(server)?.confine === true &&
     all.some((grants) => grantsWriteOrRun(grants, server.name));
-  const servers = [...file?.servers ?? [], ...person.servers];
+  const servers = [...file?.servers ?? [], ...userConfig.servers];
   if (environment.confines === undefined || !servers.some(needsLayer)) return files;
-  const { osLayer } = person.settings;
+  const { osLayer } = userConfig.settings;
   const layer = osLayer === "off" && access?.company?.mustConfine ? "auto" : osLayer;
   if (await environment.confines(layer, folder)) return files;
   const mark = (list: readonly ServerDefinition[]) =>
@@ -43,7 +43,7 @@ export async function markUnconfined<T extends Files>(
     );
   return {
     file: file && { ...file, servers: mark(file.servers) },
-    person: { ...person, servers: mark(person.servers) },
+    userConfig: { ...userConfig, servers: mark(userConfig.servers) },
   };
 }
 

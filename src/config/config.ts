@@ -19,7 +19,7 @@ import { readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts"
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { AccessConfig } from "./current_config.ts";
 import { type Pause, readPause } from "./pause.ts";
-import { type PersonConfig, readPerson } from "./person.ts";
+import { readUserConfig, type UserConfig } from "./user_config.ts";
 import { askedRegistries, registryProblems } from "./registries.ts";
 import { conditionProblems, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
@@ -50,7 +50,7 @@ export interface LoadedConfig {
   readonly folder: string;
   readonly file: WorkspaceFile | undefined;
   readonly parents: readonly WorkspaceFile[];
-  readonly person: PersonConfig;
+  readonly userConfig: UserConfig;
   /** The name of the identity that this PML works for; undefined for the user. */
   readonly identity: string | undefined;
   /** Other users of this PML over HTTP, and the restrictions; undefined if there are none. */
@@ -92,25 +92,25 @@ export async function reloadConfig(loaded: LoadedConfig): Promise<LoadedConfig> 
 
 /** Returns the current configuration, given whether the user trusts the workspace file. */
 export function settleConfig(loaded: LoadedConfig, trusted: boolean): Config {
-  const { environment, folder, file, person, warnings } = loaded;
+  const { environment, folder, file, userConfig, warnings } = loaded;
   const trustedFile = trusted ? file : undefined;
   const sections: Partial<Sections> = trustedFile?.sections ?? {};
   const { registries, cloud, grants, intent } = sections;
-  const gateway = gatewayFrom(person.gateway, sections.gateway);
-  const servers = mergeServers(trustedFile?.servers ?? [], person.servers);
+  const gateway = gatewayFrom(userConfig.gateway, sections.gateway);
+  const servers = mergeServers(trustedFile?.servers ?? [], userConfig.servers);
   const restrictions = loaded.access?.restrictionsFor(sections.gateway?.toolset);
   const problem = loaded.problem ??
-    prefixProblem(gateway, { servers: servers.length, file: trustedFile?.path ?? person.path });
+    prefixProblem(gateway, { servers: servers.length, file: trustedFile?.path ?? userConfig.path });
   const config: Config = {
     home: environment.home,
     workspace: folder,
     rules: problem === undefined ? effectiveRules(loaded, trusted) : denyEverything(loaded),
     servers,
-    registries: askedRegistries(environment, registries, person.registries),
+    registries: askedRegistries(environment, registries, userConfig.registries),
     cloud: cloud?.url === undefined ? cloud : { url: hubAddress(cloud.url) },
-    grants: effectiveGrants(grants, { person, servers }),
+    grants: effectiveGrants(grants, { userConfig, servers }),
     gateway,
-    ...person.settings,
+    ...userConfig.settings,
     intent,
     restrictions,
     trusted: trustedFile !== undefined,
@@ -157,16 +157,16 @@ async function loadFiles(
   const above = await Promise.all(workspace.parents.map(read));
   const parents = above.filter((parent) => parent !== undefined);
   const { home, userHome } = environment;
-  const person = await readPerson(join(home, "config.yaml"), { ...report, userHome });
+  const userConfig = await readUserConfig(join(home, "config.yaml"), { ...report, userHome });
   // The workspace's own file comes last, so that the problem names it if all files together exceed
   // a limit.
-  const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
+  const files = [userConfig, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
   report.problems.push(...conditionProblems(files));
-  const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
+  const isNamed = userConfig.workspaces.some((path) => realPathOf(path) === root);
   const wide = isNamed ? undefined : whyWide(workspace, environment);
   if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
   const folder = toolFolder(root, { file, report });
-  const access = await accessConfigOf(person, { identity, file, report, environment });
+  const access = await accessConfigOf(userConfig, { identity, file, report, environment });
   return freeze({
     environment,
     cwd,
@@ -174,7 +174,7 @@ async function loadFiles(
     workspaceError,
     folder,
     parents,
-    ...await markUnconfined({ file, person }, { environment, access, folder }),
+    ...await markUnconfined({ file, userConfig }, { environment, access, folder }),
     identity,
     access,
     isWide: wide !== undefined,
@@ -187,7 +187,7 @@ async function loadFiles(
 
 /** Reads the restrictions. Their code is loaded only if there are some. */
 async function accessConfigOf(
-  { others, gateway, path }: PersonConfig,
+  { others, gateway, path }: UserConfig,
   from: Pick<LoadedConfig, "identity" | "file" | "environment"> & { readonly report: Report },
 ): Promise<AccessConfig | undefined> {
   const { toolset } = gateway;
@@ -262,16 +262,16 @@ function toolFolder(
 }
 
 function effectiveRules(loaded: LoadedConfig, trusted: boolean): Rules {
-  const { file, parents, person } = loaded;
+  const { file, parents, userConfig } = loaded;
   const [own = NO_RULES, ...above] = [file, ...parents].map((each) =>
     each?.permissions ?? NO_RULES
   );
   const base = trusted && file?.permissions !== undefined ? NO_RULES : defaultRules();
-  const all = [base, own, ...above, person.permissions];
+  const all = [base, own, ...above, userConfig.permissions];
   return {
     deny: all.flatMap(({ deny }) => deny),
     ask: [...all.flatMap(({ ask }) => ask), ...(trusted ? [] : own.allow)],
-    allow: [...base.allow, ...(trusted ? own.allow : []), ...person.permissions.allow],
+    allow: [...base.allow, ...(trusted ? own.allow : []), ...userConfig.permissions.allow],
   };
 }
 
@@ -284,8 +284,8 @@ function mergeServers(
   return [...ofWorkspace, ...ofUser.filter(({ name }) => !names.has(name))];
 }
 
-function denyEverything({ workspace, person }: LoadedConfig): Rules {
-  const source = workspace.file ?? person.path;
+function denyEverything({ workspace, userConfig }: LoadedConfig): Rules {
+  const source = workspace.file ?? userConfig.path;
   return { ...NO_RULES, deny: [{ pattern: parsePattern("*"), source }] };
 }
 

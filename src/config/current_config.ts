@@ -5,7 +5,7 @@
  */
 
 import type { Pause } from "./pause.ts";
-import type { PersonSettings } from "./person.ts";
+import type { PersonSettings } from "./user_config.ts";
 import type { Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import type { RegistryEntry } from "./registries.ts";

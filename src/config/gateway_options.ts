@@ -16,7 +16,7 @@ import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { defaultsOf } from "../core/value_schema.ts";
 import { nameOf } from "./limits.ts";
-import { GATEWAY, HYBRID, type PersonValues } from "./settings.ts";
+import { GATEWAY, HYBRID, type UserConfigValues } from "./settings.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
 
@@ -49,7 +49,7 @@ export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">
 export const SEMANTIC = { most: 20, threshold: 0.7 };
 
 /** The `gateway` section of a file, after the schema checked it. */
-export type GatewaySection = NonNullable<PersonValues["gateway"]>;
+export type GatewaySection = NonNullable<UserConfigValues["gateway"]>;
 
 /**
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.

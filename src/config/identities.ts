@@ -14,7 +14,7 @@ import type { Config } from "./current_config.ts";
 import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import { IDENTITY, RATE } from "./settings.ts";
-import type { IdentitySections } from "./person.ts";
+import type { IdentitySections } from "./user_config.ts";
 import type { AccessConfig } from "./current_config.ts";
 import type { Identity } from "./current_config.ts";
 import type { Rate } from "./current_config.ts";

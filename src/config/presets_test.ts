@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { personSchema } from "./settings.ts";
+import { userConfigSchema } from "./settings.ts";
 import { DEFAULT_GATEWAY, gatewayFrom } from "./gateway_options.ts";
 import { presets } from "./presets.ts";
 
@@ -14,7 +14,7 @@ Deno.test("presets() returns the five with their aliases, each a valid configura
   ]);
   for (const { name, does, section } of all) {
     const wrong = (issue: unknown) => assert.fail(`${name}: ${JSON.stringify(issue)}`);
-    assert.ok(personSchema({ gateway: section }, { path: [], wrong }));
+    assert.ok(userConfigSchema({ gateway: section }, { path: [], wrong }));
     assert.match(does, /\.$/);
   }
   const [, , balanced, permissive] = all.map(({ overrides }) => gatewayFrom(overrides).hybrid);

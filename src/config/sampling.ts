@@ -6,7 +6,7 @@
  */
 
 import { parsePattern, type Pattern } from "../core/pattern.ts";
-import { type PersonValues, SAMPLING } from "./settings.ts";
+import { SAMPLING, type UserConfigValues } from "./settings.ts";
 
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
@@ -44,7 +44,7 @@ export interface SamplingSettings {
 }
 
 /** The section as the schema checked it. */
-export type SamplingSection = NonNullable<PersonValues["sampling"]>;
+export type SamplingSection = NonNullable<UserConfigValues["sampling"]>;
 
 const PROVIDERS = {
   anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
-import personJson from "../../config/config.schema.json" with { type: "json" };
+import userConfigJson from "../../config/config.schema.json" with { type: "json" };
 import schema from "../../config/pml.schema.json" with { type: "json" };
 import policyJson from "../../config/policy.schema.json" with { type: "json" };
 import { isObject } from "../core/json.ts";
 import type { ValueSchema } from "../core/value_schema.ts";
 import { readFile as read } from "./_scratch_test.ts";
-import { personSchema, policySchema, workspaceSchema } from "./settings.ts";
+import { policySchema, userConfigSchema, workspaceSchema } from "./settings.ts";
 
 const SERVER = { command: "x" };
 const GOOD: readonly object[] = [
@@ -248,7 +248,7 @@ Deno.test("the parser and pml.schema.json refuse the same bad files", async () =
 });
 
 /** A `config.yaml` with every key but those that `.pml.json` has, too. */
-const PERSON: readonly object[] = [
+const USER_CONFIG: readonly object[] = [
   {
     limits: { call_ms: 1_000, inline_bytes: 0, heap_mb: 64 },
     approvals: { channel: "page" },
@@ -332,7 +332,10 @@ function* changed(value: unknown): Generator<unknown> {
 
 const FILES: readonly (readonly [string, ValueSchema<unknown>, object, readonly object[]])[] = [
   ["config/pml.schema.json", workspaceSchema, schema, GOOD],
-  ["config/config.schema.json", personSchema, personJson, [...GOOD.filter(isShared), ...PERSON]],
+  ["config/config.schema.json", userConfigSchema, userConfigJson, [
+    ...GOOD.filter(isShared),
+    ...USER_CONFIG,
+  ]],
   ["config/policy.schema.json", policySchema, policyJson, POLICY],
 ];
 for (const [name, wanted, json, good] of FILES) {
@@ -352,7 +355,7 @@ for (const [name, wanted, json, good] of FILES) {
 }
 
 function isShared(file: object): boolean {
-  return isValid(personSchema, file);
+  return isValid(userConfigSchema, file);
 }
 
 function isValid(wanted: ValueSchema<unknown>, value: unknown): boolean {

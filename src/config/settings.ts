@@ -367,7 +367,7 @@ export const WORKFLOW = {
 };
 
 /** The keys of a `config.yaml`. */
-export const PERSON = {
+export const USER_CONFIG = {
   permissions: setting(permissions, "The rules for all workspaces."),
   ...SHARED,
   limits: setting(
@@ -510,10 +510,10 @@ export const PERSON = {
 };
 
 /** The schema of a `config.yaml`. */
-export const personSchema = object({}, PERSON);
+export const userConfigSchema = object({}, USER_CONFIG);
 
 /** A valid `config.yaml`. */
-export type PersonValues = ValueOf<typeof personSchema>;
+export type UserConfigValues = ValueOf<typeof userConfigSchema>;
 
 /** The keys of a company's policy. No key allows anything. */
 export const POLICY = {

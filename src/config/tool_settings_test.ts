@@ -4,7 +4,7 @@ import { toolSlug } from "../core/tool_id.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
 import { argumentTexts, sentArguments, shownArguments } from "./fixed_arguments.ts";
 import { expand } from "./expand.ts";
-import { readPerson } from "./person.ts";
+import { readUserConfig } from "./user_config.ts";
 import { shownLines } from "./workspace_lines.ts";
 import { wantedKeys } from "./wanted_keys.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
@@ -74,7 +74,7 @@ Deno.test("fixed arguments keep the text of numbers, in each syntax", async () =
   const files = [
     (await read(json)).file,
     (await read(commented)).file,
-    (await readAt(scratch.write("config.yaml", yaml), readPerson)).file,
+    (await readAt(scratch.write("config.yaml", yaml), readUserConfig)).file,
   ];
   for (const file of files) {
     const written = file?.servers[0]?.settings?.of.get("t")?.arguments ?? {};
@@ -90,7 +90,7 @@ Deno.test("a fixed argument of YAML that is not a JSON number is a problem", asy
   for (const number of [".inf", "-.inf", ".nan"]) {
     const args = `{ id: [{ deep: ${number} }] }`;
     const yaml = `mcpServers: { s: { command: x, tools: { t: { arguments: ${args} } } } }`;
-    const { error } = await readAt(scratch.write("config.yaml", yaml), readPerson);
+    const { error } = await readAt(scratch.write("config.yaml", yaml), readUserConfig);
     assert.match(
       String(error?.message),
       /s\.tools\.t\.arguments\.id": .*wanted a JSON value/,

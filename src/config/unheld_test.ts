@@ -46,7 +46,7 @@ Deno.test("the user's own servers and grants count as unconfined in the same way
   };
   const loaded = await loadConfig(environment, scratch.ws);
   assert.equal(loaded.problem, undefined);
-  for (const servers of [loaded.file?.servers, loaded.person.servers]) {
+  for (const servers of [loaded.file?.servers, loaded.userConfig.servers]) {
     const marks = programsOf(servers ?? []).map((one) => one.countsAsUnconfined);
     assert.deepEqual(marks, [true]);
   }

@@ -33,13 +33,15 @@ export async function watchConfig(
 }
 
 /** Returns each path at which a file with rules is, or may appear. */
-export function rulingPaths({ environment, workspace, person }: LoadedConfig): readonly string[] {
+export function rulingPaths(
+  { environment, workspace, userConfig }: LoadedConfig,
+): readonly string[] {
   const { home, homePath } = environment;
   // guard: company-followed
   return [
     ...rulingFolders(environment, workspace)
       .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]),
-    person.path,
+    userConfig.path,
     join(home, "capabilities", "index.json"),
     pausePath(home, workspace.root),
     // If the path of the home now leads to another folder, PML must report it.
@@ -54,9 +56,9 @@ export function isOtherConfig(now: LoadedConfig, before: LoadedConfig): boolean 
 }
 
 function fingerprint(loaded: LoadedConfig): string {
-  const { workspace, file, parents, person, access, pause, problem } = loaded;
+  const { workspace, file, parents, userConfig, access, pause, problem } = loaded;
   const policies = access?.company?.files ?? [];
-  const hashes = [file, ...parents, person, ...policies].map((each) => each?.hash);
+  const hashes = [file, ...parents, userConfig, ...policies].map((each) => each?.hash);
   const { root, file: own, parents: above } = workspace;
   return JSON.stringify([root, own, above, hashes, pause, problem?.detail]);
 }

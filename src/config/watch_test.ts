@@ -78,9 +78,9 @@ Deno.test("watchConfig() sees the person's file come in a home that was not ther
   using scratch = new Scratch();
   await using watched = new Watched(await scratch.load());
   scratch.write("user/.pml/config.yaml", "limits: {batch: 7}");
-  await watched.until(({ person }) => person.settings.limits.batch === 7);
+  await watched.until(({ userConfig }) => userConfig.settings.limits.batch === 7);
   scratch.write("user/.pml/config.yaml", "limits: {batch: 8}");
-  await watched.until(({ person }) => person.settings.limits.batch === 8);
+  await watched.until(({ userConfig }) => userConfig.settings.limits.batch === 8);
 });
 
 Deno.test("watchConfig() sees a file above, and the real file behind a link", async () => {

@@ -166,8 +166,8 @@ function originOf({ policy, directory }: App, name: string): string {
 }
 
 function disabledRows(app: App): readonly ServerRow[] {
-  const { file, parents, person } = app.loaded();
-  const names = [file, ...parents, person].flatMap((each) => each?.disabled ?? []);
+  const { file, parents, userConfig } = app.loaded();
+  const names = [file, ...parents, userConfig].flatMap((each) => each?.disabled ?? []);
   return [...new Set(names)].map((name) => ({
     name,
     kind: "",

@@ -52,11 +52,11 @@ class OwnSignInHost implements SignInHost {
   }
 
   get document(): string | undefined {
-    return this.#parts.policy.now.loaded.person.oauth?.client_metadata_url;
+    return this.#parts.policy.now.loaded.userConfig.oauth?.client_metadata_url;
   }
 
   get issuerHosts(): IssuerHosts | undefined {
-    return this.#parts.policy.now.loaded.person.oauth?.issuer_hosts;
+    return this.#parts.policy.now.loaded.userConfig.oauth?.issuer_hosts;
   }
 
   clean(error: PmlError): unknown {

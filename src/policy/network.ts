@@ -90,9 +90,10 @@ export function certificatesOf(
   { now: { loaded } }: Policy,
 ): Certificates | undefined {
   if ((ca ?? cert) === undefined) return undefined;
-  const { person, environment } = loaded;
+  const { userConfig, environment } = loaded;
   const toAbsolute = (path: string | undefined) =>
-    path && resolve(dirname(person.path), path.replace(/^~(?=[\\/])/, () => environment.userHome));
+    path &&
+    resolve(dirname(userConfig.path), path.replace(/^~(?=[\\/])/, () => environment.userHome));
   return {
     origin: new URL(url).origin,
     ca: toAbsolute(ca),

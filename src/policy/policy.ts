@@ -286,24 +286,24 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
 
   /** Returns the path of the file that disables or forbids a server; undefined if none does. */
   fileThatDisables(server: string): string | undefined {
-    const { file, parents, person } = this.#now.loaded;
-    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path ??
+    const { file, parents, userConfig } = this.#now.loaded;
+    return [file, ...parents, userConfig].find((each) => each?.disabled.includes(server))?.path ??
       this.whyForbidden(server)?.path;
   }
 
   /** Returns why the company's policy forbids a server that a file defines. */
   whyForbidden(server: string): Forbidding | undefined {
-    const { config: { restrictions }, loaded: { file, person } } = this.#now;
+    const { config: { restrictions }, loaded: { file, userConfig } } = this.#now;
     const company = restrictions?.company;
     const own = company &&
-      [...file?.servers ?? [], ...person.servers].find(({ name }) => name === server);
+      [...file?.servers ?? [], ...userConfig.servers].find(({ name }) => name === server);
     return own && company?.forbids(own);
   }
 
   /** Returns whether a rule names a server, in the user's file or in a trusted file. */
   hasRuleFor(server: string): boolean {
-    const { loaded: { file, person }, config: { rules, trusted } } = this.#now;
-    const sources = [person.path, ...(trusted && file !== undefined ? [file.path] : [])];
+    const { loaded: { file, userConfig }, config: { rules, trusted } } = this.#now;
+    const sources = [userConfig.path, ...(trusted && file !== undefined ? [file.path] : [])];
     return [rules.allow, rules.ask, rules.deny].flat().some(({ pattern, source }) =>
       pattern.kind !== "any" && pattern.server === server && sources.includes(source)
     );
@@ -362,7 +362,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
    * server started does not count as the user's own.
    */
   isShared(definition: ServerDefinition): boolean {
-    return !this.#now.loaded.person.servers.includes(definition);
+    return !this.#now.loaded.userConfig.servers.includes(definition);
   }
 
   /** The values of the folder variables of definitions. */
@@ -378,7 +378,7 @@ export class Policy implements PinnedWorkspace, ShownFileReader, ConfigOwner, Re
 
   /** Returns the file to which "Always" writes the rule of a tool. */
   fileFor(id: ToolId): RuleFile {
-    const { path, servers } = this.#now.loaded.person;
+    const { path, servers } = this.#now.loaded.userConfig;
     const definition = this.definitionOf(splitToolId(id).server);
     const isOwn = definition !== undefined && servers.includes(definition) &&
       this.#now.config.restrictions?.identity === undefined;

@@ -37,14 +37,16 @@ export class UserRules {
 
   /** Takes the facts about the servers. */
   constructor({ config, loaded, ownNames, registries }: ServerFacts) {
-    const { person, file, environment } = loaded;
+    const { userConfig, file, environment } = loaded;
     const path = quoted(file?.path ?? "", 300);
-    const own = askedRegistries(environment, undefined, person.registries).map(({ url }) => url);
+    const own = askedRegistries(environment, undefined, userConfig.registries).map(({ url }) =>
+      url
+    );
     const otherRegistries = [...registries].filter(([, url]) => !own.includes(url));
-    this.#path = person.path;
+    this.#path = userConfig.path;
     this.#ownServers = new Set([
       ...ownNames.map((name) => name.split(":", 1)[0] ?? ""),
-      ...person.servers.map(({ name }) => name),
+      ...userConfig.servers.map(({ name }) => name),
       ...registries.keys(),
     ]);
     // The owner wrote the rules of an identity for exactly this workspace.
@@ -53,7 +55,9 @@ export class UserRules {
       this.#reasons.set(name, `only ${path} names its registry ${quoted(url, 300)}`);
     }
     for (const server of config.servers) {
-      if (!person.servers.includes(server)) this.#reasons.set(server.name, `${path} defines it`);
+      if (!userConfig.servers.includes(server)) {
+        this.#reasons.set(server.name, `${path} defines it`);
+      }
     }
     const { url = CLOUD_URL } = config.cloud ?? {};
     if (url !== CLOUD_URL) this.#hubReason = `${path} names its hub ${quoted(url, 300)}`;

@@ -283,10 +283,10 @@ export class Machine
   /** Returns the identities of the servers of files, to pin them. Starts nothing. */
   identities(): readonly ServerIdentity[] {
     const { policy, files } = this.#parts;
-    const { file, person } = policy.now.loaded;
+    const { file, userConfig } = policy.now.loaded;
     const workspaceServers = file?.servers ?? [];
     const names = new Set(workspaceServers.map(({ name }) => name));
-    return [...workspaceServers, ...person.servers.filter(({ name }) => !names.has(name))]
+    return [...workspaceServers, ...userConfig.servers.filter(({ name }) => !names.has(name))]
       .map((server) => this.packages.presentIdentityOf(server, files));
   }
 

@@ -20,8 +20,8 @@ export function whyUntrusted(
   definition: ServerDefinition,
   { now }: Pick<Policy, "now">,
 ): string | undefined {
-  const { config: { trusted, workspace }, loaded: { person } } = now;
-  if (trusted || !person.servers.includes(definition)) return undefined;
+  const { config: { trusted, workspace }, loaded: { userConfig } } = now;
+  if (trusted || !userConfig.servers.includes(definition)) return undefined;
   const program = programOf(definition);
   return program !== undefined && runsWorkspaceFiles(program)
     ? `it runs files of the workspace ${quoted(workspace, 400)}, which is not trusted`

@@ -8,7 +8,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readWorkspaceFile } from "../../src/config/file.ts";
-import { readPerson } from "../../src/config/person.ts";
+import { readUserConfig } from "../../src/config/user_config.ts";
 import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace, type WorkspaceOptions } from "../kit/workspace.ts";
 import { GOOD } from "./oracles.ts";
@@ -94,7 +94,7 @@ export async function makeAttackWorkspace(options: SceneOptions = {}): Promise<W
 async function markValid(ws: Workspace): Promise<void> {
   const report = { problems: [], warnings: [], home: ws.home };
   await readWorkspaceFile(ws.file(".pml.json"), report);
-  await readPerson(join(ws.home, "config.yaml"), report);
+  await readUserConfig(join(ws.home, "config.yaml"), report);
 }
 
 /** Creates the workspace, spawns PML in it, and initializes it. */

@@ -5,7 +5,7 @@
  */
 
 import { LIMIT_NAMES, limitKey, LIMITS } from "../../src/config/limits.ts";
-import { personSchema, policySchema, workspaceSchema } from "../../src/config/settings.ts";
+import { policySchema, userConfigSchema, workspaceSchema } from "../../src/config/settings.ts";
 import { isObject } from "../../src/core/json.ts";
 import type { Schema } from "../../src/core/value_schema.ts";
 
@@ -82,7 +82,7 @@ export function settingsPage(): string {
     "server completes its keys if the first line is `# yaml-language-server: $schema=PATH`, with the path",
     "of [`config.schema.json`](../config/config.schema.json).",
     "",
-    ...tableOf(personSchema.schema()),
+    ...tableOf(userConfigSchema.schema()),
     "",
     "## `policy.yaml`",
     "",
@@ -96,7 +96,7 @@ export function settingsPage(): string {
     'Without `type`, an entry with `url` is `"http"` and any other is `"stdio"`. `ca`, `cert` and `key`',
     "are for your own `config.yaml` only.",
     "",
-    ...entries(personSchema.schema(), "mcpServers"),
+    ...entries(userConfigSchema.schema(), "mcpServers"),
     "## Servers of `private_mcps`",
     "",
     ...entries(workspaceSchema.schema(), "private_mcps"),

@@ -68,7 +68,7 @@ export class FileApproval implements Approval {
   text(): string {
     const { policy } = this.#services;
     return serverText(this.#definition, {
-      isOfUser: policy.now.loaded.person.servers.includes(this.#definition),
+      isOfUser: policy.now.loaded.userConfig.servers.includes(this.#definition),
       register: policy.register,
       fileNames: envFileNames(this.#definition, policy),
       plain: (name) => policy.plain(name),

@@ -8,7 +8,14 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { DocumentReader, type ParseText } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { MEMORY, PERSON, personSchema, type PersonValues, SANDBOX, WORKFLOW } from "./settings.ts";
+import {
+  MEMORY,
+  SANDBOX,
+  USER_CONFIG,
+  userConfigSchema,
+  type UserConfigValues,
+  WORKFLOW,
+} from "./settings.ts";
 import { isObject } from "../core/json.ts";
 import { gatewayOptions, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
@@ -58,7 +65,7 @@ export interface PersonSettings {
 }
 
 /** The user's configuration for all workspaces. */
-export interface PersonConfig {
+export interface UserConfig {
   readonly path: string;
   /** The hash of the file's bytes; undefined if there is no file. */
   readonly hash: string | undefined;
@@ -76,7 +83,7 @@ export interface PersonConfig {
   /** The registries, if the user chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The settings of sign-ins. */
-  readonly oauth: PersonValues["oauth"];
+  readonly oauth: UserConfigValues["oauth"];
   /** The section of identities that may use this PML over HTTP, and of named sets of tools. */
   readonly others: IdentitySections;
   /**
@@ -86,8 +93,8 @@ export interface PersonConfig {
   readonly workspaces: readonly string[];
 }
 
-/** The report to which `readPerson` adds problems and warnings, and its option. */
-export interface PersonReport extends Report {
+/** The report to which `readUserConfig` adds problems and warnings, and its option. */
+export interface UserConfigReport extends Report {
   /** The folder of `~/`; by default the home folder of this process. */
   readonly userHome?: string;
 }
@@ -95,9 +102,9 @@ export interface PersonReport extends Report {
 /**
  * Reads a file. Returns the defaults for a missing file. Adds problems to the report.
  */
-export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
+export async function readUserConfig(path: string, report: UserConfigReport): Promise<UserConfig> {
   const parse: ParseText = async (...text) => (await import("./_syntax.ts")).parseYaml(...text);
-  const document = await new DocumentReader(parse, report).read(path, personSchema);
+  const document = await new DocumentReader(parse, report).read(path, userConfigSchema);
   const warn = (message: string) => document?.warn(message);
   const values = document?.content ?? {};
   const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } =
@@ -127,7 +134,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
 
 /** Returns the settings, with defaults. */
 async function settingsOf(
-  values: Partial<PersonValues>,
+  values: Partial<UserConfigValues>,
   pathOf: (text: string) => string,
 ): Promise<PersonSettings> {
   const { search, limits = {}, approvals, sandbox, workflow, sampling, network, memory } = values;
@@ -136,21 +143,21 @@ async function settingsOf(
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? SANDBOX.os_layer.default,
-    askForKeys: values.ask_for_keys ?? PERSON.ask_for_keys.default,
-    journal: values.journal ?? PERSON.journal.default,
+    askForKeys: values.ask_for_keys ?? USER_CONFIG.ask_for_keys.default,
+    journal: values.journal ?? USER_CONFIG.journal.default,
     memory: (isObject(memory) ? memory.enabled : memory) ?? MEMORY.enabled.default,
-    warm: values.warm ?? PERSON.warm.default,
+    warm: values.warm ?? USER_CONFIG.warm.default,
     confidence: workflow?.confidence ?? WORKFLOW.confidence.default,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
-    clientMeta: values.client_meta ?? PERSON.client_meta.default,
-    clientName: values.client_name ?? PERSON.client_name.default,
-    notifications: values.notifications ?? PERSON.notifications.default,
+    clientMeta: values.client_meta ?? USER_CONFIG.client_meta.default,
+    clientName: values.client_name ?? USER_CONFIG.client_name.default,
+    notifications: values.notifications ?? USER_CONFIG.notifications.default,
   };
 }
 
 /** Identities and tool sets as the file has them. */
 export type IdentitySections = Pick<
-  PersonValues,
+  UserConfigValues,
   "identities" | "toolsets" | "client_toolsets" | "serve"
 >;

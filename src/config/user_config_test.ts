@@ -5,11 +5,11 @@ import fc from "fast-check";
 import type { ConfigProblem } from "./_problem.ts";
 import { type Read, readAt, Scratch } from "./_scratch_test.ts";
 import { limitsOf } from "./limits.ts";
-import { type PersonConfig, readPerson } from "./person.ts";
+import { readUserConfig, type UserConfig } from "./user_config.ts";
 
-async function read(content: string): Promise<Read<PersonConfig>> {
+async function read(content: string): Promise<Read<UserConfig>> {
   using scratch = new Scratch();
-  return await readAt(scratch.write("config.yaml", content), readPerson);
+  return await readAt(scratch.write("config.yaml", content), readUserConfig);
 }
 
 /** Text, line, column, key, found (a part of it), wanted. */
@@ -40,7 +40,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["approvals: {channel: fax}", 1, 22, "approvals.channel", '"fax"', "one of client"],
 ];
 
-Deno.test("readPerson() reports line, column, key, value and expected type of problems", async () => {
+Deno.test("readUserConfig() reports line, column, key, value and expected type of problems", async () => {
   for (const [text, line, column, key, found, wanted] of BAD) {
     const { error } = await read(text);
     const problems = error?.detail?.problems;
@@ -54,12 +54,12 @@ Deno.test("readPerson() reports line, column, key, value and expected type of pr
   }
 });
 
-Deno.test("readPerson() reports a text that ends too early once", async () => {
+Deno.test("readUserConfig() reports a text that ends too early once", async () => {
   const { error } = await read("limits:\n  a: [1, {b: \n");
   assert.equal((error?.detail?.problems as readonly ConfigProblem[]).length, 1);
 });
 
-Deno.test("readPerson() repeats no misplaced secret", async () => {
+Deno.test("readUserConfig() repeats no misplaced secret", async () => {
   const secret = "MIIE-a-secret-of-the-person";
   const wrong = [
     { oauth: { client_secret: secret } },
@@ -73,26 +73,26 @@ Deno.test("readPerson() repeats no misplaced secret", async () => {
   }
 });
 
-Deno.test("readPerson() reads rules, limits and single settings", async () => {
-  const { file: person, error } = await read(
+Deno.test("readUserConfig() reads rules, limits and single settings", async () => {
+  const { file: userConfig, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +
       "limits:\n  call_ms: 1000\n  heap_mb: 64\ngateway: {tools_exposure: full_proxy}\n" +
       "approvals: {channel: terminal}\nsandbox: {os_layer: required}\njournal: best_effort\n",
   );
   assert.equal(error, undefined);
-  assert.deepEqual(person.settings.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
-  assert.deepEqual(person.permissions.deny.map(({ pattern }) => pattern.text), ["shell:*"]);
-  assert.equal(person.permissions.deny[0]?.source, person.path);
-  assert.deepEqual(person.gateway, { exposure: "full_proxy" });
-  assert.equal(person.settings.channel, "terminal");
-  assert.equal(person.settings.osLayer, "required");
-  assert.equal(person.settings.journal, "best_effort");
+  assert.deepEqual(userConfig.settings.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
+  assert.deepEqual(userConfig.permissions.deny.map(({ pattern }) => pattern.text), ["shell:*"]);
+  assert.equal(userConfig.permissions.deny[0]?.source, userConfig.path);
+  assert.deepEqual(userConfig.gateway, { exposure: "full_proxy" });
+  assert.equal(userConfig.settings.channel, "terminal");
+  assert.equal(userConfig.settings.osLayer, "required");
+  assert.equal(userConfig.settings.journal, "best_effort");
   const { settings: defaults } = (await read("limits: {}\n")).file;
   assert.deepEqual([defaults.journal, defaults.warm], ["required", false]);
   assert.equal((await read("warm: true\n")).file.settings.warm, true);
 });
 
-Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {
+Deno.test("readUserConfig() finds the folder of a model from the file, or from the home", async () => {
   const saying = async (text: string) => (await read(`search: {model: ${text}}`)).file;
   const { path, settings: { model } } = await saying("models/x");
   assert.equal(model, join(dirname(path), "models/x"));
@@ -102,22 +102,22 @@ Deno.test("readPerson() finds the folder of a model from the file, or from the h
   assert.match(error?.message ?? "", /search\.model/);
 });
 
-Deno.test("readPerson() treats an empty file as no settings", async () => {
+Deno.test("readUserConfig() treats an empty file as no settings", async () => {
   for (const text of ["", "# only this\n"]) {
-    const { file: person, error } = await read(text);
+    const { file: userConfig, error } = await read(text);
     assert.equal(error, undefined);
-    assert.deepEqual(person.settings.limits, limitsOf({}));
+    assert.deepEqual(userConfig.settings.limits, limitsOf({}));
   }
 });
 
-Deno.test("readPerson() says of keys that come later that they are ignored", async () => {
+Deno.test("readUserConfig() says of keys that come later that they are ignored", async () => {
   const { error, warnings } = await read("telemetry: true\n");
   assert.equal(error, undefined);
   assert.equal(warnings.length, 1);
   assert.match(warnings.join(), /"telemetry" is ignored for now/);
 });
 
-Deno.test("readPerson() takes a model for sampling, with defaults", async () => {
+Deno.test("readUserConfig() takes a model for sampling, with defaults", async () => {
   const { file, error } = await read("sampling: {provider: anthropic, model: m}\n");
   assert.equal(error, undefined);
   assert.deepEqual(file.settings.sampling, {
@@ -142,7 +142,7 @@ Deno.test("readPerson() takes a model for sampling, with defaults", async () => 
   assert.equal(sampling?.isCompatible, true);
 });
 
-Deno.test("readPerson() reports problems of sampling", async () => {
+Deno.test("readUserConfig() reports problems of sampling", async () => {
   const wrong = {
     "{}": /sampling\.provider[^]*sampling\.model/,
     "{provider: x, model: m}": /sampling\.provider.*anthropic/,
@@ -160,7 +160,7 @@ Deno.test("readPerson() reports problems of sampling", async () => {
   }
 });
 
-Deno.test("readPerson() never throws, and never drops a deny without a word", async () => {
+Deno.test("readUserConfig() never throws, and never drops a deny without a word", async () => {
   const words = ["permissions", ":", " ", "\n", "  ", "deny", "- ", "a:b", "'", "[", "]", "{", "}"];
   const unit = fc.constantFrom(
     ...words,
@@ -178,8 +178,8 @@ Deno.test("readPerson() never throws, and never drops a deny without a word", as
   );
   await fc.assert(
     fc.asyncProperty(fc.string({ unit, maxLength: 30 }), async (noise) => {
-      const { file: person, error } = await read(`permissions:\n  deny: [keep:me]\n${noise}`);
-      const kept = person.permissions.deny.some(({ pattern }) => pattern.text === "keep:me");
+      const { file: userConfig, error } = await read(`permissions:\n  deny: [keep:me]\n${noise}`);
+      const kept = userConfig.permissions.deny.some(({ pattern }) => pattern.text === "keep:me");
       assert.ok(kept || error?.code === "CONFIG_INVALID");
     }),
     { numRuns: 300, seed: 3 },
