@@ -560,7 +560,7 @@ function serverSections(certificate: ValueSchema<string>) {
       ...describeAll(IGNORED, "A key of clients. It is ignored: only rules allow calls."),
     },
     type: (...types) => ({
-      type: setting(oneOf(types), "The kind of server. It is optional in mcpServers."),
+      type: setting(oneOf(types), "The kind of server. In mcpServers, url decides by default."),
     }),
   };
   const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);
