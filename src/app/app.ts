@@ -161,7 +161,7 @@ class AppServersHost implements ServersHost {
   }
 
   onUnknown(name: string): void {
-    const record = (path: CallPath) => path.record("unknown tool", { about: { name } });
+    const record = (callPath: CallPath) => callPath.record("unknown tool", { about: { name } });
     this.#app.callPath().then(record, () => {}); // the call reports errors
   }
 
@@ -225,7 +225,7 @@ export class App
   readonly parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
   readonly #closing = new AbortController();
-  #path: Promise<CallPath> | undefined;
+  #callPath: Promise<CallPath> | undefined;
   #pins: Promise<Pins> | undefined;
   #memory: Promise<UseMemory> | undefined;
   #toolNames: ToolNames | undefined;
@@ -285,18 +285,18 @@ export class App
   /** Returns the call path: the pipeline, approvals and the machine. The first call loads it. */
   callPath(): Promise<CallPath> {
     if (this.closing.aborted) return Promise.reject(endingError("begin"));
-    this.#path ??= this.ready.then(async () => {
+    this.#callPath ??= this.ready.then(async () => {
       const { openCallPath } = this.directory.all().some(({ kind }) => isProgramKind(kind))
         ? await import("./program_call_path.ts")
         : await import("./app_call_path.ts");
       return await openCallPath(this);
     });
-    return this.#path;
+    return this.#callPath;
   }
 
   /** Whether the call path was loaded or is being loaded, so that servers may run. */
   get hasCallPath(): boolean {
-    return this.#path !== undefined;
+    return this.#callPath !== undefined;
   }
 
   /** Opens the runner of servers, with the network. */
@@ -378,7 +378,7 @@ export class App
 
   /** Records requests whose answers the client did not read. */
   readonly recordLostAnswers = (requests: readonly string[]): void =>
-    void this.#path?.then((path) => path.recordLostAnswers(requests), () => {});
+    void this.#callPath?.then((callPath) => callPath.recordLostAnswers(requests), () => {});
 
   /** Returns the configuration as it was read. */
   loaded(): LoadedConfig {
@@ -426,7 +426,7 @@ export class App
   /** Sets the log level that clients want, also for servers that start later. */
   setLevel(level: string): void {
     this.level = level;
-    this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
+    this.#callPath?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
   /** Writes the names of tools to the PML home, for the instructions of the next process. */
@@ -558,7 +558,7 @@ export class App
     await this.clientNotes?.[Symbol.asyncDispose]();
     await this.traces?.[Symbol.asyncDispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
-    await (await this.#path)?.[Symbol.asyncDispose]();
+    await (await this.#callPath)?.[Symbol.asyncDispose]();
     (await this.#memory)?.[Symbol.dispose]();
     this.sweep();
   }

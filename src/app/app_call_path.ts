@@ -35,17 +35,17 @@ export async function openCallPath(app: App): Promise<CallPath> {
     spares: app,
     clients: new AppClients(app),
   };
-  const path = new CallPath(parts, schemas, new UseRecorder(app));
-  pins.listen((event) => onPin(event, { app, path }));
-  recordChanges(app, path);
-  return path;
+  const callPath = new CallPath(parts, schemas, new UseRecorder(app));
+  pins.listen((event) => onPin(event, { app, callPath }));
+  recordChanges(app, callPath);
+  return callPath;
 }
 
 function onPin(
   { event, ...about }: PinEvent,
-  { app: { log, servers }, path }: { readonly app: App; readonly path: CallPath },
+  { app: { log, servers }, callPath }: { readonly app: App; readonly callPath: CallPath },
 ): void {
-  path.record(`pin ${event}`, { about: { ...about } });
+  callPath.record(`pin ${event}`, { about: { ...about } });
   servers.lists.review(about.server).catch((error) =>
     log.debug(`Cannot review the tools of a server: ${messageOf(error)}`)
   );
@@ -59,7 +59,7 @@ function onPin(
 }
 
 /** Records changes of the configuration and of the trust in it. */
-function recordChanges({ policy, closing }: App, path: CallPath): void {
+function recordChanges({ policy, closing }: App, callPath: CallPath): void {
   const state = () => {
     const { loaded: { file, userConfig }, config: { trusted, problem } } = policy.now;
     const hashes = { workspace: file?.hash ?? null, person: userConfig.hash ?? null };
@@ -72,7 +72,7 @@ function recordChanges({ policy, closing }: App, path: CallPath): void {
     const about = state();
     if (JSON.stringify(about) === lastState) return;
     lastState = JSON.stringify(about);
-    path.record("configuration changed", { about });
+    callPath.record("configuration changed", { about });
   });
 }
 

@@ -26,8 +26,8 @@ const READ_MS = 500;
 const STATE_GAP_MS = 200;
 /** How long the facts about a workspace are kept, in milliseconds. */
 const WORKSPACE_MS = 2_000;
-/** The maximum number of calls in a state, and of workspaces that it contains only for their calls. */
-const [LAST_CALLS, WORKSPACES_MAX] = [20, 10];
+/** The maximum numbers in a state: of calls, and of workspaces from the journal alone. */
+const [CALLS_MAX, WORKSPACES_MAX] = [20, 10];
 
 /** Receives the events of the page. */
 export type PageEventListener = (event: PageEvent) => void;
@@ -171,7 +171,7 @@ export class PageData implements ProcessClientsHost, AsyncDisposable {
     const workspaces = await Promise.all([...roots].map((root) => this.#workspace(root)));
     const running = states.flatMap((one) => one.running);
     const runningIds = new Set(running.map(({ id }) => id));
-    const { calls } = this.calls.list({ limit: LAST_CALLS });
+    const { calls } = this.calls.list({ limit: CALLS_MAX });
     const journalProblem = this.calls.problem;
     return {
       version: VERSION,
@@ -183,7 +183,7 @@ export class PageData implements ProcessClientsHost, AsyncDisposable {
       workspaces: workspaces.filter((one) => one !== undefined)
         .map((one) => withProcesses(one, states)),
       calls: [...running, ...calls.filter(({ id }) => !runningIds.has(id))]
-        .sort((one, other) => other.at - one.at).slice(0, LAST_CALLS),
+        .sort((one, other) => other.at - one.at).slice(0, CALLS_MAX),
       ...journalProblem !== undefined && { journalProblem },
     };
   }
