@@ -527,8 +527,8 @@ export function readEdits(app: App, path: string): readonly EditRecord[] {
   // undo never reads or removes another file.
   const isValid = (edit: unknown) => {
     const { backup, before } = objectOf(edit);
-    // guard: undo-outside
     if (backup === null) return before === null;
+    // guard: undo-outside
     return [dirname(path), backupFolder(app)].includes(dirname(textOf(backup)));
   };
   if (Array.isArray(all) && all.every(isValid)) return all;
