@@ -52,7 +52,7 @@ Deno.test("a provider answers servers whose client cannot sample, after a yes", 
     ));
     assert.match(
       question,
-      / \d+ tokens .* 10 .* 0\.000\d/,
+      / \d+ tokens, .* 10 .* 0\.000\d/,
     );
     assert.match(question, /Say it/);
     assert.equal(questions.length, 0);
@@ -221,7 +221,7 @@ Deno.test("the client is notified of the progress of an answer", async () => {
     const messages = told.map(({ message }) => String(message)).join("\n");
     assert.match(
       messages,
-      new RegExp(`${kind} samples at ${provider.host}: \\d characters, turn 1`),
+      new RegExp(`${kind} asks a model: ${provider.host}: \\d characters, turn 1`),
     );
     const counts = told.map(({ progress }) => Number(progress));
     assert.deepEqual(counts, [...new Set(counts)].sort((one, other) => one - other));

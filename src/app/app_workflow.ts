@@ -13,7 +13,7 @@ import { isForModel } from "../protocol/apps.ts";
 import type { Call, CallClient } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
-import { missingVerdict } from "../protocol/toolset.ts";
+import { toolsetDenial } from "../protocol/toolset.ts";
 import {
   declarationsOf,
   type DeclaredServer,
@@ -219,7 +219,7 @@ class CallerTools implements IntentTools {
   }
 
   #isAllowed(id: ToolId): boolean {
-    const missing = missingVerdict([this.#toolset?.()], id);
+    const missing = toolsetDenial([this.#toolset?.()], id);
     return (missing ?? this.#app.policy.now.judge(id)).kind !== "deny";
   }
 }

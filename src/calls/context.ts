@@ -329,9 +329,9 @@ class ContextClient implements CallClient {
     };
   }
 
-  get onAsk(): CallClient["onAsk"] {
-    const { onAsk } = this.#client;
-    return onAsk && ((...args) => this.#ask(() => onAsk(...args)));
+  get onServerRequest(): CallClient["onServerRequest"] {
+    const { onServerRequest } = this.#client;
+    return onServerRequest && ((...args) => this.#ask(() => onServerRequest(...args)));
   }
 
   get onQuestion(): CallClient["onQuestion"] {

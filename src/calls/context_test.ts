@@ -95,9 +95,12 @@ Deno.test("a client gets progress without secrets, and is asked for its tools ea
   const silent = new CallContext(newCall(), services);
   assert.equal(silent.wantsReports, false);
   silent.client.onProgress?.({ progress: 1 });
-  assert.deepEqual([silent.client.onAsk, silent.client.onQuestion, silent.client.onOpen], [
-    ...[undefined, undefined, undefined],
-  ]);
+  assert.deepEqual(
+    [silent.client.onServerRequest, silent.client.onQuestion, silent.client.onOpen],
+    [
+      ...[undefined, undefined, undefined],
+    ],
+  );
 });
 
 Deno.test("a call is cancelled with its request until it ends, and not the other way", () => {

@@ -106,12 +106,15 @@ Deno.test("the time in which the user is asked does not count", async () => {
   let aborted = false;
   const call = callWith(() => ({ callMs: 40, capMs: 60 }), async ({ client, cancellation }) => {
     cancellation.signal.addEventListener("abort", () => aborted = true);
-    const said = await Promise.all([client.onAsk?.(params), client.onAsk?.(params)]);
+    const said = await Promise.all([
+      client.onServerRequest?.(params),
+      client.onServerRequest?.(params),
+    ]);
     assert.deepEqual(said, [{ said: "yes" }, { said: "yes" }]);
     assert.equal(aborted, false);
     // From here on the time counts again.
     return await hanging();
-  }, { client: { onAsk: () => answered.promise } });
+  }, { client: { onServerRequest: () => answered.promise } });
   setTimeout(() => answered.resolve({ said: "yes" }), 150);
   const since = performance.now();
   await assert.rejects(call, isCode("TIMED_OUT"));
@@ -124,9 +127,14 @@ Deno.test("questions that are open at the end of a call are withdrawn", async ()
   const call = callWith(() => ({ callMs: 1_000, capMs: 1_000 }), ({ client, cancellation }) => {
     const { signal } = cancellation;
     signal.addEventListener("abort", () => reason = signal.reason);
-    void client.onAsk?.({ method: "elicitation/create", params: {}, server: "s", signal });
+    void client.onServerRequest?.({
+      method: "elicitation/create",
+      params: {},
+      server: "s",
+      signal,
+    });
     return Promise.resolve(DONE);
-  }, { client: { onAsk: () => new Promise(() => {}) } });
+  }, { client: { onServerRequest: () => new Promise(() => {}) } });
   assert.deepEqual(await call, DONE);
   assert.ok(isCode("CANCELLED")(reason));
 });

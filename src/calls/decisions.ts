@@ -12,7 +12,7 @@ import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { isMethodRuleName } from "../core/pattern.ts";
 import type { ResolvedCall } from "../servers/server.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
+import { type Toolset, toolsetDenial } from "../protocol/toolset.ts";
 import type { AlwaysRules } from "../policy/always_rule.ts";
 import type { AlwaysOffer, AnswerMeaning, Approvals, LastingAnswers } from "../policy/approvals.ts";
 import { deniedByRule, type Judge } from "../policy/rules.ts";
@@ -95,7 +95,7 @@ export function decisionOf(
 ): Verdict {
   const isOfTask = isTaskRequest(id, method);
   const judgedArguments = isOfTask ? undefined : args;
-  const verdict = (toolset && missingVerdict([toolset], id)) ??
+  const verdict = (toolset && toolsetDenial([toolset], id)) ??
     (fixed === undefined
       ? judge(id, judgedArguments)
       : judge(id, judgedArguments, fixed.callerArguments));

@@ -31,7 +31,7 @@ const UNKNOWN_METHOD_FACTS = ["The server sends this request to your client, and
 /** Sends a request or notification of a server to the client, and returns its answer unchanged. */
 export async function sendToClient(call: Call): Promise<Outcome> {
   const { id, method, isNotification, arguments: params, cancellation: { signal } } = call;
-  const { client: { onAsk, onNotify } } = call;
+  const { client: { onServerRequest, onNotify } } = call;
   const members = call.members?.message;
   if (isNotification === true && method !== undefined) {
     if (onNotify?.({ method, params, members }) !== true) {
@@ -39,10 +39,10 @@ export async function sendToClient(call: Call): Promise<Outcome> {
     }
     return { kind: "result", result: { content: [] } };
   }
-  if (onAsk === undefined || method === undefined) {
+  if (onServerRequest === undefined || method === undefined) {
     throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
   }
   const { server } = splitToolId(id);
-  const result = await onAsk({ server, method, params, members, signal });
+  const result = await onServerRequest({ server, method, params, members, signal });
   return { kind: "result", result: result as unknown as ToolResult };
 }

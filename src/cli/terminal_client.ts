@@ -21,12 +21,12 @@ export async function terminalClient(
       request: Pick<ServerRequest, "params" | "signal">,
     ) => Promise<JsonObject>;
   },
-): Promise<Pick<CallClient, "capabilities" | "onAsk">> {
+): Promise<Pick<CallClient, "capabilities" | "onServerRequest">> {
   // This client is for requests of servers; PML's own questions reach the terminal in another way.
   const callPath = await app.callPath();
   app.servers.lists.setCapabilities(capabilities);
   return {
     capabilities,
-    onAsk: serverInput({ requestInput: askUser, capabilities }, callPath.callTool, callPath),
+    onServerRequest: serverInput({ requestInput: askUser, capabilities }, callPath.callTool, callPath),
   };
 }

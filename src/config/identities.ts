@@ -7,7 +7,7 @@
 
 import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
+import { type Toolset, toolsetDenial } from "../protocol/toolset.ts";
 import { readCompany } from "./_company_file.ts";
 import type { Report } from "./_problem.ts";
 import type { Config } from "./current_config.ts";
@@ -108,7 +108,7 @@ export async function readAccessConfig(
             : { ...config, rules: rulesFor(identity, config) };
           return company?.applyTo(withIdentity) ?? withIdentity;
         },
-        judge: (judge) => (id, args) => missingVerdict(sets, id) ?? judge(id, args),
+        judge: (judge) => (id, args) => toolsetDenial(sets, id) ?? judge(id, args),
         toolsetFor: clients.size === 0
           ? undefined
           : (client) => toolsetOf(clients.get(client.toLowerCase())),

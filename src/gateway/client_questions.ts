@@ -50,7 +50,7 @@ export class ClientQuestions {
 
   async #pass(request: ServerRequest, ask: AskClient): Promise<JsonObject> {
     this.#countRequest(request.server);
-    const { onAsk } = await (await this.#host.gateway()).inputFrom({
+    const { onServerRequest } = await (await this.#host.gateway()).inputFrom({
       capabilities: this.#host.servers.lists.capabilities,
       requestInput: async ({ method, params, members, signal, onProgress }) => {
         const ms = this.#host.config().limits.approvalMs;
@@ -60,7 +60,7 @@ export class ClientQuestions {
         throw refusalError(request.server, "the client did not answer");
       },
     });
-    return await onAsk(request);
+    return await onServerRequest(request);
   }
 
   /** Counts a request of a server. Throws if the server has sent too many in the last minute. */

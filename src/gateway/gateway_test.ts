@@ -19,11 +19,16 @@ Deno.test("a request of a server is a call of the actor of its gateway", async (
   };
   // The test uses no other member.
   using gateway = new Gateway(options as GatewayHost);
-  const { onAsk } = await gateway.inputFrom({
+  const { onServerRequest } = await gateway.inputFrom({
     requestInput: () => Promise.resolve({ action: "cancel" }),
     capabilities: { elicitation: { form: {} } },
   });
   const { signal } = new AbortController();
-  await onAsk({ server: "s", method: "elicitation/create", params: { message: "?" }, signal });
+  await onServerRequest({
+    server: "s",
+    method: "elicitation/create",
+    params: { message: "?" },
+    signal,
+  });
   assert.deepEqual(actors, ["ci"]);
 });

@@ -12,7 +12,7 @@ import type { Verdict } from "../protocol/verdict.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { missingVerdict, type Toolset } from "../protocol/toolset.ts";
+import { type Toolset, toolsetDenial } from "../protocol/toolset.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { ObservedOutput } from "../workflow/declarations.ts";
@@ -105,7 +105,7 @@ export function verdictWithin(
   host: Pick<GatewayHost, "judge">,
   id: ToolId,
 ): Verdict {
-  const missing = toolset && missingVerdict([toolset], id);
+  const missing = toolset && toolsetDenial([toolset], id);
   return missing ?? host.judge(id);
 }
 

@@ -133,7 +133,7 @@ export interface CallClient {
   /**
    * Sends a request of the server to the client. Returns the result, or throws the client's error.
    */
-  readonly onAsk?: ((request: ServerRequest) => Promise<JsonObject>) | undefined;
+  readonly onServerRequest?: ((request: ServerRequest) => Promise<JsonObject>) | undefined;
   /** Sends a notification of the server to the client. Returns whether the client still waits. */
   readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
   /** The capabilities of the client. */
@@ -173,7 +173,7 @@ export function changeClient(
     requestId,
     onProgress,
     onMessage,
-    onAsk,
+    onServerRequest,
     capabilities,
     usesOlderRevision,
     sampling,
@@ -185,7 +185,7 @@ export function changeClient(
     trace,
     onProgress,
     onMessage,
-    onAsk,
+    onServerRequest,
     capabilities,
     usesOlderRevision,
     sampling,
@@ -200,15 +200,15 @@ export function changeClient(
 }
 
 /** The members of a client that ask the user. */
-export type QuestionHandlers = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
+export type QuestionHandlers = Pick<CallClient, "onServerRequest" | "onQuestion" | "onOpen">;
 
 /** Returns the members of a client that ask the user, with `around` around each question. */
 export function wrapQuestions(
-  { onAsk, onQuestion, onOpen }: QuestionHandlers,
+  { onServerRequest, onQuestion, onOpen }: QuestionHandlers,
   around: <T>(ask: () => Promise<T>) => Promise<T>,
 ): QuestionHandlers {
   return {
-    onAsk: onAsk && ((...args) => around(() => onAsk(...args))),
+    onServerRequest: onServerRequest && ((...args) => around(() => onServerRequest(...args))),
     onQuestion: onQuestion && ((...args) => around(() => onQuestion(...args))),
     onOpen: onOpen && ((...args) => around(() => onOpen(...args))),
   };

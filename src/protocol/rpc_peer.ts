@@ -291,7 +291,7 @@ export class RpcPeer {
    * Returns the options of a request. Without an id, returns the options of the latest request
    * whose client has this listener.
    */
-  optionsOf(listener: "onAsk" | "onMessage", id?: RequestId): RequestOptions | undefined {
+  optionsOf(listener: "onServerRequest" | "onMessage", id?: RequestId): RequestOptions | undefined {
     if (id !== undefined) return this.#pending.get(id)?.pending?.options;
     return [...this.#pending.values()].findLast(({ pending }) => pending?.options.client[listener])
       ?.pending

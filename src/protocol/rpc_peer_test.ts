@@ -123,10 +123,10 @@ Deno.test("the reason of one side reaches the other one, without hidden characte
 
 Deno.test("latest() returns the latest request that has the listener", () => {
   const { peer } = opened();
-  const onAsk = () => Promise.resolve({});
-  const [first, second] = [optionsOf({ client: { onAsk } }), optionsOf()];
+  const onServerRequest = () => Promise.resolve({});
+  const [first, second] = [optionsOf({ client: { onServerRequest } }), optionsOf()];
   for (const one of [first, second]) begin(peer, one);
-  assert.equal(peer.optionsOf("onAsk"), first);
+  assert.equal(peer.optionsOf("onServerRequest"), first);
   assert.equal(peer.optionsOf("onMessage"), undefined);
 });
 

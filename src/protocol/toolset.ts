@@ -19,8 +19,8 @@ export interface Toolset {
 /** Parts of MCP that are not about one tool: a tool set allows them with any tool of the server. */
 const CLIENT_REQUEST_PARTS = ["@elicitation", "@sampling", "@roots", "@tools"];
 
-/** Returns the verdict about a tool that a tool set does not contain; undefined if all contain it. */
-export function missingVerdict(
+/** Returns the verdict `deny` about a tool that a tool set lacks; undefined if no set lacks it. */
+export function toolsetDenial(
   sets: readonly (Toolset | undefined)[],
   id: ToolId,
 ): Verdict | undefined {

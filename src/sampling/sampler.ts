@@ -23,7 +23,7 @@ import { keyHint, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted, textOf, withoutUndefined } from "../core/json.ts";
 import { ownProgress, showsWork } from "../protocol/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
-import { missingVerdict } from "../protocol/toolset.ts";
+import { toolsetDenial } from "../protocol/toolset.ts";
 import {
   createToolFilter,
   parsePatterns,
@@ -42,7 +42,7 @@ import type { Fetch } from "../core/fetch.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Servers } from "../servers/lists/servers.ts";
 
-/** The call pipeline, the journal and the network. */
+/** The call pipeline, the journal and the network of PML. */
 export interface SamplingPath {
   readonly callTool: CallTool;
   /** Stores an approval request for later, and returns the error for the caller. */
@@ -65,7 +65,10 @@ export interface SamplerParts {
 /** The call during which a server sends its request, and the client of the call. */
 interface SamplingContext {
   readonly call: Call;
-  /** The client of the call, without this sampler. */
+  /**
+   * The client before `samplingClient()` replaced its `onServerRequest`, so that requests to it do
+   * not lead back to this sampler.
+   */
   readonly client: CallClient;
 }
 
@@ -95,8 +98,8 @@ export class Sampler {
       return false;
     }
     // The client's model cannot call PML's tools for a server.
-    const isLoop = !wantsTools && parsePatterns(params).length > 0 && allowed.length > 0;
-    return prefer === "client" || !isLoop;
+    const pmlRunsTools = !wantsTools && parsePatterns(params).length > 0 && allowed.length > 0;
+    return prefer === "client" || !pmlRunsTools;
   }
 
   /** Answers a request after it passes all checks. */
@@ -110,7 +113,7 @@ export class Sampler {
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
     keyOf(this.#parts, server, settings); // fails before the user is asked
     const facts = this.#sampling.describe(prompt, settings);
-    const run = this.#run(signal, context);
+    const run = this.#createRun(signal, context);
     using cancellation = Cancellation.of(signal);
     const samplingCall: Call = {
       id: toolId(server, "@sampling"),
@@ -123,6 +126,8 @@ export class Sampler {
       actor: call.actor,
       callId: crypto.randomUUID(),
       facts,
+      // The provider takes the place of the client: `onServerRequest` runs after all checks, and
+      // asks the provider's model. `onQuestion` still asks the user.
       client: {
         requestId: client.requestId,
         trace: client.trace,
@@ -130,7 +135,7 @@ export class Sampler {
         onProgress: (progress) => {
           if (showsWork(progress)) reportProgress(client, progress.message ?? "");
         },
-        onAsk: ({ signal }) => {
+        onServerRequest: ({ signal }) => {
           const shownRequest = { samplingCall, server, prompt, facts, run, client };
           const request = new ApprovedRequest(this.#parts, this.#sampling, {
             ...shownRequest,
@@ -162,7 +167,7 @@ export class Sampler {
   /**
    * Creates the run of one request. The tool calls of the run pass all checks and can ask the user.
    */
-  #run(signal: AbortSignal, { call, client }: SamplingContext): Run {
+  #createRun(signal: AbortSignal, { call, client }: SamplingContext): Run {
     const { path: { callTool }, policy } = this.#parts;
     const { depth = 0, actor } = call;
     return new Run({
@@ -239,12 +244,13 @@ class ApprovedRequest implements SamplingRequest {
 
   report(message: string): void {
     const { client, server } = this.#request;
-    reportProgress(client, `${server} samples at ${message}`);
+    reportProgress(client, `${server} asks a model: ${message}`);
   }
 
   record(event: SampledEvent): void {
     const { server, run } = this.#request;
-    const about = withoutUndefined({ server, run: run.options.id, ...event }) as JsonObject; // names, numbers
+    // The members are texts and numbers, which are JSON.
+    const about = withoutUndefined({ server, run: run.options.id, ...event }) as JsonObject;
     this.#parts.path.record("sampled", { about });
   }
 
@@ -259,7 +265,7 @@ class ApprovedRequest implements SamplingRequest {
     const ids = servers.lists.itemsOf("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
-      isFit(id) && (missingVerdict([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
+      isFit(id) && (toolsetDenial([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
     ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);

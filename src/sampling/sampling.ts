@@ -102,21 +102,22 @@ export class Sampling {
     const { provider, key, prices, maxTurns, tools } = settings;
     const turn = turnOf(prompt, settings);
     const input = estimateOf(turn);
-    const isLoop = runsTools(prompt) && tools.length > 0;
-    const output = isLoop ? settings.maxTokens : turn.maxTokens;
-    const money = shownMoney(moneyOf({ input: isLoop ? 0 : input, output }, settings));
-    const bound = isLoop
-      ? `the answers cost at most ${money}, plus the cost of the text`
-      : `about ${money}`;
-    const cost = prices === undefined ? "" : `; ${bound}`;
-    const turns = isLoop
-      ? ` in at most ${maxTurns} turns, each with all earlier messages and the tool definitions`
-      : "";
+    const pmlRunsTools = runsTools(prompt) && tools.length > 0;
+    const output = pmlRunsTools ? settings.maxTokens : turn.maxTokens;
+    const money = shownMoney(moneyOf({ input: pmlRunsTools ? 0 : input, output }, settings));
+    const size = pmlRunsTools
+      ? `In the first of at most ${maxTurns} turns, it sends about ${input} tokens and the tool ` +
+        "definitions; each later turn sends these and all earlier messages again; all answers " +
+        `together have at most ${output} tokens`
+      : `It sends about ${input} tokens, and the answer has at most ${output} tokens`;
+    const cost = pmlRunsTools
+      ? `, which cost at most ${money}; the sent text costs extra`
+      : `; this costs about ${money}`;
     return [
       `It sends this text to ${turn.model} at ${
         providerHost(settings)
       } (${provider}), with your ${key}`,
-      `It uses about ${input} tokens of text and at most ${output} of answers${turns}${cost}`,
+      prices === undefined ? size : `${size}${cost}`,
       ...(runsTools(prompt) ? [toolsLine(prompt, settings)] : []),
     ];
   }
@@ -257,7 +258,7 @@ function turnOf(
 ): Turn {
   const modelNames = [model, ...models];
   const matches = hints.map((hint) => modelNames.find((one) => one.includes(hint)));
-  // A required tool choice applies to the first turn only; otherwise the loop could not end.
+  // A required tool choice applies to the first turn only; otherwise the turns could not end.
   const { toolChoice = "auto" } = prompt;
   const choice = turnNumber > 1 && toolChoice === "required" ? "auto" : toolChoice;
   return {
@@ -271,10 +272,13 @@ function turnOf(
 function toolsLine({ patterns }: Prompt, { tools }: SamplingSettings): string {
   const list = patterns.map((one) => visible(one, 100)).join(", ");
   if (tools.length === 0) {
-    return `It wants tools (${list}); sampling.allowed_tool_patterns in config.yaml allows none`;
+    return `It wants tools that match ${list}; sampling.allowed_tool_patterns in config.yaml ` +
+      "allows none";
   }
   const allowed = tools.map(({ text }) => text).join(", ");
-  return `The model may call tools that fit ${list} and ${allowed}; your rules judge each call`;
+  return `It wants tools that match ${list}; the model may call only those of them that ` +
+    `sampling.allowed_tool_patterns in config.yaml allows (${allowed}), and your rules judge ` +
+    "each call";
 }
 
 /** Estimates the tokens of a request or of an answer. */
@@ -362,7 +366,7 @@ function turnsText(turns: number): string {
   return `the model was asked ${turns} times (sampling.max_turns)`;
 }
 
-/** Returns the result of a loop that a limit ended: the model's last text and the reason. */
+/** Returns the result if a limit ended the turns: the model's last text and the reason. */
 function stoppedResult(messages: readonly ModelMessage[], model: string, why: string): JsonObject {
   const last = messages.findLast(({ role }) => role === "assistant");
   const content = (last?.content ?? []).filter(({ type }) => type === "text");

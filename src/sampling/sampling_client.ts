@@ -19,18 +19,18 @@ export function samplingClient(
   client: CallClient,
   open: () => Promise<Sampler>,
 ): CallClient {
-  const { onAsk, sampling } = client;
+  const { onServerRequest, sampling } = client;
   return changeClient(client, {
-    onAsk: async (request) => {
+    onServerRequest: async (request) => {
       if (request.method !== SAMPLING_METHOD) {
-        if (onAsk !== undefined) return await onAsk(request);
+        if (onServerRequest !== undefined) return await onServerRequest(request);
         const what = `Cannot ask the user for ${quoted(request.server)}: no client is connected`;
         throw new PmlError("BAD_REQUEST", what, {
           hint: "Call the tool from a client that supports elicitation",
         });
       }
       const sampler = await open();
-      const ownModel = isObject(sampling) ? onAsk : undefined;
+      const ownModel = isObject(sampling) ? onServerRequest : undefined;
       if (ownModel !== undefined && sampler.isForClient(request.params, sampling)) {
         return await ownModel(request);
       }

@@ -118,7 +118,7 @@ export async function withTimeLimit<T>(
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new RunClock(ms, () => abort.abort(createError()));
-  const { onAsk } = client;
+  const { onServerRequest } = client;
   const pauseClock = <A>(ask: () => Promise<A>) => {
     const timeless = () => clock.pauseDuring(ask);
     return questions?.waiting?.during(questions.run, timeless) ?? timeless();
@@ -127,8 +127,8 @@ export async function withTimeLimit<T>(
     const timed = changeClient(client, {
       ...wrapQuestions(client, pauseClock),
       // A model answers without the user, so the run does not count as waiting for the user.
-      onAsk: onAsk && ((request) => {
-        const ask = () => onAsk(request);
+      onServerRequest: onServerRequest && ((request) => {
+        const ask = () => onServerRequest(request);
         return request.method === "elicitation/create" ? pauseClock(ask) : clock.pauseDuring(ask);
       }),
     });

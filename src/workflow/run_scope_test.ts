@@ -15,7 +15,7 @@ Deno.test("withRun() counts runs that wait for the user, but not runs that wait 
     { arguments: { method }, client, cancellation }: Call,
   ): Promise<Outcome> => {
     const { signal } = cancellation;
-    await client.onAsk?.({ server: "s", method, params: {}, signal } as ServerRequest);
+    await client.onServerRequest?.({ server: "s", method, params: {}, signal } as ServerRequest);
     return { kind: "result", result: { content: [] } };
   };
   const parts = { waiting, callTool, journal: { record: () => {} } };
@@ -23,7 +23,7 @@ Deno.test("withRun() counts runs that wait for the user, but not runs that wait 
   const start: RunStart = {
     ...{ via: "code", actor: "local", maxCalls: 1, ms: 60_000, totalMs: 60_000, about: {} },
     signal: new AbortController().signal,
-    client: { onAsk: () => open.promise },
+    client: { onServerRequest: () => open.promise },
   };
   const asking = (method: ServerRequest["method"]) =>
     withRun(start, parts, async (run) => {

@@ -148,11 +148,11 @@ export class Interaction implements Disposable, InputSource {
       }
       throw await this.#host.storeQuestion(question);
     };
-    return { onQuestion, onAsk: this.serverInputFrom({ ...client, onQuestion }) };
+    return { onQuestion, onServerRequest: this.serverInputFrom({ ...client, onQuestion }) };
   }
 
   /** Returns the function with which servers get input from a client. */
-  serverInputFrom(client: InputClient): ClientInput["onAsk"] {
+  serverInputFrom(client: InputClient): ClientInput["onServerRequest"] {
     return serverInput(client, this.#callTool, this.#host);
   }
 

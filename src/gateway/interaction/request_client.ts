@@ -48,8 +48,11 @@ export type RequestInput = (
   request: Pick<ServerRequest, "key" | "method" | "params" | "members" | "signal" | "onProgress">,
 ) => Promise<JsonObject>;
 
-/** The functions with which servers (`onAsk`) and PML (`onQuestion`) get input from a client. */
-export type ClientInput = Required<Pick<CallClient, "onAsk" | "onQuestion">>;
+/**
+ * The functions with which servers (`onServerRequest`) and PML (`onQuestion`) get input from a
+ * client.
+ */
+export type ClientInput = Required<Pick<CallClient, "onServerRequest" | "onQuestion">>;
 
 /** Returns a text that is equal for a request and its repetition, and different for all others. */
 export function identityOf({ context, params: { _meta: _, ...rest } }: ClientRequest): string {
@@ -158,8 +161,8 @@ export class RequestClient implements CallClient {
     return this.clientRequest.toolset;
   }
 
-  get onAsk(): ClientInput["onAsk"] {
-    return this.#clientInput.onAsk;
+  get onServerRequest(): ClientInput["onServerRequest"] {
+    return this.#clientInput.onServerRequest;
   }
 
   get onQuestion(): ClientInput["onQuestion"] {

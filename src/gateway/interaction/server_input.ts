@@ -67,14 +67,14 @@ export function serverInput(
 ): (request: ServerRequest) => Promise<JsonObject> {
   return async (request) => {
     const { key, server, method, params, members: message, signal, onProgress } = request;
-    const onAsk = (checked: ServerRequest) =>
+    const onServerRequest = (checked: ServerRequest) =>
       requestInput({ ...checked, key, onProgress, params: toShownParams(checked) });
     const ruleName = memberOf(RULE_NAMES, method) ?? extensionRuleName(method, capabilities);
     assertClientCan(request, capabilities);
     assertSafeAddress(request);
     const id = toolId(server, ruleName);
     using cancellation = Cancellation.of(signal);
-    const client = { onAsk, onQuestion };
+    const client = { onServerRequest, onQuestion };
     const members = message && { message };
     const call = { id, method, arguments: params, members, cancellation, client };
     const origin = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };

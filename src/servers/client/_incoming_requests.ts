@@ -45,7 +45,7 @@ export class IncomingRequests {
   /** Answers a request. `stream` is the id of PML's request on whose stream it arrived, if any. */
   take(message: RequestMessage, stream: RequestId | undefined): void {
     this.count++;
-    const during = this.#peer.optionsOf("onAsk", stream);
+    const during = this.#peer.optionsOf("onServerRequest", stream);
     const request = new IncomingServerRequest(message, during, {
       connection: this.#connection,
       peer: this.#peer,

@@ -29,7 +29,10 @@ export function clientInfoFor(info: JsonObject | undefined): JsonObject {
  */
 export function withMeta(
   params: JsonObject,
-  { client: { onAsk, onMessage }, takesTasks }: Pick<RequestOptions, "client" | "takesTasks">,
+  { client: { onServerRequest, onMessage }, takesTasks }: Pick<
+    RequestOptions,
+    "client" | "takesTasks"
+  >,
   { method = "", capabilities, clientInfo }: {
     readonly method?: string | undefined;
     readonly capabilities: JsonObject;
@@ -38,7 +41,9 @@ export function withMeta(
 ): JsonObject {
   // A call without a client that can answer requests declares no capabilities, so that the server
   // sends no requests. Other requests declare them, because lists depend on them.
-  const declaredCapabilities = onAsk === undefined && method === "tools/call" ? {} : capabilities;
+  const declaredCapabilities = onServerRequest === undefined && method === "tools/call"
+    ? {}
+    : capabilities;
   const tasks = (takesTasks || isTaskMethod(method)) &&
     { extensions: { ...objectOf(declaredCapabilities.extensions), [TASKS_EXTENSION]: {} } };
   return {

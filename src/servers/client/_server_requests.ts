@@ -61,9 +61,9 @@ export async function answerRequest(
 }
 
 async function passQuestion(request: PeerRequest, server: RequestingServer): Promise<JsonObject> {
-  const onAsk = clientFor(request, server);
+  const onServerRequest = clientFor(request, server);
   try {
-    return await passTo(onAsk, request, server);
+    return await passTo(onServerRequest, request, server);
   } catch (error) {
     throw error instanceof RpcError ? clientError(error) : error;
   }
@@ -84,13 +84,15 @@ async function passUnknown(request: PeerRequest, server: RequestingServer): Prom
   }
 }
 
-type OnAsk = NonNullable<CallClient["onAsk"]>;
+type OnServerRequest = NonNullable<CallClient["onServerRequest"]>;
 
 /** Returns the function that asks the client. Throws `RpcError` if no client can be asked. */
-function clientFor({ method, during }: PeerRequest, server: RequestingServer): OnAsk {
+function clientFor({ method, during }: PeerRequest, server: RequestingServer): OnServerRequest {
   // A request that belongs to a client's request is never sent to another client.
-  const onAsk = during === undefined ? server.host.clients.onRequest : during.client.onAsk;
-  if (onAsk !== undefined) return onAsk;
+  const onServerRequest = during === undefined
+    ? server.host.clients.onRequest
+    : during.client.onServerRequest;
+  if (onServerRequest !== undefined) return onServerRequest;
   const how = method === "sampling/createMessage"
     ? "; `sampling` in config.yaml names a model to ask"
     : "";
@@ -101,13 +103,13 @@ function clientFor({ method, during }: PeerRequest, server: RequestingServer): O
 }
 
 function passTo(
-  onAsk: OnAsk,
+  onServerRequest: OnServerRequest,
   { key, method, params, members, signal, during, onProgress }: PeerRequest,
   { name, host }: RequestingServer,
 ): Promise<JsonObject> {
   // The URL stays as it is: without a secret in it, it would lead to another page.
   const { url, ...rest } = params;
-  return onAsk({
+  return onServerRequest({
     server: name,
     key,
     method,

@@ -6,7 +6,7 @@ import { answerRequest } from "./_server_requests.ts";
 import { NO_CLIENTS, upstreamsHost } from "./_upstreams_host_test.ts";
 
 function answered(
-  onAsk: () => Promise<never>,
+  onServerRequest: () => Promise<never>,
   { method = "elicitation/create", onLog = (_: string) => {} } = {},
 ): Promise<unknown> {
   const request = {
@@ -18,7 +18,7 @@ function answered(
   const host = upstreamsHost("/nowhere", {
     limits: { startMs: 0, catalogTools: 0, idleMs: 0, idleChildren: 0 },
     upstreamOf: () => assert.fail("no server is looked for"),
-    clients: { ...NO_CLIENTS, onRequest: onAsk },
+    clients: { ...NO_CLIENTS, onRequest: onServerRequest },
     logServer: (_, __, text) => onLog(text),
   });
   return answerRequest(request, { name: "s", host, refusals: new LimitedLog() });

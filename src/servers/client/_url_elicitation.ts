@@ -78,13 +78,13 @@ export class FinishedElicitations {
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
     const pages = urlElicitationsOf(error);
     if (pages.length === 0) return false;
-    const { client: { onAsk, onOpen }, cancellation: { signal } } = call;
-    if (onAsk === undefined || onOpen === undefined) return false;
+    const { client: { onServerRequest, onOpen }, cancellation: { signal } } = call;
+    if (onServerRequest === undefined || onOpen === undefined) return false;
     try {
       for (const page of pages) {
         const params = { ...page, mode: "url" };
         const request = { server, method: "elicitation/create", params, signal } as const;
-        if ((await onAsk(request)).action !== "accept") return false;
+        if ((await onServerRequest(request)).action !== "accept") return false;
       }
     } catch (error) {
       if (signal.aborted) throw error;

@@ -8,8 +8,8 @@ import { FinishedElicitations } from "./_url_elicitation.ts";
 
 const PAGE = { elicitationId: "1", url: "https://example.com/sign-in", message: "Sign in" };
 const REQUIRED = new RpcError(ERROR.urlElicitationRequired, "Sign in", { elicitations: [PAGE] });
-const AGREES: Pick<CallClient, "onAsk" | "onOpen"> = {
-  onAsk: () => Promise.resolve({ action: "accept" }),
+const AGREES: Pick<CallClient, "onServerRequest" | "onOpen"> = {
+  onServerRequest: () => Promise.resolve({ action: "accept" }),
   onOpen: () => Promise.resolve(true),
 };
 

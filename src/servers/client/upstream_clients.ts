@@ -18,7 +18,7 @@ export interface UpstreamClients {
    * Passes a request of a server that belongs to no call to the client. Undefined if there is more
    * than one client, because the right client is not known then.
    */
-  readonly onRequest?: CallClient["onAsk"];
+  readonly onRequest?: CallClient["onServerRequest"];
   /**
    * Returns the capabilities for servers: of the client that declared `clientCapabilities`, or of
    * all clients together.

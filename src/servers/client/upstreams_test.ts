@@ -155,7 +155,7 @@ Deno.test("a call whose user opened a page is sent again only if its tool has no
   await using stage = new Stage(script);
   const client = {
     ...NO_CLIENT,
-    onAsk: () => Promise.resolve({ action: "accept" }),
+    onServerRequest: () => Promise.resolve({ action: "accept" }),
     onOpen: () => Promise.resolve(true),
   };
   const compared: unknown[] = [];

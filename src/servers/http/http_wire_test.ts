@@ -32,11 +32,11 @@ for (const kind of ["legacy", "modern"] as const) {
     const meta = await stage.call("meta", {}, { meta: { "x/mine": 1 } });
     assert.equal(JSON.parse(String(meta.content[0]?.text))["x/mine"], 1);
     const asked: ServerRequest[] = [];
-    const onAsk = (one: ServerRequest) => {
+    const onServerRequest = (one: ServerRequest) => {
       asked.push(one);
       return Promise.resolve({ action: "accept", content: { name: "n" } });
     };
-    const named = await stage.call("ask_twice", {}, { client: { onAsk } });
+    const named = await stage.call("ask_twice", {}, { client: { onServerRequest } });
     const said = JSON.parse(String(named.content[0]?.text));
     assert.deepEqual(said.two, { action: "accept", content: { name: "n" } });
     assert.deepEqual(asked.map(({ server, method }) => [server, method]), [
@@ -72,7 +72,7 @@ for (const kind of ["legacy", "modern"] as const) {
       stage.call(tool, {}, {
         client: {
           onMessage: ({ level }) => void heard[at]?.push(String(level)),
-          onAsk: async () => {
+          onServerRequest: async () => {
             heard[at]?.push("asked");
             // The log entry arrives while both requests are open.
             await open.promise;

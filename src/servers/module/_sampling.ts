@@ -14,7 +14,7 @@ const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample
 
 /** Answers a request of a module. Throws if modules may not make such a request. */
 export async function sampleForModule(
-  { id, client: { onAsk } }: Call,
+  { id, client: { onServerRequest } }: Call,
   [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
 ): Promise<Json> {
   const { server } = splitToolId(id);
@@ -22,7 +22,7 @@ export async function sampleForModule(
   if (name !== "sample" || !isObject(params)) {
     throw new PmlError("SANDBOX_DENIED", "Cannot make this request: the call has no such right");
   }
-  if (onAsk === undefined) {
+  if (onServerRequest === undefined) {
     throw new PmlError(
       "BAD_REQUEST",
       `Cannot sample for ${quoted(server)}: there is no model. ${NO_MODEL}`,
@@ -31,7 +31,7 @@ export async function sampleForModule(
   try {
     // The params are plain JSON.
     const request = { server, method: "sampling/createMessage", params, signal } as const;
-    return await onAsk(request as ServerRequest);
+    return await onServerRequest(request as ServerRequest);
   } catch (error) {
     // A module gets no separate hint, so the message contains it.
     const { code, message, hint = "" } = asPmlError(error);
