@@ -17,7 +17,7 @@ import { kindOf } from "../servers/kinds.ts";
  * The access of a sandbox child: absolute paths, hosts with ports, names of programs and variables.
  */
 export interface Access extends Permissions {
-  /** The paths of grants. Only these may open files with a protected name. */
+  /** The granted paths. A file with a protected name is open only through one of these. */
   readonly granted: readonly string[];
 }
 
@@ -31,10 +31,13 @@ export interface AccessPlace {
 }
 
 /**
- * Returns the access of a tool: all requested paths in the workspace, and paths outside it only if
- * a grant names them. A read grant applies only to tools that request read access, a write grant
- * only to tools that request write access. Hosts, programs and variables must be both requested and
- * granted; `*` on one side matches all names of the other.
+ * Returns the access of a tool: the requested paths in the workspace, and all granted paths. A tool
+ * that requests no path to read gets no granted path to read, and the same for write. A requested
+ * path outside of the workspace alone opens nothing.
+ *
+ * Hosts, programs and variables must be both requested and granted; `*` on one side matches all
+ * names of the other. IP addresses must be granted by themselves. Variables must be named on one
+ * side, and PML's own variables are never included.
  */
 export function accessOf(permissions: Permissions, place: AccessPlace): Access {
   return new ToolAccess(permissions, place).now();
@@ -42,25 +45,28 @@ export function accessOf(permissions: Permissions, place: AccessPlace): Access {
 
 type PathKind = "read" | "write";
 
-/** The access of one tool. Each call of `now()` resolves the paths, because links can change. */
+/** The access of one tool. Each call of `now()` follows the links in paths, which can change. */
 export class ToolAccess {
   readonly #workspace: string;
-  readonly #asked: Readonly<Record<PathKind, readonly string[]>>;
+  readonly #requested: Readonly<Record<PathKind, readonly string[]>>;
   readonly #granted: Readonly<Record<PathKind, readonly string[]>>;
   readonly #names: Pick<Access, "net" | "run" | "env">;
   #last: Access | undefined;
 
-  /** Resolves the paths and names. Throws SANDBOX_DENIED if the hosts cannot be combined. */
-  constructor(asked: Permissions, { workspace, grants }: AccessPlace) {
-    const resolved = (paths: readonly string[] = []) =>
+  /**
+   * Makes the paths absolute, and finds the names that are both requested and granted. Throws
+   * SANDBOX_DENIED if these contain both IP addresses and host names.
+   */
+  constructor(requested: Permissions, { workspace, grants }: AccessPlace) {
+    const toAbsolute = (paths: readonly string[] = []) =>
       paths.map((path) => resolve(workspace, path));
     this.#workspace = workspace;
-    this.#asked = { read: resolved(asked.read), write: resolved(asked.write) };
-    this.#granted = { read: resolved(grants?.read), write: resolved(grants?.write) };
+    this.#requested = { read: toAbsolute(requested.read), write: toAbsolute(requested.write) };
+    this.#granted = { read: toAbsolute(grants?.read), write: toAbsolute(grants?.write) };
     this.#names = {
-      net: checkHosts(intersectionOf(asked.net.map(withPort), grants?.net?.map(withPort))),
-      run: intersectionOf(asked.run, grants?.run),
-      env: intersectionOf(asked.env, grants?.env).filter((name) =>
+      net: checkHosts(intersectionOfHosts(requested.net, grants?.net)),
+      run: intersectionOf(requested.run, grants?.run),
+      env: intersectionOf(requested.env, grants?.env).filter((name) =>
         name !== "*" && !isOwnVariable(name)
       ),
     };
@@ -68,11 +74,11 @@ export class ToolAccess {
 
   /** Returns the current access: the same object until a link changes. */
   now(): Access {
-    const toRead = this.#pathsOf("read");
-    const toWrite = this.#pathsOf("write");
-    const read = this.#rootsOf("read", toRead);
-    const write = this.#rootsOf("write", toWrite);
-    const granted = sortPaths(toRead.concat(toWrite));
+    const grantedToRead = this.#grantedPaths("read");
+    const grantedToWrite = this.#grantedPaths("write");
+    const read = this.#accessiblePaths("read", grantedToRead);
+    const write = this.#accessiblePaths("write", grantedToWrite);
+    const granted = sortPaths(grantedToRead.concat(grantedToWrite));
     const last = this.#last;
     const isSame = last !== undefined && isEqual(last.read, read) && isEqual(last.write, write) &&
       isEqual(last.granted, granted);
@@ -80,9 +86,10 @@ export class ToolAccess {
   }
 
   /**
-   * Returns the granted paths. A grant inside the workspace must not be a link to a path outside.
+   * Returns the granted paths, with links followed. Leaves out paths in the workspace that a link
+   * leads outside.
    */
-  #pathsOf(kind: PathKind): readonly string[] {
+  #grantedPaths(kind: PathKind): readonly string[] {
     const folder = this.#workspace;
     const granted = this.#granted[kind];
     if (granted.length === 0) return granted;
@@ -91,10 +98,11 @@ export class ToolAccess {
       .map(realPath);
   }
 
-  #rootsOf(kind: PathKind, granted: readonly string[]): readonly string[] {
-    const asked = this.#asked[kind];
-    if (asked.length === 0) return asked;
-    const inside = asked.filter((path) => staysInside(this.#workspace, path));
+  /** Returns the requested paths in the workspace and the granted ones; none if none is requested. */
+  #accessiblePaths(kind: PathKind, granted: readonly string[]): readonly string[] {
+    const requested = this.#requested[kind];
+    if (requested.length === 0) return requested;
+    const inside = requested.filter((path) => staysInside(this.#workspace, path));
     return sortPaths(granted.length === 0 ? inside : inside.concat(granted));
   }
 }
@@ -107,12 +115,32 @@ function isEqual(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((item, index) => item === others[index]);
 }
 
+/**
+ * Returns the names that are both requested and granted, sorted. `*` on one side matches the names
+ * of the other for which `isMatch` returns true.
+ */
 function intersectionOf(
-  asked: readonly string[],
+  requested: readonly string[],
+  granted: readonly string[] = [],
+  isMatch: (name: string) => boolean = () => true,
+): readonly string[] {
+  const all = requested.includes("*") ? [...requested, ...granted] : requested;
+  const isGranted = (name: string) =>
+    granted.includes(name) || granted.includes("*") && isMatch(name);
+  return [...new Set(all.filter(isGranted))].sort();
+}
+
+function intersectionOfHosts(
+  requested: readonly string[],
   granted: readonly string[] = [],
 ): readonly string[] {
-  const all = asked.includes("*") ? granted : asked;
-  return [...new Set(all.filter((name) => granted.includes("*") || granted.includes(name)))].sort();
+  return intersectionOf(requested.map(withPort), granted.map(withPort), isHostName);
+}
+
+function isHostName(host: string): boolean {
+  // A requested address may be private, so `*` does not grant it.
+  // guard: grant-address
+  return !isLiteral(host);
 }
 
 /** Returns a host with its port, in lower case. The default port is that of https. */
@@ -125,7 +153,7 @@ export function withPort(host: string): string {
  * to one of the addresses.
  */
 function checkHosts(net: readonly string[]): readonly string[] {
-  const hostName = net.find((host) => !isLiteral(host));
+  const hostName = net.find(isHostName);
   const address = net.find(isLiteral);
   if (hostName === undefined || address === undefined) return net;
   const message = `Cannot grant the address "${address}" together with the name "${hostName}"`;
