@@ -198,6 +198,19 @@ Deno.test("pml init --ask-once keeps an answer that the user gave the client", a
   assert.equal(await Deno.readTextFile(path), text);
 });
 
+Deno.test("pml init --ask-once writes no change that the user declined before", async () => {
+  await using ws = await project({ ".pml.json": '{"version": 1}' });
+  const path = join(dirname(ws.home), ".gemini/settings.json");
+  const text = '{"mcpServers": {"pml": {"command": "pml", "args": ["stdio"]}}}';
+  await writeFiles(dirname(path), { "settings.json": text });
+  const args = ["init", "--client", "gemini", "--user", "--http", "--ask-once"];
+  const answers = [[/Replace PML's entry.*\[N\] no/s, "n"], [/unasked\?.*\[N\] no/s, "y"]] as const;
+  const { code, stdout } = await runPmlOnTerminal(ws, args, { typed: answers });
+  assert.equal(code, 0, stdout);
+  const entry = await entryIn(path);
+  assert.deepEqual(entry, { command: "pml", args: ["stdio"], trust: true });
+});
+
 Deno.test("pml init --ask-once connects the client where its settings cannot be edited", async () => {
   const wrong = ["{", '{"permissions": []}', '{"permissions": {"allow": "all"}}', "\ufeff[1]"];
   for (const text of wrong) {

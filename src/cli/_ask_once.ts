@@ -70,7 +70,7 @@ export async function allowTools(
   },
 ): Promise<SetupStep | undefined> {
   const { client } = setup;
-  const allowance = await tryAllowance(context.app, setup);
+  const allowance = await tryAllowance(setup, context);
   if (isWanted && "why" in allowance) {
     return { path: allowance.path, changed: false, message: `left as it is: ${allowance.why}` };
   }
@@ -86,7 +86,7 @@ export async function allowTools(
   if (mayAsk) {
     tell(`\n${offerText(setup)}\n${path} gets ${change}`);
     if (!await agrees(`Let ${client} run PML's tools unasked?`, context)) {
-      const answer = `left as it is: ${client} asks before each call of PML`;
+      const answer = `left as it is: ${client} asks before each call to PML`;
       return { path, changed: false, message: answer };
     }
   }
@@ -109,15 +109,16 @@ function offerText({ client, isOwn }: ClientSetup): string {
     ? ` ${client} cannot show PML's questions: you answer them on a terminal, with \`pml approve\`.`
     : "";
   const name = isOwn && !PROJECT_HIDES_OWN.includes(client)
-    ? ` This applies to the name "${NAME}" in each of your projects.`
+    ? ` This applies to any server with the name "${NAME}", in all of your projects.`
     : "";
-  return `${client} asks before each call of PML, too. Its answer "always" covers every tool behind ` +
-    `PML. It can run PML's tools without asking: then only PML asks, by your rules.${terminal}${name}`;
+  return `${client} also asks you before each call to PML. If you answer "always" there, it no ` +
+    `longer asks about any tool behind PML. You can let ${client} call PML without asking: then ` +
+    `only PML asks, by your rules.${terminal}${name}`;
 }
 
-/** Whether a client itself asks before each call of a PML tool. */
+/** Whether a client itself asks before each call of a PML tool, as far as PML can read this. */
 export interface AskState {
-  /** Whether the client runs PML's tools without a question. */
+  /** Whether PML found that the client runs PML's tools without a question. */
   readonly isAllowed: boolean;
   /** The command that allows PML's tools; undefined if they are allowed or PML cannot allow them. */
   readonly command: string | undefined;
@@ -126,42 +127,50 @@ export interface AskState {
 /** Returns whether a client asks, and how the user can change that. */
 export async function readAskState(
   setup: ClientSetup,
-  { app }: Pick<SetupContext, "app">,
+  context: Pick<SetupContext, "app" | "isDryRun">,
 ): Promise<AskState> {
-  const allowance = await tryAllowance(app, setup);
+  const allowance = await tryAllowance(setup, context);
   if ("why" in allowance) return { isAllowed: false, command: undefined };
   if (allowance.edit === undefined) return { isAllowed: true, command: undefined };
   const { client, isOwn } = setup;
   const options = ` --client ${client} --user`;
-  // Without `--client`, `pml init` connects Claude Code, for the project only.
+  // If the file is not the user's own, `findAllowance()` returns an edit for Claude Code only, which
+  // `pml init` connects without `--client`.
   return { isAllowed: false, command: `pml init${isOwn ? options : ""} --ask-once` };
 }
 
-async function tryAllowance(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+async function tryAllowance(
+  setup: ClientSetup,
+  context: Pick<SetupContext, "app" | "isDryRun">,
+): Promise<Allowance | Refusal> {
   // The client is connected already, so `pml init` succeeds even if this file cannot be edited.
-  return await findAllowance(app, setup).catch((error) => ({
+  return await findAllowance(setup, context).catch((error) => ({
     path: setup.path,
     why: messageOf(error),
   }));
 }
 
-async function findAllowance(app: App, setup: ClientSetup): Promise<Allowance | Refusal> {
+async function findAllowance(
+  setup: ClientSetup,
+  { app, isDryRun }: Pick<SetupContext, "app" | "isDryRun">,
+): Promise<Allowance | Refusal> {
   const { client, path, isOwn } = setup;
   // guard: ask-once-rules
-  if (allowsEverything(app)) {
+  if (allowsUnnamedTools(app)) {
     const allowed = "your rules allow every tool that they do not name";
-    return { path, why: `${allowed}, so only the question of ${client} is left` };
+    return { path, why: `${allowed}, so only ${client} asks` };
   }
   const members = allowingMembers(client);
   if (members === undefined && client !== "claude-code") {
     return { path, why: `PML cannot set this for ${client}; see docs/clients.md` };
   }
-  const { target, text } = await readAfterSetup(setup);
-  const isOther = setup.edit?.other !== undefined;
-  const existing = isOther ? undefined : await readPmlEntry(text, path, setup.form.at);
+  if (setup.edit?.other !== undefined) return { path, why: `it has another server "${NAME}"` };
+  const { target, text } = await readAfterSetup(setup, isDryRun);
+  const existing = await readPmlEntry(text, path, setup.form.at);
+  if (existing === undefined) return { path, why: `it has no entry "${NAME}"` };
   // guard: ask-once-entry
-  if (existing === undefined || !isOwn && !isOnlyPml(existing, setup)) {
-    return { path, why: `its entry "${NAME}" has more than PML writes` };
+  if (!isOwn && !hasOnlyPmlMembers(existing, setup)) {
+    return { path, why: `its entry "${NAME}" differs from the one that PML writes` };
   }
   if (members === undefined) return await ruleEdit(app, setup);
   // guard: ask-once-personal
@@ -169,8 +178,11 @@ async function findAllowance(app: App, setup: ClientSetup): Promise<Allowance | 
   return await membersEdit(setup, { target, text, existing: objectOf(existing), members });
 }
 
-/** Returns whether the rules allow the tools of a server that no rule names, and ask about none. */
-function allowsEverything({ directory, policy }: App): boolean {
+/**
+ * Returns whether the rules allow tools that they do not name on at least one server, and ask about
+ * such tools on no server. `shell` does not count.
+ */
+function allowsUnnamedTools({ directory, policy }: App): boolean {
   const servers = directory.all().filter(({ name }) => name !== NEVER_COVERED);
   const kinds = servers.map(({ name }) => policy.now.judge(toolId(name, UNNAMED_TOOL)).kind);
   return kinds.includes("allow") && !kinds.includes("ask");
@@ -185,19 +197,22 @@ function sharedReason(client: ClientName): string {
 
 /** Returns the file of a client, and its text after the setup. */
 async function readAfterSetup(
-  { file, found, edit }: ClientSetup,
+  { file, edit }: ClientSetup,
+  isDryRun: boolean,
 ): Promise<{ readonly target: TargetFile; readonly text: string }> {
   const target = await readClientTarget(file);
-  // A dry run has not written the edit, so its text is used.
-  const isWritten = target.found?.text !== found?.text;
-  return { target, text: (isWritten ? undefined : edit?.text) ?? target.found?.text ?? "" };
+  const text = target.found?.text ?? "";
+  // Only a dry run needs the text of the edit. Other runs have written it, unless the user declined.
+  // guard: ask-once-declined
+  if (!isDryRun) return { target, text };
+  return { target, text: edit?.text ?? text };
 }
 
 /**
- * Returns whether an entry of a shared file equals the entry of PML: with an `env` or another path
- * it could start another program under this name.
+ * Returns whether an entry of a shared file has no members but those that PML writes, and perhaps an
+ * empty `env`: with variables or another path, it could start another program under this name.
  */
-function isOnlyPml(existing: unknown, { form: { entry } }: ClientSetup): boolean {
+function hasOnlyPmlMembers(existing: unknown, { form: { entry } }: ClientSetup): boolean {
   if (!isObject(existing)) return false;
   const isEmpty = (value: unknown) => isObject(value) && Object.keys(value).length === 0;
   return Object.entries(existing).every(([key, value]) =>
@@ -220,7 +235,7 @@ async function ruleEdit(app: App, { client, isOwn }: ClientSetup): Promise<Allow
       rule.startsWith(CLAUDE_RULE)
     );
     if (stoppingRule !== undefined) {
-      return { path: each.path, why: `its own rules name ${stoppingRule}` };
+      return { path: each.path, why: `its own rules already ask about or deny ${stoppingRule}` };
     }
     if (textsOf(allow).some((rule) => rule === CLAUDE_RULE || rule === `${CLAUDE_RULE}__*`)) {
       return { target, edit: undefined };

@@ -164,7 +164,7 @@ function serveSteps({ port, running }: Serving, isFollowed: boolean): string {
 
 /** Returns the line about a client that itself asks before each call of a PML tool. */
 function askOnceHint({ client }: ClientSetup, command: string): string {
-  return `${client} asks before each call of PML, too: \`${command}\` leaves the questions to PML`;
+  return `${client} also asks before each call to PML: \`${command}\` leaves the questions to PML`;
 }
 
 /** Returns whether the workspace has no file yet and no key for the cloud is stored. */
