@@ -302,6 +302,22 @@ Deno.test("pml trust shows the tools, definitions and permissions that changed w
   assertGolden("trust/a changed file with changed code", both.stdout);
 });
 
+Deno.test("pml trust shows all tools of a module whose code was never approved", async () => {
+  await using ws = await makeWorkspace({
+    pml: { version: 1, private_mcps: { words: { type: "deno", path: "./words.ts" } } },
+    trusted: false,
+  });
+  await trustIt(ws);
+  // The file does not exist until after the trust.
+  const say = { description: "Says a word", inputSchema: {} };
+  await writeFile(ws.file("words.ts"), wordsCode({ say }));
+  const shown = await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust".*: $/, "no"]] });
+  assert.equal(shown.code, 1, shown.stdout);
+  assertGolden("trust/code that was never approved", shown.stdout);
+  const { code: [change] } = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  assert.deepEqual([change.server, change.was], ["words", undefined]);
+});
+
 Deno.test("pml trust reports changed code that does not load, and tools that PML does not know", async () => {
   await using ws = await makeWorkspace({
     files: { "words.ts": wordsCode({ say: { inputSchema: {} } }) },

@@ -37,7 +37,7 @@ export async function setDraft(app: App, draft: Draft | undefined): Promise<void
   const modules = await callPath.machine.modules();
   const use = (): ModuleUse => ({
     source: { kind: "file", name, path, draft: code, isGranted: approval !== undefined },
-    approved: undefined,
+    expectedHash: undefined,
     grants: approval?.grants(),
   });
   const find: FindTool = async (id) => {

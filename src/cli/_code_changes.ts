@@ -1,6 +1,6 @@
 /**
- * Describes the changes of modules since the user approved their code: the tools, their definitions
- * and their permissions.
+ * Describes the changes of modules since the user approved their code, and modules whose code the
+ * user never approved: the tools, their definitions and their permissions.
  *
  * @module
  */
@@ -32,6 +32,8 @@ export interface CodeChange {
 
 /** The tools of two versions of a module. */
 interface ToolVersions {
+  /** Whether any code of the module was approved. */
+  readonly wasApproved: boolean;
   /** The tools of the approved code; undefined if PML does not have them. */
   readonly before: readonly ModuleTool[] | undefined;
   /** The tools of the present code. */
@@ -51,8 +53,11 @@ export async function codeChanges(
   const changes: CodeChange[] = [];
   for (const module of changed) {
     const { name: server, path, approved: was, integrity: is } = module;
+    const title = was === undefined
+      ? `${quoted(server)}, of which you have approved no code (+ new):`
+      : `${quoted(server)}, compared with the code that you approved (+ new, - gone):`;
     const lines = [
-      `${quoted(server)}, compared with the code that you approved (+ new, - gone):`,
+      title,
       ...[...await toolLines(context, module), codeHint(context, module)].map((line) =>
         `  ${line}`
       ),
@@ -72,9 +77,11 @@ async function toolLines(
   const grants = (trusted ? effective : app.loaded().file?.sections.grants)?.[name];
   const source = { kind: "file", name, path } as const;
   try {
-    const use = { source, approved: integrity, grants: undefined };
+    // The code is not approved. It is only inspected, and exactly the code with this hash is read.
+    const use = { source, expectedHash: integrity, grants: undefined };
     const { meta } = await unlessAborted(modules.load(use), signal);
     return changeLines({
+      wasApproved: approved !== undefined,
       before: approved === undefined ? undefined : modules.cachedMeta(approved, path)?.tools,
       now: meta.tools,
       permissionsOf: ({ permissions }) =>
@@ -87,7 +94,9 @@ async function toolLines(
 }
 
 /** Returns lines for the tools that are new, gone or changed. */
-function changeLines({ before, now, permissionsOf }: ToolVersions): readonly string[] {
+function changeLines(
+  { wasApproved, before, now, permissionsOf }: ToolVersions,
+): readonly string[] {
   const find = (tools: readonly ModuleTool[], { definition: { name } }: ModuleTool) =>
     tools.find(({ definition }) => definition.name === name);
   const earlier = before ?? [];
@@ -101,7 +110,10 @@ function changeLines({ before, now, permissionsOf }: ToolVersions): readonly str
       return was === undefined ? [] : changedToolLines(was, tool, permissionsOf);
     }),
   ];
-  if (before === undefined) return ["PML does not have the tools of earlier code. Now:", ...lines];
+  if (!wasApproved) return lines;
+  if (before === undefined) {
+    return ["PML no longer has the tools of the approved code. All present tools:", ...lines];
+  }
   return lines.length === 0 ? ["its tools and their permissions are the same"] : lines;
 }
 
@@ -137,8 +149,9 @@ function changedToolLines(
 }
 
 /** Returns how the user can look at the code, whose earlier version PML does not keep. */
-function codeHint({ app }: CommandContext, { path }: ChangedCode): string {
+function codeHint({ app }: CommandContext, { path, approved }: ChangedCode): string {
   const word = shellWord(path);
+  if (approved === undefined) return `look at the code in ${word}`;
   const how = pathExists(join(app.policy.root, ".git"))
     ? `\`git diff -- ${word}\` shows changes after the last commit, \`git log -p -- ${word}\` ` +
       "committed ones"

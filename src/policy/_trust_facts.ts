@@ -73,6 +73,8 @@ function withSigns(
 export function changedLine(
   { name, path, integrity, approved }: ChangedCode,
 ): string {
-  const was = approved === undefined ? "it was never approved" : `approved was ${approved}`;
-  return `the code of "${name}" in ${quoted(path, 400)} has changed: it is ${integrity}, ${was}`;
+  const code = `the code of "${name}" in ${quoted(path, 400)}`;
+  return approved === undefined
+    ? `${code} is new: it is ${integrity}, and no code of it was approved`
+    : `${code} has changed: it is ${integrity}, approved was ${approved}`;
 }

@@ -95,7 +95,9 @@ export interface Unapproved {
   readonly accept: () => Promise<void>;
 }
 
-/** A module whose code is not the approved code. The hashes are `sha256-` and 64 digits. */
+/**
+ * A module whose code has changed, or was never approved. The hashes are `sha256-` and 64 digits.
+ */
 export interface ChangedCode {
   readonly name: string;
   readonly path: string;

@@ -39,7 +39,7 @@ class ShelfFinder implements SourceFinder {
   find({ name, kind }: ServerListing): FoundServer {
     const use: ModuleUse = {
       source: { kind: "builtin", name, code: CODE, meta: META },
-      approved: undefined,
+      expectedHash: undefined,
       grants: undefined,
     };
     return { approval: this.#approval, kind, use: () => use };

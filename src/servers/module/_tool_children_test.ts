@@ -45,7 +45,7 @@ function moduleOf(permissions: Partial<Permissions>): Module {
 function useOf(grants?: ModuleUse["grants"]): ModuleUse {
   return {
     source: { kind: "file", name: "mine", path: "/mine.ts" },
-    approved: "sha256-x",
+    expectedHash: "sha256-x",
     grants,
   };
 }

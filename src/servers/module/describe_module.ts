@@ -22,7 +22,7 @@ export async function describeModule(
   const loader = new Loader(options.home, module, module);
   return (await loader.load({
     source: { kind: "file", name: "module", path },
-    approved: undefined,
+    expectedHash: undefined,
     grants: undefined,
   })).meta;
 }

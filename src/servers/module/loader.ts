@@ -39,11 +39,14 @@ export interface Inspection {
   readonly exports: readonly string[];
 }
 
-/** A module, the hash that is approved for it, and its grants. */
+/** A module, the hash that its code must have, and its grants. */
 export interface ModuleUse {
   readonly source: ModuleSource;
-  /** The hash of the approved code; undefined if PML ships the code. */
-  readonly approved: string | undefined;
+  /**
+   * The hash that the code must have: that of the approved code, or of code that is only inspected;
+   * undefined if PML ships the code.
+   */
+  readonly expectedHash: string | undefined;
   /** All permissions that the module's tools may request, if a registry listed them. */
   readonly listedPermissions?: Permissions | undefined;
   /** The user's grants beyond the workspace. */
@@ -84,7 +87,7 @@ export class Loader {
 
   /**
    * Loads a module with its metadata. Throws `INTEGRITY_MISMATCH` if the hash of its bytes is not
-   * the approved hash. Exactly the hashed bytes run: the file is not read again.
+   * the expected hash. Exactly the hashed bytes run: the file is not read again.
    */
   async load(use: ModuleUse): Promise<Module> {
     const { source, listedPermissions } = use;
@@ -95,7 +98,7 @@ export class Loader {
     return module;
   }
 
-  /** Returns a module whose approved code was loaded before, otherwise undefined. */
+  /** Returns a module whose expected code was loaded before, otherwise undefined. */
   cachedModule(use: ModuleUse): Module | undefined {
     try {
       return this.#loaded.get(this.#identify(use).key);
@@ -117,12 +120,12 @@ export class Loader {
     return join(this.#home, "meta", `${integrity.slice("sha256-".length)}.json`);
   }
 
-  #identify({ source, approved }: ModuleUse) {
+  #identify({ source, expectedHash }: ModuleUse) {
     const { name } = source;
     const draft = source.kind === "file" ? source.draft : undefined;
     const identified = draft ?? this.#files.identify(source, this.#inspector.moduleBytes);
     // guard: identify
-    assertIntegrity(name, { approved, actual: identified.integrity });
+    assertIntegrity(name, { approved: expectedHash, actual: identified.integrity });
     return { identified, key: `${name} ${identified.integrity}` };
   }
 

@@ -29,7 +29,7 @@ async function stage() {
 Deno.test("load() returns the approved bytes, and inspects no other bytes", async () => {
   await using at = await stage();
   const { loader, source } = at;
-  const use = { source, approved: integrityOf(CODE), grants: undefined };
+  const use = { source, expectedHash: integrityOf(CODE), grants: undefined };
   const listed = await loader.load(use);
   assert.equal(new TextDecoder().decode(listed.code), CODE);
   // Between the list and the call another program writes to the file.
@@ -37,11 +37,11 @@ Deno.test("load() returns the approved bytes, and inspects no other bytes", asyn
   await Deno.writeTextFile(at.path, evil);
   await assert.rejects(loader.load(use), { code: "INTEGRITY_MISMATCH" });
   assert.deepEqual(at.looked, [CODE]);
-  const approved = integrityOf(evil);
-  await assert.rejects(loader.load({ ...use, approved: "no code" }), {
+  const expectedHash = integrityOf(evil);
+  await assert.rejects(loader.load({ ...use, expectedHash: "no code" }), {
     code: "INTEGRITY_MISMATCH",
   });
-  assert.equal((await loader.load({ ...use, approved })).integrity, approved);
+  assert.equal((await loader.load({ ...use, expectedHash })).integrity, expectedHash);
   await assert.rejects(loader.load(use), { code: "INTEGRITY_MISMATCH" });
   await Deno.writeTextFile(at.path, CODE);
   const again = await loader.load(use);
@@ -50,7 +50,7 @@ Deno.test("load() returns the approved bytes, and inspects no other bytes", asyn
 
 Deno.test("load() refuses, at each use, code with more permissions than its registry entry lists", async () => {
   await using at = await stage();
-  const use = { source: at.source, approved: integrityOf(CODE), grants: undefined };
+  const use = { source: at.source, expectedHash: integrityOf(CODE), grants: undefined };
   const promised = { ...NO_PERMISSIONS, read: ["notes"] };
   // Other uses of the same code, with no list or a longer one, do not allow it.
   await at.loader.load(use);
@@ -67,7 +67,7 @@ Deno.test("load() returns the bytes of a draft instead of those of its file, and
   await using at = await stage();
   const code = new TextEncoder().encode(CODE.replace('"ran"', '"draft"'));
   const draft = { code, integrity: integrityOf(code) };
-  const use = { source: { ...at.source, draft }, approved: undefined, grants: undefined };
+  const use = { source: { ...at.source, draft }, expectedHash: undefined, grants: undefined };
   assert.equal((await at.loader.load(use)).code, code);
   assert.deepEqual(at.looked, [new TextDecoder().decode(code)]);
   await assert.rejects(Deno.stat(join(at.path, "../meta")), Deno.errors.NotFound);

@@ -31,6 +31,6 @@ export class BuiltinFinder implements SourceFinder {
   #use(name: string): ModuleUse {
     const source = this.#modules.get(name);
     if (source === undefined) throw new Error(`no built-in is called ${name}`);
-    return { source, approved: undefined, grants: this.#policy.now.config.grants[name] };
+    return { source, expectedHash: undefined, grants: this.#policy.now.config.grants[name] };
   }
 }

@@ -42,7 +42,7 @@ export class FileFinder implements SourceFinder {
       source: { kind: "file", name, path },
       // Without an approved hash, no code may run, not even if the file was created after the
       // start.
-      approved: policy.approvedCode(name) ?? NO_CODE,
+      expectedHash: policy.approvedCode(name) ?? NO_CODE,
       grants: policy.now.config.grants[name],
     };
   }

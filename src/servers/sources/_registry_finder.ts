@@ -69,7 +69,7 @@ export class RegistryFinder implements SourceFinder {
     const { grants } = this.#services.policy.now.config;
     const use: ModuleUse = {
       source: { kind: "file", name, path },
-      approved: integrity ?? NO_CODE,
+      expectedHash: integrity ?? NO_CODE,
       listedPermissions: permissions,
       grants: grantsOf(manifest, grants[name]),
     };
