@@ -10,7 +10,7 @@ import type { Fetch } from "../src/core/fetch.ts";
 import { GuardedFetch } from "../src/transport/http/client/guarded_fetch.ts";
 import { refreshInProcess, type RefreshRequest } from "../src/oauth/refresh_sign_in.ts";
 import { SignIns } from "../src/oauth/sign_ins.ts";
-import type { OAuthServer, SignIn, SignInHost } from "../src/oauth/oauth_server.ts";
+import type { OAuthServer, PendingSignIn, SignInHost } from "../src/oauth/oauth_server.ts";
 import { browse } from "./kit/browser.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -91,7 +91,7 @@ export class Person implements SignInHost, Disposable {
   }
 
   /** Begins a sign-in. */
-  async begin(server: OAuthServer): Promise<SignIn> {
+  async begin(server: OAuthServer): Promise<PendingSignIn> {
     return await this.signIns.begin(server, { signal: new AbortController().signal });
   }
 

@@ -109,8 +109,8 @@ Deno.test("a sign-in that the server revoked is over, and PML sends nothing more
     assert.match(result.stderr, /Run: pml login notes/);
   }
   assert.equal(server.to("/token").length, 2);
-  const [{ isRenewed, until = 0 } = assert.fail()] = await person.signIns.all();
-  assert.ok(!isRenewed && since <= until && until <= Date.now(), `${until}`);
+  const [{ isRenewable, until = 0 } = assert.fail()] = await person.signIns.all();
+  assert.ok(!isRenewable && since <= until && until <= Date.now(), `${until}`);
   await person.signIn(serverOf("notes", mcp.url));
   assert.equal((await runPml(ws, CALL)).code, 0);
 });

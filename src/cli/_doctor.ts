@@ -306,8 +306,8 @@ function reportClientsWithoutQuestions(app: App): readonly CheckReport[] {
 async function checkSignIns(app: App): Promise<readonly CheckReport[]> {
   const { machine } = await app.callPath();
   return (await (await machine.signIns()).all()).map((signIn) => {
-    const { server, until = Infinity, isRenewed } = signIn;
-    const ok = isRenewed || until > Date.now();
+    const { server, until = Infinity, isRenewable } = signIn;
+    const ok = isRenewable || until > Date.now();
     const text = ok ? signInText(signIn) : `expired: ${signInText(signIn)}`;
     return {
       name: `sign-in ${server}`,

@@ -16,7 +16,7 @@ import { tell } from "./out.ts";
 type CallPath = Awaited<ReturnType<CommandContext["app"]["callPath"]>>;
 type Login = Awaited<ReturnType<CallPath["logins"]["begin"]>>;
 type SignIns = Awaited<ReturnType<CallPath["machine"]["signIns"]>>;
-type SignedIn = Awaited<ReturnType<SignIns["all"]>>[number];
+type SignInSummary = Awaited<ReturnType<SignIns["all"]>>[number];
 
 /** The results of a sign-out as text. */
 const SIGN_OUT_TEXTS = {
@@ -49,7 +49,7 @@ export async function login(
   const signIns = await (await machine.signIns()).all();
   const signIn = signIns.find((each) => each.server === name && each.url === server.url);
   if (signIn === undefined) return { value: { server: name }, text: `Signed in at ${name}` };
-  const { isRenewed: renewed, isInKeyring, ...value } = signIn;
+  const { isRenewable: renewed, isInKeyring, ...value } = signIn;
   return {
     value: { ...value, renewed, in_keyring: isInKeyring },
     text: `Signed in at ${name}: ${signInText(signIn)}`,
@@ -87,9 +87,11 @@ export async function logout(
 }
 
 /** Returns a text about a sign-in: its issuer, its scopes, its end and its storage. */
-export function signInText({ issuer, scopes, until, isRenewed, isInKeyring }: SignedIn): string {
+export function signInText(
+  { issuer, scopes, until, isRenewable, isInKeyring }: SignInSummary,
+): string {
   const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
   const text = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
-  return visible(text, 1_000) + (isRenewed ? ", renewed automatically" : "") +
+  return visible(text, 1_000) + (isRenewable ? ", renewed automatically" : "") +
     (isInKeyring ? ", in the keyring" : ", in a file");
 }

@@ -30,8 +30,8 @@ const CHECK_MS = 50;
 /** How often a server may ask for more scopes, and in which time in milliseconds. */
 const [STEPS, STEPS_MS] = [2, 600_000];
 
-/** The sign-in of one server. */
-export class SignedInServer implements Authorization {
+/** The authorization of requests to one server, with the sign-in if the user is signed in there. */
+export class ServerAuthorization implements Authorization {
   /** The current definition of the server. */
   server: OAuthServer;
   readonly #key: string;
@@ -54,7 +54,7 @@ export class SignedInServer implements Authorization {
   /** The recent requests of the server for more scopes. */
   #steps: readonly { readonly at: number; readonly scopes: readonly string[] }[] = [];
 
-  /** Creates the sign-in without reading anything. */
+  /** Creates the authorization without reading anything. */
   constructor(server: OAuthServer, store: TokenStore, host: SignInHost) {
     this.server = server;
     this.#key = signInKey(server);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { NO_WARNINGS } from "../io/private_files.ts";
 import { yieldTurn } from "../io/waiting.ts";
-import { SignedInServer } from "./_authorization.ts";
+import { ServerAuthorization } from "./_authorization.ts";
 import type { StoredSignIn, TokenStore } from "./token_store.ts";
 
 const NEVER = new AbortController().signal;
@@ -55,7 +55,7 @@ function scene(
     },
   };
   const server = { name: "notes", url: KEPT.url, named: new Set<string>() };
-  const signedIn = new SignedInServer(server, store, {
+  const signedIn = new ServerAuthorization(server, store, {
     folder: "",
     log: NO_WARNINGS,
     fetch: () => Promise.reject(new Error("nothing is sent")),
@@ -76,7 +76,7 @@ function refusal(request: string, status = 401) {
   return { response: new Response(null, { status }), sent: request, isAgain: false, signal: NEVER };
 }
 
-Deno.test("SignedInServer reads its file once, and again after a change", async () => {
+Deno.test("ServerAuthorization reads its file once, and again after a change", async () => {
   const { signedIn, store, seen } = scene();
   for (let call = 0; call < 100; call++) {
     assert.equal(await signedIn.header(NEVER), "Bearer access-0");
@@ -92,7 +92,7 @@ Deno.test("SignedInServer reads its file once, and again after a change", async 
   assert.equal(await signedIn.header(NEVER), undefined);
 });
 
-Deno.test("SignedInServer registers current tokens as secrets, and removes old ones", async () => {
+Deno.test("ServerAuthorization registers current tokens as secrets, and removes old ones", async () => {
   const { signedIn, seen } = scene();
   for (let turn = 0; turn < 20; turn++) {
     const request = await signedIn.header(NEVER) ?? "";
@@ -103,7 +103,7 @@ Deno.test("SignedInServer registers current tokens as secrets, and removes old o
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
 });
 
-Deno.test("SignedInServer does not refresh after the refusal of an earlier token", async () => {
+Deno.test("ServerAuthorization does not refresh after the refusal of an earlier token", async () => {
   const { signedIn, store, refreshes } = scene();
   const request = await signedIn.header(NEVER) ?? "";
   await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
@@ -111,7 +111,7 @@ Deno.test("SignedInServer does not refresh after the refusal of an earlier token
   assert.equal(refreshes(), 0);
 });
 
-Deno.test("SignedInServer refreshes a minute before expiry, or in the last fifth of a short lifetime", async () => {
+Deno.test("ServerAuthorization refreshes a minute before expiry, or in the last fifth of a short lifetime", async () => {
   const now = Date.now();
   const lives = [[3_600_000, 61_000, 0], [3_600_000, 59_000, 1], [10_000, 3_000, 0], [
     10_000,
@@ -125,7 +125,7 @@ Deno.test("SignedInServer refreshes a minute before expiry, or in the last fifth
   }
 });
 
-Deno.test("SignedInServer does not restore a sign-in that ended during a request for more scopes", async () => {
+Deno.test("ServerAuthorization does not restore a sign-in that ended during a request for more scopes", async () => {
   const { signedIn, store } = scene({}, () => void store.remove("k"));
   const request = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
@@ -137,21 +137,21 @@ Deno.test("SignedInServer does not restore a sign-in that ended during a request
   assert.equal(await store.read("k"), undefined);
 });
 
-Deno.test("SignedInServer leaves a 403 without scopes to the caller", async () => {
+Deno.test("ServerAuthorization leaves a 403 without scopes to the caller", async () => {
   const { signedIn, refreshes } = scene();
   const request = await signedIn.header(NEVER) ?? "";
   assert.equal(await signedIn.handleRefusal(refusal(request, 403)), false);
   assert.equal(refreshes(), 0);
 });
 
-Deno.test("SignedInServer sends no token of a sign-in that ended during its refresh", async () => {
+Deno.test("ServerAuthorization sends no token of a sign-in that ended during its refresh", async () => {
   const [since, until] = [Date.now() - 3_600_000, Date.now() + 30_000];
   const { signedIn, store } = scene({ since, until }, () => void store.remove("k"));
   await assert.rejects(signedIn.header(NEVER), { code: "LOGIN_REQUIRED" });
   assert.equal(await signedIn.header(NEVER), undefined);
 });
 
-Deno.test("SignedInServer keeps the scopes of all calls that need more at the same time", async () => {
+Deno.test("ServerAuthorization keeps the scopes of all calls that need more at the same time", async () => {
   const { signedIn, store } = scene();
   const request = await signedIn.header(NEVER) ?? "";
   await Promise.all(["one", "two"].map(async (scope) => {
@@ -164,7 +164,7 @@ Deno.test("SignedInServer keeps the scopes of all calls that need more at the sa
   assert.deepEqual((await store.read("k"))?.wanted, ["one", "two"]);
 });
 
-Deno.test("SignedInServer repeats a call that needs more scopes if the user signs in meanwhile", async () => {
+Deno.test("ServerAuthorization repeats a call that needs more scopes if the user signs in meanwhile", async () => {
   const { signedIn, store } = scene();
   const request = await signedIn.header(NEVER) ?? "";
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="one"' };

@@ -14,7 +14,7 @@ import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
 import { tokensFrom } from "./_tokens.ts";
-import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
+import type { OAuthServer, PendingSignIn, SignInHost } from "./oauth_server.ts";
 import {
   forgetClient,
   keepUser,
@@ -25,7 +25,7 @@ import {
 } from "./token_store.ts";
 
 /** Options of `beginSignIn()`. */
-export interface SigningIn {
+export interface BeginSignInOptions {
   readonly host: SignInHost;
   readonly store: TokenStore;
   readonly server: OAuthServer;
@@ -51,13 +51,13 @@ const STREAM_MS = 5_000;
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
 /** Starts a sign-in. */
-export async function beginSignIn(options: SigningIn): Promise<SignIn> {
+export async function beginSignIn(options: BeginSignInOptions): Promise<PendingSignIn> {
   const { host, server, signal } = options;
   const protocol = await Protocol.open(server, host);
   return await protocol.act(() => openSignIn(protocol, options), signal);
 }
 
-async function openSignIn(protocol: Protocol, options: SigningIn): Promise<SignIn> {
+async function openSignIn(protocol: Protocol, options: BeginSignInOptions): Promise<PendingSignIn> {
   const { host, store, server, signal } = options;
   const { library } = protocol;
   const challenge = await readChallenge(protocol, signal);
@@ -146,7 +146,9 @@ function browserUrl(
 async function exchangeCode(
   protocol: Protocol,
   page: RedirectPage,
-  { attempt, host, server, store, signal }: SigningIn & { readonly attempt: StartedSignIn },
+  { attempt, host, server, store, signal }: BeginSignInOptions & {
+    readonly attempt: StartedSignIn;
+  },
 ): Promise<void> {
   const { library } = protocol;
   const { discovery: { as, resource }, client, scopes, state, verifier } = attempt;
@@ -201,7 +203,7 @@ async function readChallenge(protocol: Protocol, signal: AbortSignal): Promise<s
 }
 
 function scopesFor(
-  { server, store, neededScopes }: SigningIn,
+  { server, store, neededScopes }: BeginSignInOptions,
   { discovery, challenge }: {
     readonly discovery: Discovered;
     readonly challenge: string | undefined;

@@ -1,7 +1,7 @@
 /**
  * Checks that the endpoints of an authorization server are on the site of its issuer. Metadata that
- * combines the page of one service with the token endpoint of another would send the authorization
- * code to the wrong service (mix-up, RFC 9700 section 4.4).
+ * combines the sign-in page (authorization endpoint) of one service with the token endpoint of
+ * another would send the authorization code to the wrong service (mix-up, RFC 9700 section 4.4).
  *
  * @module
  */
@@ -12,8 +12,9 @@ import type { Protocol } from "./_protocol.ts";
 
 /**
  * Hosts that an issuer may use in addition to its own site, by the URL of the issuer. Hosts include
- * the port unless it is the default port. `{name}` matches one label of a host or one segment of a
- * path; in a host it has the value that it has in the issuer.
+ * the port unless it is the default port. In both, `{name}` matches one label of a host name, or one
+ * segment of a path, of letters, digits, `_` and `-`. If an issuer and a host contain the same name,
+ * it must match the same text in both.
  */
 export type IssuerHosts = Readonly<Record<string, readonly string[]>>;
 
@@ -29,8 +30,9 @@ export interface Endpoints {
 const KINDS = ["authorization", "token", "registration", "revocation"] as const;
 
 /**
- * Returns the site of a URL: its registrable domain, with private suffixes such as `github.io`, or
- * its origin if there is none (IP addresses, `localhost`, names without a public suffix).
+ * Returns the site of a URL: its registrable domain, or its origin if it has none (IP addresses,
+ * `localhost`, names without a public suffix). A suffix such as `github.io` counts like `co.uk`:
+ * each name below it is a separate site.
  */
 export async function siteOf({ hostname, origin }: URL): Promise<string> {
   const { parse } = await import("tldts");
@@ -40,8 +42,8 @@ export async function siteOf({ hostname, origin }: URL): Promise<string> {
 
 /**
  * Throws `PmlError` `PERMISSION_DENIED` if an endpoint is neither on the site of the issuer nor on
- * a host that the shipped list or the user's configuration allows for the issuer. The page in the
- * browser may be on the site of the MCP server, too.
+ * a host that the shipped list or the user's configuration allows for the issuer. The sign-in page
+ * may also be on the site of the MCP server.
  */
 export async function assertSites(
   protocol: Protocol,

@@ -15,7 +15,7 @@ import { readCache } from "../io/cache_files.ts";
 import { withLock, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { SignIns } from "./sign_ins.ts";
-import type { OAuthServer, SignIn } from "./oauth_server.ts";
+import type { OAuthServer, PendingSignIn } from "./oauth_server.ts";
 
 /** The servers that the user can sign in at. */
 export interface LoginHost {
@@ -33,7 +33,7 @@ export interface LoginHost {
 }
 
 /** A sign-in that waits for the user. */
-export interface Login extends SignIn {
+export interface Login extends PendingSignIn {
   readonly server: OAuthServer;
   /** The host of the page. */
   readonly host: string;

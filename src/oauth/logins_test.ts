@@ -4,7 +4,7 @@ import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { SignIns } from "./sign_ins.ts";
-import type { OAuthServer, SignIn } from "./oauth_server.ts";
+import type { OAuthServer, PendingSignIn } from "./oauth_server.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { type LoginHost, Logins } from "./logins.ts";
 
@@ -37,7 +37,7 @@ class Stage implements LoginHost, AsyncDisposable {
   }
 
   signIns(): Promise<SignIns> {
-    const begin = (): Promise<SignIn> => {
+    const begin = (): Promise<PendingSignIn> => {
       const done = Promise.withResolvers<void>();
       done.promise.catch(() => {});
       this.begun.push(done);

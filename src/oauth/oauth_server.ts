@@ -27,7 +27,7 @@ export interface OAuthServer {
 }
 
 /** A sign-in that waits for the user. Disposing cancels it. */
-export interface SignIn extends AsyncDisposable {
+export interface PendingSignIn extends AsyncDisposable {
   /** The URL that the user opens in a browser. */
   readonly url: string;
   /** The URL of the authorization server's issuer. */

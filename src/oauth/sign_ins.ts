@@ -5,14 +5,14 @@
  */
 
 import type { Authorization } from "../core/authorization.ts";
-import { SignedInServer } from "./_authorization.ts";
+import { ServerAuthorization } from "./_authorization.ts";
 import { beginSignIn } from "./_sign_in.ts";
 import { endSignIn } from "./_sign_out.ts";
-import { FileTokenStore, signInKey, type TokenStore } from "./token_store.ts";
-import type { OAuthServer, SignIn, SignInHost } from "./oauth_server.ts";
+import { FileTokenStore, isInKeyring, signInKey, type TokenStore } from "./token_store.ts";
+import type { OAuthServer, PendingSignIn, SignInHost } from "./oauth_server.ts";
 
-/** A sign-in without its tokens. */
-export interface SignedIn {
+/** A stored sign-in without its tokens, for lists. */
+export interface SignInSummary {
   readonly server: string;
   readonly url: string;
   readonly issuer: string;
@@ -22,7 +22,7 @@ export interface SignedIn {
   /** When the access token expires or expired, in milliseconds since 1970, if known. */
   readonly until: number | undefined;
   /** Whether PML renews the sign-in without the user. */
-  readonly isRenewed: boolean;
+  readonly isRenewable: boolean;
   /** Whether the tokens are in the keyring of the system. */
   readonly isInKeyring: boolean;
 }
@@ -31,7 +31,7 @@ export interface SignedIn {
 export class SignIns {
   readonly #host: SignInHost;
   readonly #store: TokenStore;
-  readonly #servers = new Map<string, SignedInServer>();
+  readonly #servers = new Map<string, ServerAuthorization>();
 
   /** Creates the sign-ins without reading anything. */
   constructor(host: SignInHost) {
@@ -39,10 +39,14 @@ export class SignIns {
     this.#store = new FileTokenStore(host.folder, host.log, host.keyring);
   }
 
-  /** Returns the authorization of requests to a server: the same object for the same server. */
+  /**
+   * Returns the authorization of requests to a server: the same object for the same server, also if
+   * the user is not signed in there.
+   */
   of(server: OAuthServer): Authorization {
     const key = signInKey(server);
-    const entry = this.#servers.get(key) ?? new SignedInServer(server, this.#store, this.#host);
+    const entry = this.#servers.get(key) ??
+      new ServerAuthorization(server, this.#store, this.#host);
     entry.server = server;
     this.#servers.set(key, entry);
     return entry;
@@ -52,7 +56,7 @@ export class SignIns {
   async begin(
     server: OAuthServer,
     { scopes = [], signal }: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
-  ): Promise<SignIn> {
+  ): Promise<PendingSignIn> {
     return await beginSignIn({
       host: this.#host,
       store: this.#store,
@@ -71,17 +75,20 @@ export class SignIns {
   }
 
   /** Returns all stored sign-ins, sorted by server. */
-  all(): Promise<readonly SignedIn[]> {
-    const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...secretParts }) => ({
-      server,
-      url,
-      issuer,
-      scopes,
-      until,
-      client: secretParts.client.client_id,
-      isRenewed: secretParts.isRenewed ?? secretParts.refreshToken !== undefined,
-      isInKeyring: secretParts.isRenewed !== undefined,
-    }));
+  all(): Promise<readonly SignInSummary[]> {
+    const all = this.#store.all().map((content) => {
+      const { server, url, issuer, scopes, until, client, refreshToken } = content;
+      return {
+        server,
+        url,
+        issuer,
+        scopes,
+        until,
+        client: client.client_id,
+        isRenewable: content.isRenewed ?? refreshToken !== undefined,
+        isInKeyring: isInKeyring(content),
+      };
+    });
     return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));
   }
 }

@@ -65,13 +65,19 @@ export interface StoredSignIn {
   readonly refusal?: string | undefined;
 }
 
-/** The content of a file: a sign-in, without its secrets if the keyring contains these. */
-type Filed<T> = T & {
+/** The content of a file: a sign-in, without its secrets if these are in the keyring. */
+export type FileContent<T> = T & {
   /**
-   * Whether the secrets in the keyring include a refresh token; undefined if the keyring has none.
+   * Whether the sign-in has a refresh token. A file has this member only if its secrets are in the
+   * keyring.
    */
   readonly isRenewed?: boolean | undefined;
 };
+
+/** Returns whether the secrets of a file are in the keyring. */
+export function isInKeyring(content: FileContent<unknown> | undefined): boolean {
+  return content?.isRenewed !== undefined;
+}
 
 /** The secret fields of a sign-in. */
 type Secrets = Partial<StoredSignIn> & Pick<StoredSignIn, "client">;
@@ -91,7 +97,9 @@ export interface TokenStore {
   /** Returns a text that changes when a sign-in changes; undefined if there is none. */
   stamp(key: string): string | undefined;
   /** Returns the content of the file of a sign-in or a registered client. Starts no program. */
-  peek<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined;
+  peek<T extends StoredSignIn | Registration = StoredSignIn>(
+    key: string,
+  ): FileContent<T> | undefined;
   /** Returns a sign-in, or a registered client; undefined if there is none. */
   read<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Promise<T | undefined>;
   /**
@@ -106,7 +114,7 @@ export interface TokenStore {
   /** Removes a sign-in or a registered client. */
   remove(key: string): Promise<void>;
   /** Returns all sign-ins. */
-  all(): readonly Filed<StoredSignIn>[];
+  all(): readonly FileContent<StoredSignIn>[];
   /** Runs `work` with the exclusive lock of a sign-in, across all processes. */
   withLock<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -199,15 +207,17 @@ export class FileTokenStore implements TokenStore {
     return stampAt(this.#pathOf(key));
   }
 
-  peek<T extends StoredSignIn | Registration = StoredSignIn>(key: string): Filed<T> | undefined {
-    return readPrivate(this.#pathOf(key), parseEntry<Filed<T>>, this.#log);
+  peek<T extends StoredSignIn | Registration = StoredSignIn>(
+    key: string,
+  ): FileContent<T> | undefined {
+    return readPrivate(this.#pathOf(key), parseEntry<FileContent<T>>, this.#log);
   }
 
   async read<T extends StoredSignIn | Registration = StoredSignIn>(
     key: string,
   ): Promise<T | undefined> {
-    const filed = this.peek<T>(key);
-    if (filed?.isRenewed === undefined) return filed;
+    const content = this.peek<T>(key);
+    if (!isInKeyring(content)) return content;
     try {
       if (this.#keyring === undefined) throw new Error("this system has no keyring");
       return parseEntry<T>(JSON.parse(await this.#keyring.get(this.#nameOf(key))));
@@ -227,39 +237,39 @@ export class FileTokenStore implements TokenStore {
     entry: StoredSignIn | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
-    const wasInKeyring = this.peek(key)?.isRenewed !== undefined;
+    const wasInKeyring = isInKeyring(this.peek(key));
     // Registrations are included. They have a client secret but no token.
     const { accessToken, refreshToken, client, ...publicFields }: Secrets = entry;
     const { client_secret, ...publicClient } = client;
     const hasSecret = [accessToken, refreshToken, client_secret].some((secret) =>
       secret !== undefined
     );
-    const isInKeyring = (wasInKeyring || isAttended) && hasSecret &&
+    const isStored = (wasInKeyring || isAttended) && hasSecret &&
       await this.#keyring?.set(this.#nameOf(key), JSON.stringify(entry));
     const isRenewed = refreshToken !== undefined;
     // guard: sign-in-keyring
     await writePrivate(
       this.#pathOf(key),
-      isInKeyring ? { ...publicFields, client: publicClient, isRenewed } : entry,
+      isStored ? { ...publicFields, client: publicClient, isRenewed } : entry,
     );
-    if (wasInKeyring && !isInKeyring) await this.#removeFromKeyring(key);
+    if (wasInKeyring && !isStored) await this.#removeFromKeyring(key);
   }
 
   async remove(key: string): Promise<void> {
     const path = this.#pathOf(key);
     // A locked keyring may still contain the secret although the file does not refer to it.
     // guard: sign-in-keyring-out
-    await this.#removeFromKeyring(key, this.peek(key)?.isRenewed === undefined);
+    await this.#removeFromKeyring(key, !isInKeyring(this.peek(key)));
     await retryWhileBusy(() => Deno.remove(path)).then(() => syncName(path)).catch(unlessGone);
   }
 
-  all(): readonly Filed<StoredSignIn>[] {
+  all(): readonly FileContent<StoredSignIn>[] {
     return this.#keys().flatMap((key) => /^\w{32}$/.test(key) ? this.peek(key) ?? [] : []);
   }
 
   /** Returns the names of all secrets in the keyring. */
   namesInKeyring(): readonly string[] {
-    return this.#keys().filter((key) => this.peek(key)?.isRenewed !== undefined)
+    return this.#keys().filter((key) => isInKeyring(this.peek(key)))
       .map((key) => this.#nameOf(key));
   }
 
