@@ -40,15 +40,15 @@ export function hasToken(): boolean {
 }
 
 /**
- * Removes the token of this tab. If another tab has stored a newer token, uses that token, and
- * returns true.
+ * Removes the token of this tab. If another tab has stored a newer token, this tab gets that token.
+ * Returns the token that the tab has then.
  */
-export function replaceToken(): boolean {
+export function dropToken(): "none" | "newer" {
   const stored = localStorage.getItem(TOKEN);
   if (stored === token) localStorage.removeItem(TOKEN);
   const isNewer = stored !== null && stored !== token;
   token = isNewer ? stored : null;
-  return isNewer;
+  return isNewer ? "newer" : "none";
 }
 
 /** Reads a value. Members that are undefined are left out of the query. */

@@ -7,7 +7,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { CallRow, PageEvent, PageState, Waiting, Workspace } from "../src/control/api.ts";
-import { ApiError, hasToken, openEvents, replaceToken, signIn } from "./http.ts";
+import { ApiError, dropToken, hasToken, openEvents, signIn } from "./http.ts";
 import { refuseServiceWorkers } from "./workers.ts";
 
 /** The connection to `pml page`. */
@@ -15,7 +15,7 @@ export type Connection =
   | { readonly kind: "connecting" | "open" | "lost" }
   | { readonly kind: "signed-out"; readonly reason: string; readonly hint?: string | undefined };
 
-/** A text about an action, which is shown for a while. */
+/** A text about an action. It disappears after `NOTICE_MS`, unless it is an error. */
 export interface Notice {
   readonly text: string;
   readonly isError: boolean;
@@ -60,7 +60,7 @@ export const shownWorkspaces = computed(() => {
   const chosen = workspaces.value.filter(({ root }) => root === chosenWorkspace.value);
   return chosen.length === 0 ? workspaces.value : chosen;
 });
-/** The root of the workspace whose tools, rules and costs are shown. */
+/** The first shown workspace: the views of tools, rules and costs show only one. */
 export const shownRoot = computed(() => shownWorkspaces.value[0]?.root);
 
 const callListeners = new Set<(row: CallRow) => void>();
@@ -131,8 +131,8 @@ export async function start(): Promise<void> {
 }
 
 function signOut(error: unknown): void {
-  // Another tab has signed in meanwhile, so this tab uses its token.
-  if (replaceToken()) return location.reload();
+  // If another tab has signed in meanwhile, this page starts again with that token.
+  if (dropToken() === "newer") return location.reload();
   const { message, hint } = error instanceof ApiError ? error : {
     message: error instanceof Error ? error.message : "This tab has no sign-in.",
     hint: undefined,
@@ -198,14 +198,14 @@ function takeEvent(event: PageEvent): void {
     case "call":
       return callListeners.forEach((listener) => listener(event.call));
     case "ended":
-      return announceEnd(nameOf(event.process));
+      return showEnded(nameOf(event.process));
     case "beat":
       return;
   }
 }
 
 /** Shows for a while that a process has ended. */
-function announceEnd(name: string): void {
+function showEnded(name: string): void {
   const entry = { name };
   endedProcesses.value = [...endedProcesses.peek(), entry];
   setTimeout(
@@ -215,10 +215,11 @@ function announceEnd(name: string): void {
 }
 
 function takeState(next: PageState): void {
-  const fresh = new Map(next.waiting.map((question) => [keyOf(question), question]));
-  const before = waiting.peek().flatMap((question) => fresh.get(keyOf(question)) ?? []);
-  for (const question of before) fresh.delete(keyOf(question));
-  waiting.value = [...before, ...fresh.values()];
+  // The questions that have no place on the page yet: first all, then the new ones.
+  const unplaced = new Map(next.waiting.map((question) => [keyOf(question), question]));
+  const earlier = waiting.peek().flatMap((question) => unplaced.get(keyOf(question)) ?? []);
+  for (const question of earlier) unplaced.delete(keyOf(question));
+  waiting.value = [...earlier, ...unplaced.values()];
   state.value = next;
 }
 
@@ -227,7 +228,7 @@ export function keyOf({ where, process = "", id }: Waiting): string {
   return `${where} ${process} ${id}`;
 }
 
-/** Returns the name of a process that has ended, from the last state that contained it. */
+/** Returns the name of a process that has ended, if the present state still contains it. */
 function nameOf(id: string): string {
   const process = state.peek()?.processes.find((one) => one.id === id);
   if (process === undefined) return "A process of PML";

@@ -60,7 +60,7 @@ import type { UseMemory } from "../workflow/use_memory.ts";
 import type { Capabilities, RunOpener } from "../workflow/capabilities.ts";
 import type { SavingOpener } from "../workflow/code_tool.ts";
 import type { Workflow } from "../workflow/workflow.ts";
-import type { RecentClients } from "../gateway/seen_clients.ts";
+import type { SessionlessClients } from "../gateway/seen_clients.ts";
 import type { RegistryServers } from "../servers/registries/registry_servers.ts";
 import { mayHaveCapabilities } from "../workflow/capability_files.ts";
 import type { OpenCapabilities } from "../workflow/capability_saving.ts";
@@ -206,7 +206,7 @@ export class App
   /** The gateway; undefined until it is loaded. Until then there is no client. */
   openGateway: Gateway | undefined;
   /** The clients to record; undefined if this PML does not serve the user's own clients. */
-  clientNotes: RecentClients | undefined;
+  clientNotes: SessionlessClients | undefined;
   /** Records traces; undefined unless the user set an endpoint for them. */
   traces: Traces | undefined;
   /** The lowest level of log messages that a client wants; undefined until a client sets one. */

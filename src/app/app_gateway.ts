@@ -29,7 +29,7 @@ import type { ObservedOutput } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
-import type { RecentClient, RecentClients, SeenClient } from "../gateway/seen_clients.ts";
+import type { SeenClient, SessionlessClient, SessionlessClients } from "../gateway/seen_clients.ts";
 
 /**
  * The delay of the first write, in milliseconds, so that clients get their first answers before.
@@ -46,9 +46,9 @@ const NAME_MAX = 200;
 const RECENT_MS = 600_000;
 
 /** Records the clients of a running PML in its home, after they got their first answers. */
-export class ClientNotes implements ClientRecorder, RecentClients {
+export class ClientNotes implements ClientRecorder, SessionlessClients {
   readonly #app: App;
-  readonly #noted = new Map<string, RecentClient & { at: number }>();
+  readonly #noted = new Map<string, SessionlessClient & { at: number }>();
   readonly #waiting = new Map<string, Pick<SeenClient, "name" | "version" | "asks">>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -61,7 +61,7 @@ export class ClientNotes implements ClientRecorder, RecentClients {
 
   /**
    * Notes a client by the name and the capabilities that it declared. `isBrief` means that the
-   * client has no connection, but sends single requests.
+   * client has no session, but sends single requests.
    */
   note(info: JsonObject, capabilities: JsonObject, isBrief = false): void {
     const name = shortText(info.name);
@@ -70,7 +70,7 @@ export class ClientNotes implements ClientRecorder, RecentClients {
     const asks = canShowForm(capabilities);
     const key = `${asks} ${version}\n${name}`;
     const earlier = this.#noted.get(key);
-    // `recent()` needs the time only of clients without connections.
+    // `recent()` needs the time only of clients without sessions.
     const at = isBrief ? Date.now() : 0;
     if (earlier !== undefined) return void (earlier.at = at);
     this.#noted.set(key, { name, version, asks, since: Date.now(), at });
@@ -82,8 +82,8 @@ export class ClientNotes implements ClientRecorder, RecentClients {
     Deno.unrefTimer(this.#timer);
   }
 
-  /** Returns the clients without connections that sent a request in the last minutes. */
-  recent(): readonly RecentClient[] {
+  /** Returns the clients without sessions that sent a request in the last minutes. */
+  recent(): readonly SessionlessClient[] {
     const earliest = Date.now() - RECENT_MS;
     return [...this.#noted.values()].filter(({ at }) => at > earliest);
   }

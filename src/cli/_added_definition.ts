@@ -76,7 +76,7 @@ export async function toDefinition(
 }
 
 function refusal(name: string, skipped: SkippedServer | undefined, valid?: string) {
-  const { same, isOther = false, why = "it cannot be used" } = skipped ?? {};
+  const { same, isNameTaken = false, why = "it cannot be used" } = skipped ?? {};
   const reason = valid !== undefined
     ? `it is not a valid name; a valid one is ${valid}`
     : same?.isChanged === true
@@ -86,7 +86,7 @@ function refusal(name: string, skipped: SkippedServer | undefined, valid?: strin
     : why;
   return usage(
     `Cannot add ${quoted(name)}: ${reason}`,
-    isOther || same !== undefined
+    isNameTaken || same !== undefined
       ? "`--replace` replaces it, after it showed the difference; a second server needs another " +
         "name: `pml add NAME …`"
       : "Look at `pml add --help`",

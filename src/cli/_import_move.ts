@@ -132,8 +132,8 @@ function serverName(app: App, { entry }: Pick<MovableServer, "entry">): string {
 }
 
 /** Returns why a server stays in a client's file, and what to do. */
-function stayText({ entry: { disabled }, why, isOther }: SkippedServer): string {
-  if (isOther === true) return `${why}. Remove one of the two, or give one another name`;
+function stayText({ entry: { disabled }, why, isNameTaken }: SkippedServer): string {
+  if (isNameTaken === true) return `${why}. Remove one of the two, or give one another name`;
   // The client does not start a disabled server.
   return disabled ? why : `${why}. Your client still starts it itself`;
 }

@@ -41,7 +41,7 @@ export interface SkippedServer {
    */
   readonly same?: OwnServer;
   /** Whether PML has another server of this name. */
-  readonly isOther?: boolean;
+  readonly isNameTaken?: boolean;
 }
 
 /** A server that PML has, with its definition in the client's file. */
@@ -181,7 +181,10 @@ function checkCandidate(
     if (same !== undefined) return same;
   }
   if (files[0]?.present.has(name)) {
-    return { why: `there is a server "${name}" already, with another definition`, isOther: true };
+    return {
+      why: `there is a server "${name}" already, with another definition`,
+      isNameTaken: true,
+    };
   }
   if (variables.containsSecret(JSON.stringify([entry.name, definition]))) {
     return {

@@ -98,7 +98,7 @@ function listClients(app: App): readonly ClientRow[] {
       since,
     };
   });
-  // A client of the stateless revision over HTTP has no connection.
+  // A client of the stateless revision over HTTP has no session.
   const recent = app.clientNotes?.recent() ?? [];
   return [
     ...rows,

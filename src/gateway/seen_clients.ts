@@ -1,6 +1,7 @@
 /**
  * Records the clients of this PML home, and whether each can show PML's questions to its user, in
- * the file `clients.json` for `pml doctor`.
+ * the file `clients.json` for `pml doctor`. Also has the types for the clients of a running PML that
+ * have no session.
  *
  * @module
  */
@@ -10,8 +11,8 @@ import { isObject, visible } from "../core/json.ts";
 import { readCache, writeCache } from "../io/cache_files.ts";
 import { withLock } from "../io/private_files.ts";
 
-/** A client that sent requests without a connection. */
-export interface RecentClient {
+/** A client of the stateless revision over HTTP. It sends single requests, and has no session. */
+export interface SessionlessClient {
   readonly name: string;
   /** The version that the client states; empty if it states none. */
   readonly version: string;
@@ -21,10 +22,10 @@ export interface RecentClient {
   readonly since: number;
 }
 
-/** The clients of a running PML that send requests without a connection. */
-export interface RecentClients extends AsyncDisposable {
+/** The clients of the stateless revision that a running PML serves over HTTP. */
+export interface SessionlessClients extends AsyncDisposable {
   /** Returns the clients that sent a request in the last minutes. */
-  recent(): readonly RecentClient[];
+  recent(): readonly SessionlessClient[];
 }
 
 /** A client as it describes itself, and when it was seen. */
@@ -44,7 +45,7 @@ const CLIENTS_MAX = 50;
 const REWRITE_MS = 3_600_000;
 /** For how long `pml doctor` reports a client after it was seen last, in milliseconds. */
 const REPORTED_MS = 30 * 24 * 3_600_000;
-/** The maximum lengths of a name and of a version, in characters. */
+/** Longer names and versions are cut to these lengths, in characters; a mark follows. */
 const NAME_MAX = 100;
 const VERSION_MAX = 40;
 

@@ -16,20 +16,23 @@ export interface ListenedItems {
   readonly tasks: readonly string[];
 }
 
-/** The key in `_meta` of a notification for the id of the request that listens for it. */
+/**
+ * The key in the `_meta` of a notification. Its value is the id of the request that listens for the
+ * notification.
+ */
 export const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId";
 
 /** The maximum number of open `subscriptions/listen` requests of one client. */
 const OPEN_MAX = 1_024;
 
-/** The notifications about lists, by the members of a filter that request them. */
+/** The notifications about lists, by the members of the param `notifications` that request them. */
 const LIST_NOTIFICATIONS: Readonly<Record<string, string>> = {
   toolsListChanged: "notifications/tools/list_changed",
   promptsListChanged: "notifications/prompts/list_changed",
   resourcesListChanged: "notifications/resources/list_changed",
 };
 
-/** The filter of one open request. */
+/** The notifications that one open request listens for. */
 interface Subscription extends ListenedItems {
   /** The notifications about lists. */
   readonly methods: readonly string[];
@@ -39,7 +42,7 @@ interface Subscription extends ListenedItems {
 export interface Notification {
   readonly method: string;
   readonly params?: unknown;
-  /** Members next to `method` and `params`, which the client gets if it accepts them. */
+  /** Members that JSON-RPC does not define. Only a client that sends such members gets them. */
   readonly members?: JsonObject | undefined;
 }
 
@@ -67,7 +70,7 @@ export class ListenRequests {
     if (this.#openRequests.size >= OPEN_MAX) {
       return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
-    if (!isFilter(notifications)) {
+    if (!isNotificationsParam(notifications)) {
       const why = "notifications must be an object with booleans and arrays of strings";
       return { code: ERROR.invalidParams, message: `Invalid params: ${why}` };
     }
@@ -113,14 +116,17 @@ export class ListenRequests {
    * or `notification` itself if clients get it without a request.
    */
   copiesOf(notification: Notification): readonly Notification[] {
-    const listensFor = this.#filterFor(notification);
+    const listensFor = this.#testFor(notification);
     if (listensFor === undefined) return [notification];
     return [...this.#openRequests].filter(([, subscription]) => listensFor(subscription))
       .map(([id]) => withSubscriptionId(notification, id));
   }
 
-  /** Returns which requests get a notification; undefined if clients get it without a request. */
-  #filterFor({ method, params }: Notification): ((one: Subscription) => boolean) | undefined {
+  /**
+   * Returns a test whether a request listens for a notification; undefined if clients get the
+   * notification without a request.
+   */
+  #testFor({ method, params }: Notification): ((one: Subscription) => boolean) | undefined {
     const { uri, taskId } = objectOf(params);
     if (method === "notifications/resources/updated") {
       return ({ uris }) => uris.includes(String(uri));
@@ -131,7 +137,7 @@ export class ListenRequests {
   }
 }
 
-function isFilter(value: unknown): value is JsonObject {
+function isNotificationsParam(value: unknown): value is JsonObject {
   if (!isObject(value)) return false;
   const { resourceSubscriptions = [], taskIds = [] } = value;
   return [resourceSubscriptions, taskIds].every(isTexts) &&

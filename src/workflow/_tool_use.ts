@@ -1,6 +1,6 @@
 /**
- * The record of how one tool was used: the number of calls, their durations, the words of searches
- * that found the tool, and the tools that were called next.
+ * The record of how one tool was used: the number of calls and errors, their durations, the words of
+ * searches that led to a call, the types of the results, and the tools that were called next.
  *
  * @module
  */
@@ -24,27 +24,28 @@ export interface ToolUse {
   readonly times: Counts;
   /** The tools that were called next. */
   readonly next: Counts;
-  /** The words of the queries that found the tool, as hashes. */
+  /** The words of queries that found the tool, if it was then called with success, as hashes. */
   readonly words: Counts;
+  /** The types of its results. */
   readonly shape?: Shape | undefined;
 }
 
 /** Durations are counted in logarithmic steps: four steps per factor of two. */
 const STEPS = 4;
-/** The limits of the record: measured durations, next tools, words of queries, and each count. */
+/** The limits of the record: measured durations, next tools, words of queries, and each number. */
 const MOST_TIMES = 1_000;
 const MOST_NEXT = 20;
 const MOST_WORDS = 60;
 const COUNT_MAX = 1e12;
 
-const NO_USE = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
+const EMPTY_COUNTS = { calls: 0, errors: 0, times: {}, next: {}, words: {} };
 
 /** Returns the logarithmic step of a duration. */
 export function durationStep(ms: number): number {
   return Math.round(STEPS * Math.log2(Math.max(ms, 0.05)));
 }
 
-/** Returns the duration that a share of the calls did not exceed, accurate to 10%. */
+/** Returns the duration that a share of the calls did not exceed, accurate to 15%. */
 export function percentileMs({ times }: Pick<ToolUse, "times">, share: number): number {
   const steps = Object.entries(times).sort(([one], [other]) => Number(one) - Number(other));
   const total = sum(times);
@@ -60,21 +61,25 @@ export function sum(counts: Counts): number {
 
 /** Adds later use to earlier use. If the definition has changed, only the later use counts. */
 export function mergeUse(before: ToolUse | undefined, later: ToolUse): ToolUse {
-  if (before?.hash !== later.hash) return mergeUse({ ...later, ...NO_USE }, later);
+  // Merges with an empty record, so that the limits of the counts apply to the later use, too.
+  if (before?.hash !== later.hash) return mergeUse({ ...later, ...EMPTY_COUNTS }, later);
   const shape = mergeLimited(before.shape, later.shape);
   return {
     hash: later.hash,
     at: Math.max(before.at, later.at),
     calls: before.calls + later.calls,
     errors: before.errors + later.errors,
-    times: halveLarge(addCounts(before.times, later.times)),
+    times: halveIfMany(addCounts(before.times, later.times)),
     next: keepLargest(addCounts(before.next, later.next), MOST_NEXT),
     words: keepLargest(addCounts(before.words, later.words), MOST_WORDS),
     ...(shape && { shape }),
   };
 }
 
-/** Parses a stored record. Throws if it is invalid. */
+/**
+ * Parses a stored record. Throws if its hash, a number or the shape is invalid. Leaves out invalid
+ * names of steps, tools and words.
+ */
 export function parseUse(json: unknown): ToolUse {
   if (!isObject(json) || typeof json.hash !== "string" || !/^sha256-\w{64}$/.test(json.hash)) {
     throw new TypeError("it is not a record of use");
@@ -97,10 +102,10 @@ function parseCount(value: unknown, most = COUNT_MAX): number {
   throw new TypeError("it has an invalid count");
 }
 
-function parseCounts(value: unknown, isKnown: (name: string) => boolean): Counts {
+function parseCounts(value: unknown, isName: (name: string) => boolean): Counts {
   const entries = isObject(value) ? Object.entries(value).slice(0, 200) : [];
   return Object.fromEntries(
-    entries.filter(([name]) => isKnown(name)).map(([name, count]) => [name, parseCount(count)]),
+    entries.filter(([name]) => isName(name)).map(([name, count]) => [name, parseCount(count)]),
   );
 }
 
@@ -110,8 +115,8 @@ function addCounts(one: Counts, other: Counts): Counts {
   return Object.fromEntries(all);
 }
 
-/** Halves large counts, so that newer calls have more weight. */
-function halveLarge(times: Counts): Counts {
+/** Halves all counts if their sum is large, so that newer calls have more weight. */
+function halveIfMany(times: Counts): Counts {
   if (sum(times) <= MOST_TIMES) return times;
   const halved = Object.entries(times).map(([step, count]) => [step, count >> 1] as const);
   return Object.fromEntries(halved.filter(([, count]) => count > 0));

@@ -168,7 +168,7 @@ export class UseMemory implements Disposable {
     if (ended - this.#flushedAt > FLUSH_MS) this.flush();
   }
 
-  /** Records the tools that a search found, so that later calls show which of them matched. */
+  /** Records the tools that a search found. A later call of one of them adds the words to its use. */
   recordSearch(
     actor: string,
     { query, foundTools: tools }: {

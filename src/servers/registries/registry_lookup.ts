@@ -48,7 +48,7 @@ interface RegistryTest {
 /** Looks up servers in the registries that the current configuration names. */
 export class RegistryLookup implements RegistryUser, Disposable {
   readonly #parts: RegistryParts;
-  readonly #isOther: (name: string) => boolean;
+  readonly #isReserved: (name: string) => boolean;
   readonly #closing = new AbortController();
   readonly #network: GuardedFetch;
   readonly #cache: Cache;
@@ -58,14 +58,14 @@ export class RegistryLookup implements RegistryUser, Disposable {
   #registries: Registries;
 
   /**
-   * Opens the registries of the current configuration. Sends no request yet. `isOther` returns
+   * Opens the registries of the current configuration. Sends no request yet. `isReserved` returns
    * whether a name belongs to a server that is not from a registry. PML never sends such a name to
    * a registry.
    */
-  constructor(parts: RegistryParts, isOther: (name: string) => boolean) {
+  constructor(parts: RegistryParts, isReserved: (name: string) => boolean) {
     const { policy, log } = parts;
     this.#parts = parts;
-    this.#isOther = isOther;
+    this.#isReserved = isReserved;
     this.#network = new GuardedFetch(new UserNetwork(parts));
     this.#cache = new Cache(policy.now.config.home, log);
     this.#registries = this.#openRegistries();
@@ -96,7 +96,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
    * file stays private even if no file defines it now.
    */
   isPrivate(name: string): boolean {
-    return this.#isOther(name) || isOwnPin(this.pinOf(name) ?? {});
+    return this.#isReserved(name) || isOwnPin(this.pinOf(name) ?? {});
   }
 
   /** Returns the pin of a name. */

@@ -45,10 +45,10 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   /** `builtins` are the names of the servers that ship with PML. Sends no request yet. */
   constructor(parts: RegistryParts, builtins: ReadonlySet<string>) {
     const { policy } = parts;
-    const isOther = (name: string) => this.#isOther(name);
+    const isReserved = (name: string) => this.#isReserved(name);
     this.#parts = parts;
     this.#builtins = builtins;
-    this.lookup = new RegistryLookup(parts, isOther);
+    this.lookup = new RegistryLookup(parts, isReserved);
     this.offers = new RegistryOffers(
       this.lookup,
       (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
@@ -83,7 +83,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
 
   /** Returns a server that the user approved in this workspace. */
   find(name: string): RegistryServer | undefined {
-    return this.#isOther(name) ? undefined : this.#approvedServers.get(name);
+    return this.#isReserved(name) ? undefined : this.#approvedServers.get(name);
   }
 
   /** Returns the manifest of a server that the user approved in this workspace. */
@@ -96,7 +96,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
    * Leaves out names that belong to a server that is not from a registry now.
    */
   names(): readonly string[] {
-    return [...this.#approved].filter((name) => !this.#isOther(name));
+    return [...this.#approved].filter((name) => !this.#isReserved(name));
   }
 
   /** Returns the approved names of servers. */
@@ -158,7 +158,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     name: string,
     { signal, isAllowed, isNamed, tool }: LookupOptions,
   ): Promise<Unapproved | undefined> {
-    if (this.#isOther(name)) return undefined;
+    if (this.#isReserved(name)) return undefined;
     const { home } = await this.#parts.pins.state();
     const isUsed = memberOf(home, name) !== undefined;
     const checkOffers = () => this.offers.findUnapproved(name);
@@ -230,7 +230,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   /** Returns whether a name belongs to a built-in server, or a file defines or disables it. */
-  #isOther(whole: string): boolean {
+  #isReserved(whole: string): boolean {
     const name = whole.split(":", 1)[0] ?? "";
     const { policy } = this.#parts;
     const { config, loaded: { file, parents } } = policy.now;
@@ -251,7 +251,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       log.debug(`A registry has a server ${quoted(name)}, too: your own definition counts`);
       this.#hidden.add(name);
     }
-    return this.#isOther(name);
+    return this.#isReserved(name);
   }
 
   #setApproved(server: RegistryServer): void {
@@ -263,7 +263,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   #reportApproved(): void {
-    const here = [...this.#approvedServers].filter(([name]) => !this.#isOther(name));
+    const here = [...this.#approvedServers].filter(([name]) => !this.#isReserved(name));
     this.#parts.policy.approve(new Map(here.map(([name, { entry }]) => [name, entry.source])));
   }
 
