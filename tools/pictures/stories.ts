@@ -116,7 +116,7 @@ export const STORIES: Readonly<Record<string, Story>> = {
       { caption: "After: it starts PML.", line: "what-a-client-lists .mcp.json" },
       {
         caption: "What each setting lists, with PML's own 30 tools, as PML estimates it.",
-        line: "pml config | tail -n 9",
+        line: "pml config | tail -n 10",
       },
     ],
   },
