@@ -27,6 +27,10 @@ export async function terminalClient(
   app.servers.lists.setCapabilities(capabilities);
   return {
     capabilities,
-    onServerRequest: serverInput({ requestInput: askUser, capabilities }, callPath.callTool, callPath),
+    onServerRequest: serverInput(
+      { requestInput: askUser, capabilities },
+      callPath.callTool,
+      callPath,
+    ),
   };
 }
