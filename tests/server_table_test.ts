@@ -109,6 +109,15 @@ Deno.test("pml rules table --json proposes to run only tools that read, and whos
   assert.deepEqual(reading, { reads: true, table: { effect, note } });
 });
 
+Deno.test("pml why shows the same effect of a built-in tool by its permissions and in the table", async () => {
+  await using ws = await makeWorkspace();
+  for (const [tool, reads] of [["status", true], ["commit", false]] as const) {
+    const ran = await runPml(ws, ["why", `git:${tool}`, "--json"]);
+    const { reading } = JSON.parse(ran.stdout);
+    assert.deepEqual([reading.reads, reading.table.effect], [reads, reads ? "reads" : "writes"]);
+  }
+});
+
 Deno.test("one key writes an exact rule for each tool that reads, in one edit, and a later tool asks", async () => {
   await using at = await scene(TOOLS);
   const ran = await at.table([ACCEPT]);

@@ -211,8 +211,10 @@ export async function findEffect(
   }
   if (findKind(source.kind)?.isSandboxed === true) {
     const reads = await source.onlyReads(tool).catch(() => false) === true;
-    return reads
-      ? { effect: "reads", note: "its permissions allow nothing else", reads }
+    if (reads) return { effect: "reads", note: "its permissions allow nothing else", reads };
+    // A built-in tool that runs a program may only read, by PML's own definition.
+    return app.policy.isReader(id)
+      ? { effect: "reads", note: "by PML's own definition", reads: true }
       : { effect: "writes", note: "its permissions allow more than reading", reads };
   }
   const { reads, note } = readingOf(own);
