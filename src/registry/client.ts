@@ -98,7 +98,9 @@ export class RegistryClient {
         );
       if (!(answered instanceof PmlError)) return answered;
       const wait = (this.#options.retryMs ?? RETRY_MS) * 3 ** retries * (0.5 + Math.random());
-      const isLast = retries === RETRIES || performance.now() + wait >= until;
+      // Without a network, a retry would only delay the first search of each process.
+      const isLast = isUnresolved(answered) || retries === RETRIES ||
+        performance.now() + wait >= until;
       if (answered.code !== "REGISTRY_OFFLINE" || isLast) throw answered;
       await pause(wait, both);
     }
@@ -236,6 +238,11 @@ export class RegistryClient {
   #name(): string {
     return `the registry ${quoted(this.url, 200)}`;
   }
+}
+
+/** Returns whether a request failed because the name of the host has no address. */
+function isUnresolved({ cause }: PmlError): boolean {
+  return cause instanceof PmlError && cause.detail?.unresolved === true;
 }
 
 /** Returns the error for a registry that cannot be reached. */

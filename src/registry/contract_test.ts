@@ -280,6 +280,10 @@ Deno.test("ContractSource throws different errors for an unreachable and a forbi
   const local = 'Cannot reach "registry.example": its address is not public';
   await fails(failing(new PmlError("PERMISSION_DENIED", local)), "REGISTRY_BAD_RESPONSE", /public/);
   assert.equal(tries, 4);
+  const detail = { may_have_run: false, unresolved: true };
+  const unresolved = new PmlError("UPSTREAM_DOWN", "Cannot reach it: no address", { detail });
+  await fails(failing(unresolved), "REGISTRY_OFFLINE", /no address/);
+  assert.equal(tries, 5, "a name without an address is not tried again");
   // The platform's message may contain the sent header.
   const work = failing(new TypeError("Bearer t0ken is no header"));
   await assert.rejects(work, (error) => error instanceof PmlError && !/t0ken/.test(error.message));

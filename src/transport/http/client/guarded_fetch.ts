@@ -346,6 +346,9 @@ const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it could not be connected to in time",
 };
 
+/** The codes of names without an address: the host does not exist, or this machine is offline. */
+const UNRESOLVED_CODES: readonly string[] = ["ENOTFOUND", "EAI_AGAIN"];
+
 /** The codes of failed connections. Their messages name the port. */
 const CODES_WITH_PORT: readonly string[] = ["ECONNREFUSED", "ETIMEDOUT"];
 
@@ -383,6 +386,9 @@ function connectionError(
       : sent
       ? "It may have arrived; check before you send it again"
       : "Nothing was sent; try again when it can be reached",
-    detail: { may_have_run: sent },
+    detail: {
+      may_have_run: sent,
+      ...UNRESOLVED_CODES.includes(errorCode) && { unresolved: true },
+    },
   });
 }
