@@ -24,8 +24,8 @@ import {
   type TokenStore,
 } from "./token_store.ts";
 
-/** Options of `beginSignIn()`. */
-export interface BeginSignInOptions {
+/** A sign-in to begin. */
+export interface SignInRequest {
   readonly host: SignInHost;
   readonly store: TokenStore;
   readonly server: OAuthServer;
@@ -51,13 +51,13 @@ const STREAM_MS = 5_000;
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
 /** Starts a sign-in. */
-export async function beginSignIn(options: BeginSignInOptions): Promise<PendingSignIn> {
+export async function beginSignIn(options: SignInRequest): Promise<PendingSignIn> {
   const { host, server, signal } = options;
   const protocol = await Protocol.open(server, host);
   return await protocol.act(() => openSignIn(protocol, options), signal);
 }
 
-async function openSignIn(protocol: Protocol, options: BeginSignInOptions): Promise<PendingSignIn> {
+async function openSignIn(protocol: Protocol, options: SignInRequest): Promise<PendingSignIn> {
   const { host, store, server, signal } = options;
   const { library } = protocol;
   const challenge = await readChallenge(protocol, signal);
@@ -146,7 +146,7 @@ function browserUrl(
 async function exchangeCode(
   protocol: Protocol,
   page: RedirectPage,
-  { attempt, host, server, store, signal }: BeginSignInOptions & {
+  { attempt, host, server, store, signal }: SignInRequest & {
     readonly attempt: StartedSignIn;
   },
 ): Promise<void> {
@@ -203,7 +203,7 @@ async function readChallenge(protocol: Protocol, signal: AbortSignal): Promise<s
 }
 
 function scopesFor(
-  { server, store, neededScopes }: BeginSignInOptions,
+  { server, store, neededScopes }: SignInRequest,
   { discovery, challenge }: {
     readonly discovery: Discovered;
     readonly challenge: string | undefined;

@@ -7,7 +7,7 @@
 import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites } from "./_sites.ts";
-import type { BeginSignInOptions } from "./_sign_in.ts";
+import type { SignInRequest } from "./_sign_in.ts";
 import { forgetClient, keepUser, signInKey, type StoredSignIn } from "./token_store.ts";
 
 /**
@@ -16,7 +16,7 @@ import { forgetClient, keepUser, signInKey, type StoredSignIn } from "./token_st
  */
 export async function endSignIn(
   filed: StoredSignIn,
-  { host, store, server, signal }: Omit<BeginSignInOptions, "neededScopes">,
+  { host, store, server, signal }: Omit<SignInRequest, "neededScopes">,
 ): Promise<"removed" | "revoked"> {
   const key = signInKey(server);
   return await store.withLock(key, async () => {
