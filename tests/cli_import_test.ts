@@ -346,7 +346,13 @@ Deno.test("an imported server starts with the variables that its arguments name"
   const servers = { mcpServers: { good: { command: Deno.execPath(), args } } };
   await using ws = await makeWorkspace({ files: { "some.json": JSON.stringify(servers) } });
   await Deno.writeTextFile(join(ws.home, "config.yaml"), "permissions: {allow: ['good:*']}\n");
-  const taken = await take(ws, "some.json");
+  const taken = await runPmlOnTerminal(ws, ["import", "some.json"], {
+    typed: [
+      [/Import .*\?.*\[y\]/s, "yes"],
+      [/rules for .* good.*\?.*\[N\] no/, "n"],
+      [/Start th.* now, .*\?.*\[N\] no/, "n"],
+    ],
+  });
   assert.equal(taken.code, 0, taken.stdout);
   const unset = await runPml(ws, ["call", "good:echo"]);
   assertError(unset, { code: "KEY_MISSING", exit: 1 });

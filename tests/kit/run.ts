@@ -101,14 +101,7 @@ export async function runPmlOnTerminal(
   try {
     const last = await type(typed, { screen, writer, ms: options.ms });
     if (ifAsked !== undefined) {
-      const [sees, types] = ifAsked;
-      let isOver = false;
-      child.status.then(() => isOver = true);
-      for (let from = last; !isOver; from = screen.text.length) {
-        const isAsked = () => sees.test(screen.text.slice(from));
-        await waitUntil(() => isOver || isAsked(), options.ms ?? DEADLINE_MS);
-        await writer.write(new TextEncoder().encode(isOver ? "" : types)).catch(() => {}); // ended
-      }
+      await answerUntilEnd(ifAsked, { screen, writer, child, from: last, ms: options.ms });
     }
     const what = () => `pml ${args.join(" ")} does not end, the screen shows: ${screen.text}`;
     const { code } = await within(child.status, { ms: options.ms, what });
@@ -240,6 +233,29 @@ async function type(
     });
   }
   return from;
+}
+
+/** Answers a question as often as it is shown, until the program ends. */
+async function answerUntilEnd(
+  [sees, types]: readonly [sees: RegExp, types: string],
+  { screen, writer, child, from, ms = DEADLINE_MS }: {
+    readonly screen: { readonly text: string };
+    readonly writer: WritableStreamDefaultWriter<Uint8Array>;
+    readonly child: Running;
+    /** Where the text begins that may contain the question. */
+    readonly from: number;
+    readonly ms?: number;
+  },
+): Promise<void> {
+  let isOver = false;
+  child.status.then(() => isOver = true);
+  for (let at = from; !isOver; at = screen.text.length) {
+    const isAsked = () => sees.test(screen.text.slice(at));
+    if (!await waitUntil(() => isOver || isAsked(), ms)) {
+      throw new Error(`The screen never shows ${sees}, only: ${screen.text.slice(at)}`);
+    }
+    await writer.write(new TextEncoder().encode(isOver ? "" : types)).catch(() => {}); // ended
+  }
 }
 
 async function readInto(
