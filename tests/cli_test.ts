@@ -296,5 +296,5 @@ Deno.test("pml search and pml why answer a user and a script", async () => {
   assert.equal(unknown.stdout, "");
   assert.equal(unknown.code, 1);
   assert.match(unknown.stderr, /^There is no server "a" here$/m);
-  assert.equal(JSON.parse((await runPml(ws, ["why", "a:b", "--json"])).stdout).verdict, "asks");
+  assert.equal(JSON.parse((await runPml(ws, ["why", "a:b", "--json"])).stdout).verdict, "fails");
 });

@@ -38,13 +38,35 @@ function makeScene(): Promise<Workspace> {
   });
 }
 
-/** Returns the effect that `pml why` shows, the decision of the rules, and the code of a call. */
+/**
+ * Returns the effect that `pml why` shows, the decision of the rules, and the code of a call. The other
+ * commands that list the tool must show the same effect.
+ */
 async function effectOf(ws: Workspace, tool: string): Promise<readonly unknown[]> {
   const shown = JSON.parse((await runPml(ws, ["why", tool, "--json"])).stdout);
   const text = await runPml(ws, ["why", tool]);
   assert.ok(text.stdout.startsWith(`${tool}: ${shown.verdict}\n`), text.stdout);
+  for (const effect of await otherEffects(ws, tool)) assert.equal(effect, shown.verdict);
   const { stderr } = await runPml(ws, ["call", tool]);
   return [shown.verdict, shown.by_rules, /^error: ([A-Z_]+)/m.exec(stderr)?.[1]];
+}
+
+/** Returns the effects of a tool that `pml tools` and `pml search` show; empty if none lists it. */
+async function otherEffects(ws: Workspace, id: string): Promise<readonly string[]> {
+  const [server = "", tool = ""] = id.split(":");
+  const list = JSON.parse((await runPml(ws, ["tools", server, "--json"])).stdout || "{}");
+  const search = ["search", tool, "--server", server, "--json"];
+  const { hits = [] } = JSON.parse((await runPml(ws, search)).stdout || "{}");
+  const tools = (list.servers ?? []).flatMap((one: { tools: unknown[] }) => one.tools);
+  const items = [...tools, ...hits].filter((item) => item.id === id);
+  if (items.length === 0) return [];
+  const page = await runPml(ws, ["tools", id]);
+  const lines = (await runPml(ws, ["tools", server])).stdout.split("\n");
+  const words = lines.filter((line) => line.trim().split(/ +/)[0] === id)
+    .map((line) => line.trim().split(/ +/)[1] ?? "");
+  const shown = JSON.parse((await runPml(ws, ["tools", id, "--json"])).stdout);
+  const pageWord = /^(runs|asks|denied|fails|paused)\b/m.exec(page.stdout)?.[0] ?? "";
+  return [...items.map(({ verdict }) => verdict), shown.verdict, pageWord, ...words];
 }
 
 Deno.test("pml why begins with the effect of a call, whatever stops it", async () => {
@@ -62,12 +84,20 @@ Deno.test("pml why begins with the effect of a call, whatever stops it", async (
   assert.deepEqual(await effectOf(ws, "crm:tell"), ["paused", "runs", "PAUSED"]);
 });
 
+Deno.test("pml why shows that a call fails whose server does not exist", async () => {
+  await using ws = await makeScene();
+  const { stdout, code } = await runPml(ws, ["why", "nosuch:tell", "--json"]);
+  const { verdict, by_rules } = JSON.parse(stdout);
+  assert.deepEqual([verdict, by_rules, code], ["fails", "asks", 1]);
+});
+
 Deno.test("pml why says that a tool asks whose definition has changed", async () => {
   await using ws = await makeScene();
   assert.deepEqual(await effectOf(ws, "crm:tell"), ["runs", undefined, undefined]);
   const changed = tinyServer(`"fine"`).replace(`name: "tell"`, `name: "tell", title: "Other"`);
   await writeFile(join(ws.path, "tell.mjs"), changed);
   await runPml(ws, ["tools", "crm", "--refresh"]);
+  assert.equal((await otherEffects(ws, "crm:tell")).length, 5);
   assert.deepEqual(await effectOf(ws, "crm:tell"), ["asks", "runs", "APPROVAL_STALE"]);
 });
 

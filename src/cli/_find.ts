@@ -20,7 +20,6 @@ import {
 } from "../core/json.ts";
 import { matches, narrowness, PART_RULE_NAMES, READS_RULE_NAME } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import { MultiToolRules } from "../policy/multi_tool_rules.ts";
 import { readingOf, type ToolReading } from "../policy/tool_reading.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import {
@@ -31,7 +30,7 @@ import {
   type ToolId,
   toolId,
 } from "../core/tool_id.ts";
-import { callEffect, EFFECTS } from "./_call_effect.ts";
+import { type CallEffect, callEffect, listedEffects, type ShownEffect } from "./_call_effect.ts";
 import { parseArguments, parseCount, parseId, parseObject, takeObject } from "./_arguments.ts";
 import { noteText } from "../search/notes.ts";
 import { startHint, suggestionFor, usage } from "./_failure.ts";
@@ -168,8 +167,9 @@ export async function search(
   // With `--server`, PML searches only this server, so the states of others do not matter.
   const isSearched = ({ name }: { readonly name: string }) => [undefined, name].includes(server);
   const missingPart = mode === "hybrid" ? undefined : await (await app.finder()).missingPart();
+  const itemOf = listItemMaker(app);
   const items = hits.map((hit) => ({
-    ...listItemMaker(app)(hit),
+    ...itemOf(hit),
     origin: hit.server.origin,
     approved: hit.server.asksFirst !== true,
     score: hit.score,
@@ -209,12 +209,6 @@ export async function why(
   const tool = listed?.tool;
   const args = await readArguments(app, { id, pairs, tool });
   const forbidden = app.policy.whyForbidden(server);
-  const { kind, rule, source, depends } = forbidden === undefined
-    ? app.policy.now.judge(id, args)
-    : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
-  const hasRuleEnded = kind === "allow" && rule === id && tool !== undefined &&
-    new MultiToolRules(app.policy.home).hasEnded({ rule, source }, tool);
-  const uncovered = kind === "ask" ? uncoveredRule(app, id) : undefined;
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await readApprovals(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
@@ -223,9 +217,11 @@ export async function why(
   const note = forbidden || tool || toolName.startsWith("@")
     ? ""
     : await missingText(app, { server, toolName, state });
-  const isListed = note === "" || state === undefined;
-  const { reason, byRules, ...own } = callEffect(app, { id, kind, state, hasRuleEnded, isListed });
-  const { effect = own.effect, ruled } = readerEffects(app, { server, readers, rule, source });
+  const own = callEffect(app, { id, args, tool, state, isListed: note === "" });
+  const { rule, source, depends, reason, byRules } = own;
+  const decided = byRules ?? own.effect;
+  const uncovered = decided === "asks" ? uncoveredRule(app, id) : undefined;
+  const { effect = own.effect, ruled } = readerEffects(app, { server, readers, own });
   const decision = forbidden === undefined ? `by ${ruleText({ rule, source })}` : rule;
   const stateLines = state === undefined ? [] : [`the server: ${stateText(state)}`];
   const isByState = byRules !== undefined && reason === undefined;
@@ -244,9 +240,11 @@ export async function why(
       ...ruleNameLines(name, id),
       (byRules === undefined ? "" : `the rules alone: ${byRules}, `) +
       (ruled.length === 0 ? "" : `without a rule for the tool: ${own.effect}, `) + decision,
-      ...ruled.map((each) => `${server}:${each.tool}: ${each.verdict}, by ${ruleText(each)}`),
+      ...ruled.map((each) =>
+        `${server}:${each.tool}: ${each.verdict}, ${each.reason ?? `by ${ruleText(each)}`}`
+      ),
       ...(uncovered === undefined ? [] : [uncoveredText(uncovered)]),
-      ...addressLines(toolName, { server, kind }),
+      ...addressLines(toolName, { server, decided }),
       ...(readers === undefined ? uncoveredLines(app, id) : [readersText(server, readers)]),
       ...(depends ?? []).map(dependsText),
       ...isByState ? [] : stateLines,
@@ -259,21 +257,26 @@ export async function why(
 }
 
 /**
- * Returns the tools that a rule `SERVER:@reads` covers and another rule decides about, because a rule
- * for one tool is narrower. `effect` is the effect for all covered tools, if it is the same.
+ * Returns the tools that a rule `SERVER:@reads` covers and that have another effect or rule: a rule for
+ * one tool is narrower. `effect` is the effect for all covered tools, if it is the same.
  */
 function readerEffects(
   app: App,
-  { server, readers = [], rule, source }: Pick<Verdict, "rule" | "source"> & {
+  { server, readers = [], own }: {
     readonly server: string;
     readonly readers: readonly string[] | undefined;
+    readonly own: ShownEffect;
   },
 ) {
-  const tools = readers.map((tool) => {
-    const { kind, rule, source } = app.policy.now.judge(toolId(server, tool));
-    return { tool, verdict: EFFECTS[kind], rule, source };
-  });
-  const ruled = tools.filter((each) => each.rule !== rule || each.source !== source);
+  const effectFor = listedEffects(app);
+  const tools = app.catalog.toolsOf(server).map((entry) => {
+    const { effect, rule, source, reason } = effectFor(entry);
+    const facts = { tool: splitToolId(entry.id).tool, verdict: effect, rule, source };
+    return { ...facts, ...withoutUndefined({ reason }) };
+  }).filter(({ tool }) => readers.includes(tool));
+  const ruled = tools.filter((each) =>
+    each.rule !== own.rule || each.source !== own.source || each.verdict !== own.effect
+  );
   const effects = new Set(tools.map(({ verdict }) => verdict));
   return {
     ruled,
@@ -298,9 +301,9 @@ function ruleNameLines(name: string, id: ToolId): readonly string[] {
 /** Returns a line about the addresses of a server that no rule for its resources covers. */
 function addressLines(
   part: string,
-  { server, kind }: { readonly server: string; readonly kind: Verdict["kind"] },
+  { server, decided }: { readonly server: string; readonly decided: CallEffect },
 ): readonly string[] {
-  return ["@resources", "@skills"].includes(part) && kind !== "deny"
+  return ["@resources", "@skills"].includes(part) && decided !== "denied"
     ? [`an address that ${quoted(server)} neither lists nor links asks each time`]
     : [];
 }
@@ -450,21 +453,30 @@ async function showTool(
   if (offer !== undefined) {
     const { name: _, ...definition } = offer.tool;
     const facts = { id, verdict: "asks", permissions: [] };
-    const rule = "the first use of a server of a registry asks";
+    const decision = ["asks, by the first use of a server of a registry asks"];
     return {
       value: { id, verdict: "asks", origin: "registry", ...definition },
-      text: await toolPage(app, offer.tool, { ...facts, rule }),
+      text: await toolPage(app, offer.tool, { ...facts, decision }),
     };
   }
   await prepareShown(context, splitToolId(id).server);
   const definition = await app.servers.shownDefinition(id);
-  const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);
+  const shown = listedEffects(app)({ id, tool: definition });
+  const { effect, rule, source, reason, byRules } = shown;
   const permissions = await app.directory.get(server).permissionLines(tool);
   const ownId = toolId(server, definition.name);
   const rules = ownId === id ? {} : { rules_name: id };
-  const decision = { id: ownId, ...rules, verdict: EFFECTS[kind], rule, source, permissions };
-  const facts = { ...decision, rule: ruleText(decision) };
+  const changes = withoutUndefined({ reason, by_rules: byRules });
+  const decision = { id: ownId, ...rules, verdict: effect, ...changes, rule, source, permissions };
+  const why = reason === undefined ? effect : `${effect}: ${reason}`;
+  const by = `by ${ruleText(shown)}`;
+  const facts = {
+    ...decision,
+    decision: byRules === undefined
+      ? [`${effect}, ${by}`]
+      : [why, `the rules alone: ${byRules}, ${by}`],
+  };
   return {
     // Spread twice: PML's values come first, and fields of the server cannot replace them.
     value: { ...decision, ...definition, ...decision },
@@ -487,14 +499,12 @@ interface ListedTool {
 
 /** Returns a function that returns the facts about a tool for its line. */
 function listItemMaker(app: App) {
-  return ({ id: ruleId, ...hit }: ListedTool) => {
-    const { tool: { description = "" }, server } = hit;
-    const id = shownId(hit);
-    const { kind } = app.policy.now.judge(ruleId);
-    // The first use of a server always asks, even if the rules allow the tool.
-    const verdict = EFFECTS[server.asksFirst && kind === "allow" ? "ask" : kind];
-    return { id, description, verdict };
-  };
+  const effectFor = listedEffects(app);
+  return (listed: ListedTool) => ({
+    id: shownId(listed),
+    description: listed.tool.description ?? "",
+    verdict: effectFor(listed).effect,
+  });
 }
 
 /**

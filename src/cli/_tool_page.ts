@@ -37,8 +37,8 @@ export interface ToolFacts {
   /** The name that clients see. */
   readonly id: string;
   readonly verdict: string;
-  /** The rule that decides, as a text. */
-  readonly rule: string;
+  /** Lines about the effect of a call, and the rule that decides. */
+  readonly decision: readonly string[];
   readonly permissions: readonly string[];
 }
 
@@ -55,7 +55,7 @@ interface Argument {
 export async function toolPage(
   app: App,
   tool: ToolDefinition,
-  { id, verdict, rule, permissions }: ToolFacts,
+  { id, verdict, decision, permissions }: ToolFacts,
 ): Promise<string> {
   const toolArguments = await readArguments(tool);
   const argumentNames = toolArguments.map(({ name, isRequired }) => isRequired ? name : `${name}?`);
@@ -74,7 +74,7 @@ export async function toolPage(
     "",
     ...lines,
     ...(lines.length > 0 ? [""] : []),
-    `${verdict}, by ${rule}`,
+    ...decision,
     ...permissions,
     ...(await outputLines(app, tool, id)),
     tokensLine(tokens),
