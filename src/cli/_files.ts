@@ -96,19 +96,39 @@ export async function backUp(
 /** Above this many comparisons of lines, a difference is one block. */
 const COMPARISONS_MAX = 1_000_000;
 
-/** Returns the removed lines of a text after "- ", and the lines that replace them after "+ ". */
+/**
+ * Returns the removed lines of a text after "- ", and the lines that replace them after "+ ". A line
+ * that gets another parent counts as removed and added: a rule that moves to another list is shown.
+ */
 export function diffLines(before: string, after: string): readonly string[] {
-  const [old, now] = differingParts(before.split("\n"), after.split("\n"));
+  const [oldLines, newLines] = [before.split("\n"), after.split("\n")];
+  const [old, now, start] = differingParts(withParents(oldLines), withParents(newLines));
   const isLarge = old.length * now.length > COMPARISONS_MAX;
   const common = isLarge ? [] : commonLines(old, now);
   const lines: string[] = [];
   let [i, j] = [0, 0];
   for (const [nextOld, nextNow] of [...common, [old.length, now.length] as const]) {
-    lines.push(...old.slice(i, nextOld).map((line) => `- ${line}`));
-    lines.push(...now.slice(j, nextNow).map((line) => `+ ${line}`));
+    lines.push(...oldLines.slice(start + i, start + nextOld).map((line) => `- ${line}`));
+    lines.push(...newLines.slice(start + j, start + nextNow).map((line) => `+ ${line}`));
     [i, j] = [nextOld + 1, nextNow + 1];
   }
   return lines;
+}
+
+/** Returns each line after its parents: the lines before it that are indented less. */
+function withParents(lines: readonly string[]): string[] {
+  const parents: { readonly depth: number; readonly path: string }[] = [];
+  return lines.map((line) => {
+    const text = line.trimStart();
+    if (text === "" || text.startsWith("#")) return line;
+    // YAML allows the items of a list at the indentation of its key.
+    const depth = 2 * (line.length - text.length) + (text.startsWith("- ") ? 1 : 0);
+    while (depth <= (parents.at(-1)?.depth ?? -1)) parents.pop();
+    const path = `${parents.at(-1)?.path ?? ""}\n${line}`;
+    // guard: shown-move
+    parents.push({ depth, path });
+    return path;
+  });
 }
 
 /** Returns the places, in both lists, of the longest sequence of lines that both contain. */

@@ -110,6 +110,27 @@ Deno.test("readInside() refuses links to the outside and paths of other kinds th
   });
 });
 
+Deno.test("diffLines() shows a line that moves to another list as removed and added", () => {
+  for (const indent of ["    ", "  "]) {
+    const item = `${indent}- git:log`;
+    const before = ["permissions:", "  allow:", `${indent}- a`, "# comment", "  ask:", item, ""];
+    const after = ["permissions:", "  allow:", `${indent}- a`, item, "# comment", "  ask: []", ""];
+    assert.deepEqual(diffLines(before.join("\n"), after.join("\n")), [
+      `+ ${item}`,
+      "-   ask:",
+      `- ${item}`,
+      "+   ask: []",
+    ]);
+  }
+  const text = (allow: string[], ask: string[]) => JSON.stringify({ allow, ask }, null, 2);
+  assert.deepEqual(diffLines(text(["a"], ["b", "c"]), text(["a", "b"], ["c"])), [
+    '-     "a"',
+    '+     "a",',
+    '+     "b"',
+    '-     "b",',
+  ]);
+});
+
 Deno.test("diffLines() leaves out lines that did not change between two changes", () => {
   const before = "allow:\n- a\n- b\n- c\ndeny:\n- d\n";
   const after = "allow:\n- a\n- c\ndeny:\n- d\n- b\n";
