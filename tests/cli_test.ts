@@ -124,8 +124,25 @@ Deno.test("pml call --select shows a part of the result, for a user and a script
     (await Deno.readTextFile(ws.file("hosts.json"))).replace(/\s/g, ""),
     '[{"name":"a","id":725653563933458432}]',
   );
-  for (const select of ["hosts[", "nothing", "/hosts/1"]) {
-    assertError(await call(select), { code: "USAGE", exit: 2 });
+  assertError(await call("hosts["), { code: "USAGE", exit: 2 });
+});
+
+Deno.test("pml call shows the whole result of a tool that ran if it cannot select or save a part", async () => {
+  const hosts = '{"hosts":[]}';
+  await using ws = await makeWorkspace({ files: { "c.json": hosts } });
+  const read = ["call", "filesystem:read_file", "path=c.json"];
+  const options = [["--select", "none"], ["--select", "/hosts/1"], ["--save", "none/c.json"]];
+  for (const option of options) {
+    const { stdout, stderr, code } = await runPml(ws, [...read, ...option]);
+    assert.equal(stdout, `${hosts}\n`);
+    assertGolden(
+      `call/${option.join(" ")} after the tool ran`,
+      stderr.replaceAll(ws.root, "<ROOT>"),
+    );
+    assert.equal(code, 1);
+    const json = await runPml(ws, [...read, ...option, "--json"]);
+    assert.equal(JSON.parse(json.stdout).content[0].text, hosts);
+    assert.equal(json.code, 1);
   }
 });
 

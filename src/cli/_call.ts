@@ -57,14 +57,20 @@ export async function call(
     context,
   );
   if (value.isError === true) return { value, text: "", note: resultText(value), code: 1 };
-  const part = select && await selector?.select(outputOf(value), { select, signal })
-    .catch(refuseSelect);
-  const result = part === undefined ? value : toResult(part);
-  if (save === undefined) {
-    return { value: part ?? value, text: resultText(result), paint: plainText };
+  try {
+    const part = select && await selector?.select(outputOf(value), { select, signal });
+    const result = part === undefined ? value : toResult(part);
+    if (save === undefined) {
+      return { value: part ?? value, text: resultText(result), paint: plainText };
+    }
+    const { text, note, files } = await saveResult(result, save);
+    return { value: { files }, text, paint: plainText, note };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    // The tool must not run again for its result, so the result is shown whole.
+    const note = `The tool ran, and this is its whole result. ${asPmlError(error).message}`;
+    return { value, text: resultText(value), paint: plainText, note, code: 1 };
   }
-  const { text, note, files } = await saveResult(result, save);
-  return { value: { files }, text, paint: plainText, note };
 }
 
 /** Throws the error of a selection as `USAGE`, because its hint is about `--select`, not the tool. */
