@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { full, ledgerOf } from "./full_scene.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { followOutput } from "./kit/followed_output.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -205,11 +206,30 @@ Deno.test("pml upgrade, outdated and logs tell why they cannot handle a server",
   assert.ok((await runPml(ws, ["why", "mone:x"])).stderr.includes('"mine"?'));
 });
 
+Deno.test("pml lock --check and pml doctor say whether a call of a server would write pml.lock", async () => {
+  const mcpServers = { mine: { command: "node", args: ["server.js"] } };
+  for (const isOfUser of [false, true]) {
+    await using ws = await makeWorkspace({
+      pml: { version: 1, ...!isOfUser && { mcpServers } },
+      trusted: true,
+    });
+    if (isOfUser) await writeFile(join(ws.home, "config.yaml"), JSON.stringify({ mcpServers }));
+    const check = await runPml(ws, ["lock", "--check"]);
+    const title = `without a lock, ${
+      isOfUser ? "a server of config.yaml" : "a server of .pml.json"
+    }`;
+    assertGolden(`lock/${title}`, check.stdout.replaceAll(ws.root, "<ROOT>"));
+    const doctor = await runPml(ws, ["doctor"]);
+    const [line] = /^ok {3}lock: .*$/m.exec(doctor.stdout) ?? [];
+    assertGolden(`doctor/${title}`, line ?? "");
+  }
+});
+
 Deno.test("commands that take a server suggest the nearest name", async () => {
   const mcpServers = { weather: { command: "node", args: ["server.js"] } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
-  for (const command of ["tools", "logs", "learn", "remove", "upgrade"]) {
-    const { code, stderr } = await runPml(ws, [command, "weathr"]);
+  for (const command of ["tools", "logs", "learn", "remove", "upgrade", "lock update"]) {
+    const { code, stderr } = await runPml(ws, [...command.split(" "), "weathr"]);
     assert.equal(code, 2, stderr);
     assert.match(stderr, /^error: USAGE: .*"weathr".*\n {2}Did you mean "weather"\?\n$/, command);
   }

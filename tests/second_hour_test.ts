@@ -57,7 +57,7 @@ Deno.test("pml doctor contacts a server that worked before, and reports the next
   assert.equal((await runPml(ws, ["tools", "far"])).code, 0);
   const well = await runPml(ws, ["doctor"]);
   assert.match(well.stdout, /^ok {3}server far: private, ready: \d+ tools?$/m);
-  assert.match(well.stdout, /^ok {3}lock: there is none yet$/m);
+  assert.match(well.stdout, /^ok {3}lock: there is none yet:/m);
   await far[Symbol.asyncDispose]();
   const states = async () => {
     const outputs = [await runPml(ws, ["list", "--json"]), await runPml(ws, ["tools", "--json"])];

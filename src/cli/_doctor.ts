@@ -31,6 +31,7 @@ import { withAction } from "./_find.ts";
 import { readClientStates } from "./_client_setup.ts";
 import { paintReport } from "./_paint.ts";
 import { signInText } from "./_login.ts";
+import { missingLockText } from "./_lock.ts";
 import { hasLog } from "./_logs.ts";
 import {
   type CommandContext,
@@ -221,7 +222,7 @@ function checkWatching(app: App): CheckReport {
 
 async function checkLock(app: App): Promise<CheckReport> {
   const pins = await app.pins();
-  const text = pathExists(pins.path) ? pins.path : "there is none yet";
+  const text = pathExists(pins.path) ? pins.path : await missingLockText(app);
   return await runCheck("lock", text, async () => void await pins.state());
 }
 

@@ -13,7 +13,7 @@ import { toolId } from "../core/tool_id.ts";
 import { infoAfterLinks } from "../io/path_info.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { isOwnPin } from "../policy/server_identity.ts";
-import { unknownWords, usage } from "./_failure.ts";
+import { unknownNameError, unknownWords, usage } from "./_failure.ts";
 import {
   type CommandContext,
   type CommandInput,
@@ -105,7 +105,7 @@ async function check({ app }: CommandContext): Promise<CommandOutput> {
   const exists = infoAfterLinks(pins.path) !== undefined;
   const sameText = exists
     ? `Nothing differs from ${pins.path}`
-    : `There is no ${pins.path} yet: the first call of a server writes it. Nothing was compared`;
+    : `${pins.path}: ${await missingLockText(app)}. Nothing was compared`;
   return {
     value: { path: pins.path, exists, ok, differences },
     text: ok ? sameText : differences.join("\n"),
@@ -114,13 +114,21 @@ async function check({ app }: CommandContext): Promise<CommandOutput> {
   };
 }
 
+/** Returns a text about a missing `pml.lock`. Servers of the user's `config.yaml` need none. */
+export async function missingLockText(app: App): Promise<string> {
+  const isExpected = (await app.identities()).some(({ isInLock }) => isInLock);
+  return isExpected
+    ? "there is none yet: the first call of a server of this workspace writes it"
+    : "there is none, because no server of this workspace needs it. `pml lock` shows the pins of " +
+      "your own servers";
+}
+
 /** Asks about each server that differs, one after another. Without a yes, its pin does not change. */
 async function update(
   context: CommandContext,
   { server, json = false }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<CommandOutput> {
   const { app } = context;
-  if (!json) assertTerminal("Cannot update the lock");
   const pins = await app.pins();
   await assertTrusted(app);
   const { lock, home } = await pins.state();
@@ -130,8 +138,12 @@ async function update(
   ).map(([name]) => name);
   const names = [...identities, ...gone].filter((name) => server === undefined || name === server);
   if (server !== undefined && names.length === 0) {
-    throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
+    const why = "no file of yours defines it, and it has no pin";
+    throw unknownNameError("update the pins of", server, {
+      ...{ why, known: [...identities, ...gone], otherwise: "See all with `pml lock`" },
+    });
   }
+  if (!json) assertTerminal("Cannot update the lock");
   // Refreshes all servers at once, because each refresh requests the whole lists of the registries.
   const isPinned = names.some((name) =>
     Object.hasOwn({ ...lock, ...home }, name) || pins.listedBy(name).length > 0
