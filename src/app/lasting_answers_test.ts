@@ -81,11 +81,13 @@ Deno.test("a question about a tool that does not read offers all tools of its se
   assert.deepEqual(await at.allowed(), ["far:list", "far:write", "far:fetch"]);
 });
 
-Deno.test("a question about a destructive tool offers no other tools, and its mark is shown elsewhere", async () => {
+Deno.test("no answer for several tools is offered for a destructive tool, or covers one", async () => {
   const hints = { annotations: { destructiveHint: true } };
   await using at = await open(() => [tool("wipe", hints), tool("write"), tool("post")]);
   assert.deepEqual(labels(await at.ask("wipe")), ["Yes", "Always", "No", "Never"]);
-  assert.match((await at.ask("write")).text, /^ {4}"wipe": \S/m);
+  const { text, ...question } = await at.ask("write");
+  assert.deepEqual(labels({ text, ...question }), ["Yes", "Always", "All 2", "No", "Never"]);
+  assert.ok(!text.includes("wipe"), text);
 });
 
 Deno.test("a tool that a server lists after the answer is asked about", async () => {

@@ -18,7 +18,7 @@ import { definitionHash } from "../policy/integrity.ts";
 import { effectOf } from "../policy/multi_tool_rules.ts";
 import type { Policy } from "../policy/policy.ts";
 import { readingOf } from "../policy/tool_reading.ts";
-import { isDestructive, isRisky } from "../policy/risky.ts";
+import { isRisky } from "../policy/risky.ts";
 import type { ShownTool, ToolSet } from "../policy/tool_set.ts";
 import type { ResolvedCall, Server } from "../servers/server.ts";
 import { decisionOf } from "./decisions.ts";
@@ -30,8 +30,6 @@ export interface ToolSetParts {
   readonly approvals: Pick<Approvals, "hasRead">;
 }
 
-/** The note on a destructive tool. */
-const DESTRUCTIVE_NOTE = "its server says that it destroys";
 /** The maximum length of the texts of a set, in characters. */
 const TEXTS_MAX = 200_000;
 
@@ -48,15 +46,13 @@ export class ToolSets {
 
   /**
    * Returns the sets that an answer about a call may cover: all tools, and the tools that only read
-   * if the call's tool is one of them. A set contains only tools about which PML would ask. The user
-   * has read their definitions, or the question shows them. Does not start a server.
+   * if the call's tool is one of them. A set contains only tools about which PML would ask, and no
+   * destructive tool. The user has read their definitions, or the question shows them. Does not
+   * start a server.
    */
   async findSets(call: ResolvedCall): Promise<readonly ToolSet[]> {
     const { always, policy } = this.#parts;
     const { server } = call;
-    // For a risky call, "No" is the suggested answer, so no answer for more tools is offered.
-    // guard: set-risky
-    if (call.method === undefined && isRisky(call.id, await call.definition())) return [];
     const canAllowByName = call.method === undefined && call.members === undefined &&
       call.verdict !== undefined && isUnnamed(call.verdict) &&
       policy.now.config.restrictions?.identity === undefined &&
@@ -87,6 +83,9 @@ export class ToolSets {
     if (!isToolName(tool.name) || tool.visibility === "internal" || !isForModel(tool)) return false;
     if (settingOf(server.settings, tool.name)?.disabled === true) return false;
     const id = toolId(server.name, tool.name);
+    // An answer allows a destructive tool alone. A question about one offers no set for this reason.
+    // guard: set-risky
+    if (isRisky(id, tool)) return false;
     const verdict = decisionOf(judge, { id, arguments: {} }, client.toolset?.());
     // guard: set-ruled
     if (!isUnnamed(verdict)) return false;
@@ -97,8 +96,7 @@ export class ToolSets {
   }
 
   async #toShownTool(server: Server, tool: ToolDefinition): Promise<ReadingTool> {
-    const { reads, note: mark } = readingOf(tool);
-    const note = isDestructive(tool) ? DESTRUCTIVE_NOTE : reads ? mark : undefined;
+    const { reads, note } = readingOf(tool);
     // The grants of a module decide, not its hints.
     const onlyReads = await server.onlyReads(tool.name).catch(() => false);
     const lines = this.#unreadLines(server, tool);
@@ -107,7 +105,7 @@ export class ToolSets {
       definition: this.#hash(tool),
       effect: effectOf(tool),
       reads: onlyReads ?? reads,
-      ...note !== undefined && { note },
+      ...reads && note !== undefined && { note },
       ...lines.length > 0 && { lines },
     };
   }

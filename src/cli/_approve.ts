@@ -8,7 +8,6 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible, withoutUndefined } from "../core/json.ts";
 import { toolSetText } from "../policy/approvals.ts";
-import { type ToolSet, unreadIn } from "../policy/tool_set.ts";
 import {
   addClientMetaKeys,
   findOffers,
@@ -97,10 +96,12 @@ export async function decide(
     yes: yesLabel(pending.otherwise),
     answers,
     pending: pendingText,
+    show: (several) => {
+      for (const set of sets) if (set.reply === several) tell(toolSetText(set));
+    },
     signal,
   });
-  const set = sets.find((toolSet) => toolSet.reply === reply);
-  if (reply === "cancelled" || set !== undefined && !await agreesToTexts(set, signal)) {
+  if (reply === "cancelled") {
     tell(`Not answered.${pendingText}`);
     return "left";
   }
@@ -117,17 +118,6 @@ export async function decide(
   tell(answer.text);
   if (answer.decision !== "outdated") return answer.decision;
   return answer.next === undefined ? "left" : await decide({ pending: answer.next }, context, apps);
-}
-
-/**
- * Shows the texts of a set of tools that the user has not read, and asks once more. Returns true if
- * the user agrees, or has read every text.
- */
-async function agreesToTexts(set: ToolSet, signal: AbortSignal): Promise<boolean> {
-  if (unreadIn(set).length === 0) return true;
-  tell(toolSetText(set));
-  // guard: set-unread
-  return await askReply(`Allow these ${set.tools.length} tools?`, { signal }) === "Yes";
 }
 
 /**

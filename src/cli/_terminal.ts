@@ -58,14 +58,19 @@ const KEYS: Readonly<Record<OfferedAnswer["reply"], readonly [key: string, name:
   Never: ["d", "never"],
 };
 
-/** Asks for y, n, or the key of another offered answer, as `askKey` does. Enter is no. */
+/**
+ * Asks for y, n, or the key of another offered answer, as `askKey` does. Enter is no. After the key of
+ * an answer for several tools, asks once more; returns "cancelled" if the user does not agree.
+ */
 export async function askReply(
   message: string,
-  { answers = YES_OR_NO, yes, ...options }: {
+  { answers = YES_OR_NO, yes, show, ...options }: {
     /** The offered answers; yes and no by default. */
     readonly answers?: readonly OfferedAnswer[];
     /** The effect of a yes, as the question shows it; "yes" by default. */
     readonly yes?: string;
+    /** Shows the definitions that an answer for several tools covers, before the second question. */
+    readonly show?: (reply: ApprovalReply) => void;
     /** The text after the valid keys, for an invalid key. */
     readonly pending?: string;
     readonly signal: AbortSignal;
@@ -75,7 +80,13 @@ export async function askReply(
     const [key, name] = KEYS[answer.reply];
     return { reply: answer.reply, key, name, label: labelOf(answer, yes) };
   });
-  return await askKey(message, { ...options, answers: keys, enterReply: "No" });
+  const reply = await askKey(message, { ...options, answers: keys, enterReply: "No" });
+  const tools = answers.find((answer) => answer.reply === reply)?.tools;
+  if (tools === undefined) return reply;
+  show?.(reply);
+  const agreement = await askReply(`Allow these ${tools} tools?`, { signal: options.signal });
+  // guard: set-unread
+  return agreement === "Yes" ? reply : "cancelled";
 }
 
 /** Returns the effect of an answer. */

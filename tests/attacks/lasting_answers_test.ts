@@ -171,6 +171,18 @@ Deno.test("pml approve allows several tools after it showed their texts, with on
   await endWell(ws, pml);
 });
 
+Deno.test("pml call asks once more after the key of an answer for several tools", async () => {
+  await using scene = await makeScene(serving({ capabilities: {} }));
+  const { ws, pml } = scene;
+  const ran = await runPmlOnTerminal(ws, ["call", "lists:one"], {
+    typed: [[/May it run\? .*\[r\] 3 tools that read/, "r"], ["Allow these 3 tools?", "n"]],
+  });
+  assert.equal(ran.code, 1, ran.stdout);
+  assert.match(ran.stdout, /APPROVAL_DECLINED/);
+  assert.ok(!(await rulesOf(ws)).allow?.includes("lists:one"));
+  await endWell(ws, pml);
+});
+
 Deno.test("the page allows several tools with their texts shown, and only with the word", async () => {
   await using scene = await makeScene(serving({ capabilities: {} }));
   const { ws, pml } = scene;
