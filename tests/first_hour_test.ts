@@ -95,7 +95,11 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["upgrade git", /Cannot upgrade "git".*\n.*`pml update`/],
     ["learn git", /"git": .*the sandbox\n.*`pml list`/],
     ["logout git", / out at "git".*\n.*`pml list`/],
-    ["call weather:today", /No server here/],
+    [
+      "call weather:today",
+      /Cannot find "weather": no server or saved capability here has this name/,
+    ],
+    ["call my:sky", /Cannot find "my": no server or saved capability here has this name/],
   ];
   for (const [line, says] of table) {
     const result = await runPml(ws, line.split(" "));

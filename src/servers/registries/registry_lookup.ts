@@ -306,9 +306,9 @@ export async function lookUp<T>(name: string, request: () => Promise<T>): Promis
   } catch (error) {
     if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
     const { code, message, detail } = error;
-    const hint = "No server here has this name. Try again when the registry can be reached";
-    const why = message.replace(/^C/, "c");
+    const hint = "Correct the name, or try again when the registry can be reached";
+    const why = `no server or saved capability here has this name; ${message.replace(/^C/, "c")}`;
     const options = { ...withoutUndefined({ hint, detail }), cause: error };
-    throw new UnreachedName(code, `Cannot look up ${quoted(name)}: ${why}`, options);
+    throw new UnreachedName(code, `Cannot find ${quoted(name)}: ${why}`, options);
   }
 }
