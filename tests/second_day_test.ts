@@ -134,7 +134,8 @@ Deno.test("mistyped words get the next step: commands, clients, presets, servers
   await using ws = await makeWorkspace({ files: { "mcp/weather.ts": "" }, pml: ALLOWED });
   const lines = [
     ..."rm notes|ls|version|statu|sevre|unallow a:b|import curser|lock git|lock memory".split("|"),
-    ..."config --preset semantc|config --preset semantic --wizard|config show limits".split("|"),
+    ..."config --preset semantc|config --preset semantic --wizard|config show limits|schema filesystem:read_file|allow git:add("
+      .split("|"),
     ..."key from X|check mcp/wether.ts|call git:log limit=x|call git:log --args {bad".split("|"),
     ..."trust x.json|why nothere:x|add filesystem -- node x.js".split("|"),
   ];

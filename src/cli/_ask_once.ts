@@ -162,7 +162,7 @@ async function findAllowance(
   }
   const members = allowingMembers(client);
   if (members === undefined && client !== "claude-code") {
-    return { path, why: `PML cannot set this for ${client}; see docs/clients.md` };
+    return { path, why: `PML cannot set this for ${client}` };
   }
   if (setup.edit?.other !== undefined) return { path, why: `it has another server "${NAME}"` };
   const { target, text } = await readAfterSetup(setup, isDryRun);
@@ -191,7 +191,7 @@ function allowsUnnamedTools({ directory, policy }: App): boolean {
 /** Returns why PML does not write a permission into an entry that a team shares. */
 function sharedReason(client: ClientName): string {
   return PROJECT_HIDES_OWN.includes(client)
-    ? "a team shares it, and it hides an entry of your own; see docs/clients.md"
+    ? "a team shares it, and it hides an entry of your own"
     : `a team shares it; \`pml init --client ${client} --user --ask-once\` writes your own file`;
 }
 

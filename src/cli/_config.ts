@@ -109,6 +109,7 @@ async function showConfig(context: CommandContext): Promise<CommandOutput> {
     },
     text: [
       ...values.map((value) => lineOf(value, app)),
+      limitsLine(values),
       "",
       "Rules (`pml rules` shows their last use):",
       ...ruleLines(app),
@@ -129,6 +130,13 @@ function lineOf({ key, value, from, ignored }: SettingValue, app: App): string {
     ? ""
     : `; ${valueText(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
   return `${key.padEnd(KEY_WIDTH)} ${valueText(value)} (${from}${ignoredText})`;
+}
+
+/** Returns a line about the limits that have their defaults. */
+function limitsLine(values: readonly SettingValue[]): string {
+  const isAnySet = values.some(({ key }) => key.startsWith("limits."));
+  const key = isAnySet ? "other limits" : "limits";
+  return `${key.padEnd(KEY_WIDTH)} as docs/limits.md lists them (default)`;
 }
 
 function valueText(value: unknown): string {

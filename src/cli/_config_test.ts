@@ -72,7 +72,8 @@ interface Seen {
 }
 
 async function seen({ app }: House): Promise<Seen> {
-  const { value } = await config({ app, signal }, { words: ["show"], json: true });
+  const { value, text = "" } = await config({ app, signal }, { words: ["show"], json: true });
+  assert.ok(text.includes("docs/limits.md"), text);
   return value as Seen;
 }
 

@@ -70,7 +70,7 @@ export function subcommandOf<T>(
   throw usage(
     `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}: too ${count} arguments for ` +
       quoted(word),
-    `Look at \`pml ${command} --help\``,
+    most === 0 ? `Write \`pml ${command} ${word}\`` : `Look at \`pml ${command} --help\``,
   );
 }
 

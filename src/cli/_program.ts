@@ -27,6 +27,7 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   version: "--version",
   run: "call",
   exec: "call",
+  schema: "tools",
   log: "logs",
   keys: "key list",
   rule: "rules",

@@ -109,7 +109,7 @@ export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
   const pattern = text.length <= RULE_MAX ? parseRule(text, rules) : undefined;
   if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
-    hint: `Write ${GRAMMAR}; docs/rules.md has examples`,
+    hint: `Write ${GRAMMAR}; \`pml allow --help\` has examples`,
   });
 }
 
