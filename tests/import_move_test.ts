@@ -88,6 +88,8 @@ Deno.test("pml import --undo puts the servers back, and pml init and pml doctor 
   const init = await runPml(ws, ["init", "--yes"]);
   assert.match(init.stderr, /pml import claude-code --move/);
   await runPml(ws, ["init", "--undo", "--yes"]);
+  const dry = await runPml(ws, ["import", "claude-code", "--move", "--dry-run"]);
+  assertGolden("import/a move after an import", dry.stdout.replaceAll(ws.root, "ROOT"));
   const moved = await runPmlOnTerminal(ws, ["import", "claude-code", "--move"], {
     typed: [[/Take 2 servers out of/, "y"]],
   });
@@ -96,7 +98,7 @@ Deno.test("pml import --undo puts the servers back, and pml init and pml doctor 
   assert.doesNotMatch(await Deno.readTextFile(ws.file(".mcp.json")), /"one"/);
   assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /client claude-code/);
   const undone = await runPmlOnTerminal(ws, ["import", "--undo"], {
-    typed: [[/Continue\?/, "y"]],
+    typed: [[/"one", "two" from [^]*Continue\?/, "y"]],
   });
   assert.equal(undone.code, 0, undone.stdout);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), MCP);

@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { greeting } from "./cli_greeter.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -24,7 +25,7 @@ Deno.test("pml without arguments shows the state and proposes the next step", as
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^PML \d+\.\d+\.\d+\n {2}workspace /);
     assert.match(stdout, /^All commands: pml --help$/m);
-    return /^Next: (pml \w+)/m.exec(stdout)?.[1];
+    return /^Next: (pml \w+(?:.*--move)?)/m.exec(stdout)?.[1];
   };
   assert.equal(await nextOf(), "pml trust");
   await runPmlOnTerminal(ws, ["trust"], { typed: [["to trust exactly this", "trust"]] });
@@ -37,6 +38,13 @@ Deno.test("pml without arguments shows the state and proposes the next step", as
   const own = { mcpServers: { ...mcpServers, notes: { command: "notes" } } };
   await Deno.writeTextFile(file, JSON.stringify(own));
   assert.equal(await nextOf(), "pml import", "the client starts another server itself");
+  const yaml = join(ws.home, "config.yaml");
+  const before = await Deno.readTextFile(yaml).catch(() => "");
+  await Deno.writeTextFile(yaml, `${before}\nmcpServers: { notes: { command: notes } }\n`);
+  const later = { mcpServers: { ...own.mcpServers, later: { command: "later" } } };
+  await Deno.writeTextFile(file, JSON.stringify(later));
+  assert.equal(await nextOf(), "pml import claude-code --move", "PML has one of its servers");
+  await Deno.writeTextFile(yaml, before);
   await Deno.writeTextFile(file, text);
   assert.equal((await runPml(ws, ["call", "shell:exec", "command=ls"])).code, 1);
   assert.equal(await nextOf(), "pml approve");

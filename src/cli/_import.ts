@@ -90,7 +90,7 @@ export async function importServers(
   const isOtherFileRead = input.move === true && !workspace;
   const plan = await planImport(context, { from, target, isOtherFileRead });
   const value = toJson(plan, context.app);
-  const text = importText(plan, context);
+  const text = importText(plan, context, input.move);
   const code = plan.problems.length > 0 ? 1 : 0;
   if (input.json) return { value, code };
   const count = plan.taken.length;
@@ -378,11 +378,13 @@ function doubleLines(server: Pick<ImportPlan["taken"][number], "definition">): r
     : [`    does the same as ${quoted(builtin)}, which comes with PML`];
 }
 
-/** Returns a text about an import for the user. */
+/** Returns a text about an import for the user. `isMove` is whether it also takes servers out. */
 export function importText(
   { files, problems, taken, skipped }: ImportPlan,
   { app }: CommandContext,
+  isMove = false,
 ): string {
+  const moveText = "; `--move` offers to take it out of this file";
   const linesOf = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
       `  take ${nameOf(each.entry, app)}${
@@ -393,7 +395,9 @@ export function importText(
       ...doubleLines(each),
     ]),
     ...skipped.filter(({ entry }) => entry.path === path)
-      .map(({ entry, why }) => `  skip ${nameOf(entry, app)}: ${why}`),
+      .map(({ entry, why, same }) =>
+        `  skip ${nameOf(entry, app)}: ${why}${isMove && same !== undefined ? moveText : ""}`
+      ),
   ];
   return [
     ...files.flatMap(({ client, path }) => {

@@ -61,7 +61,7 @@ export async function findImportUndo(app: App, target: TargetFile): Promise<Impo
   const undos = [await findWholeUndo(app, target), ...moves];
   const shown = (added ?? []).map((name) => app.parts.redactor.redact(quoted(name))).join(", ");
   const source = from.length === 0 ? "" : ` from ${from.join(", ")}`;
-  const facts = added === undefined ? [] : [`The import of ${shown}${source}:`];
+  const facts = added === undefined ? [] : [`This undoes the import of ${shown}${source}`];
   const servers = [...addedNames];
   return { undos, facts: [...facts, ...await keptRules(app, servers, denied)], servers };
 }
@@ -72,8 +72,8 @@ async function noImportError(app: App, { path }: TargetFile): Promise<PmlError> 
   const [other, option] = path === own.path ? [workspace, " --workspace"] : [own, ""];
   const hint = canUndo(app, other.path) && !isReplacement(app, other.path)
     ? `\`pml import --undo${option}\` undoes the last import into ${other.path}`
-    : "No import into another file can be undone. `pml doctor` names the servers of your clients";
-  return usage(`Cannot undo: no import wrote ${path}`, hint);
+    : "There is none into another file, either. `pml doctor` names the servers of your clients";
+  return usage(`Cannot undo: there is no import into ${path} to undo`, hint);
 }
 
 /** Returns the names of the servers of all imports that can be undone, for each of PML's files. */

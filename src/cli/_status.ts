@@ -104,7 +104,7 @@ function chooseStep(app: App, { trust, waiting, clients }: {
   const servers = new Set(app.servers.states().map(({ name }) => quoted(name)));
   const importable = clients.find(({ startsPml, others }) =>
     startsPml && others.some((name) => !servers.has(name))
-  )?.client;
+  );
   if (app.config().problem !== undefined) {
     return { command: "pml doctor", text: "reports problems, with their lines" };
   }
@@ -121,11 +121,19 @@ function chooseStep(app: App, { trust, waiting, clients }: {
     return { command: "pml init", text: `${where}connects your client` };
   }
   if (waiting.elsewhere > 0) return approve;
-  return importable === undefined
-    ? { command: "pml search WORDS", text: "finds a tool by its purpose" }
-    : {
-      command: `pml import ${importable}`,
+  if (importable === undefined) {
+    return { command: "pml search WORDS", text: "finds a tool by its purpose" };
+  }
+  const { client, imported } = importable;
+  // PML has some of them, and without `--move` the client would still start these itself.
+  return imported.length === 0
+    ? {
+      command: `pml import ${client}`,
       text: "copies the servers that it starts itself into PML",
+    }
+    : {
+      command: `pml import ${client} --move`,
+      text: "takes the servers that it starts itself into PML, and out of its file",
     };
 }
 

@@ -276,7 +276,7 @@ export async function findUndo(
   const last = all.at(-1);
   if (last === undefined) {
     throw usage(
-      `Cannot undo: no import wrote ${path}`,
+      `Cannot undo: there is no import into ${path} to undo`,
       "`pml import` lists the servers of your clients",
     );
   }

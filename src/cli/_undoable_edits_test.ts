@@ -152,7 +152,7 @@ Deno.test("addServers() leaves nothing behind where the file was changed meanwhi
     await assert.rejects(addServers(app, target, { servers: SERVERS }), /changed meanwhile/);
     assert.equal(await Deno.readTextFile(path), "# mine\n");
     await assert.rejects(Deno.stat(`${path}.backup`), Deno.errors.NotFound);
-    await assert.rejects(findUndo(app, await findTarget(app, false)), /no import wrote/);
+    await assert.rejects(findUndo(app, await findTarget(app, false)), /no import into/);
     await Deno.rename(path, `${path}.real`);
     await Deno.symlink(`${path}.real`, path);
     await assert.rejects(findTarget(app, false), /it is a link/);
