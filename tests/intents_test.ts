@@ -98,6 +98,7 @@ async function planned(pml: Scene["pml"], intent: string): Promise<Answer> {
   assert.match(texts[0] ?? "", /^\{"plan"/);
   const answer: Answer = JSON.parse(texts[0] ?? "");
   assert.match(answer.hint ?? "", /^Not run/);
+  assert.equal(/open arguments/.test(answer.hint ?? ""), answer.open !== undefined);
   return answer;
 }
 

@@ -7,6 +7,7 @@
 import type { Question } from "../protocol/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import { joinSentences } from "../core/sentences.ts";
 import type { PendingApproval } from "../policy/approvals.ts";
 
 /** The saved question, and the workspace in which the user answers it. */
@@ -47,7 +48,7 @@ export function approvalRequired(
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const tools = pending?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
   const why = CODES_OF_CHANGES.includes(code) && changed.length > 0
-    ? `: ${visible(changed.map((line) => line.trim()).join(" "), CHANGES_LENGTH_MAX)}`
+    ? `: ${visible(joinSentences(changed), CHANGES_LENGTH_MAX)}`
     : "";
   return new PmlError(code, `Cannot run ${quoted(tools, 400)} without the user's approval${why}`, {
     hint: isOnPage

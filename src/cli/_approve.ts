@@ -82,9 +82,7 @@ export async function decide(
   tell(`${text}\nThe id of this call: ${id}\n`);
   if (unchecked !== undefined) {
     tell(
-      `PML cannot check whether the decision about this call has changed: ${
-        visible(unchecked, 400)
-      }\n`,
+      `PML cannot check whether the rules still ask about this call: ${visible(unchecked, 400)}\n`,
     );
   }
   if (rule !== undefined) tell(`"always" writes the rule ${rule} ${reach}`);

@@ -357,7 +357,7 @@ function readingText({ reads, note, table }: ShownReading): string {
   if (!reads) return `may do more than read${why}`;
   if (table.effect === "reads") return `only reads${why}`;
   const reason = table.note === undefined ? "" : `: ${table.note}`;
-  return `only reads by its definition; "${table.effect}" in the table of new servers${reason}`;
+  return `only reads by its definition; \`pml rules table\` shows "${table.effect}"${reason}`;
 }
 
 /**

@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible, withoutUndefined } from "../core/json.ts";
+import { joinSentences } from "../core/sentences.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
@@ -254,7 +255,7 @@ async function runRound(
   const attempt = async (name: string, work: () => Promise<string | undefined>) => {
     const failure = await work().catch((error) => toFailure(error, trial));
     if (failure !== undefined) {
-      failures.push(`${name}: ${visible(failure.replaceAll("\n", " "), 1_200)}`);
+      failures.push(`${name}: ${visible(joinSentences(failure.split("\n")), 1_200)}`);
     }
     return failure === undefined;
   };

@@ -108,7 +108,7 @@ export async function askOtherValues(
     const reply = chosen === value ? "replace" : await askKey(question, {
       answers: [
         { reply: "other", key: "o", name: `${visible(server)} uses it as ${name}` },
-        { reply: "replace", key: "r", name: "it replaces that of PML" },
+        { reply: "replace", key: "r", name: "it replaces the stored value" },
       ],
       enterReply: isOnlyUser ? "replace" : "other",
       signal,

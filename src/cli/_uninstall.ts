@@ -280,7 +280,7 @@ function factsAbout({ copies, movedFiles }: Findings): readonly string[] {
   const offered = movedFiles.map(({ record }) => record);
   return [
     "Your projects keep their files, .pml.json and pml.lock",
-    "First end every PML that runs",
+    "Before you answer yes, close the clients that start PML, and end `pml serve` and `pml page`",
     ...copies.filter(({ isMove }) => isMove !== false).map((copy) => {
       const { path, isMove, record = "" } = copy;
       const next = isMove === undefined

@@ -78,6 +78,8 @@ export async function findPending(
 /** Returns why the PML of a call's workspace does not decide about the call. */
 function whyUnchecked({ subjects }: Pending, { app }: CommandContext): string | undefined {
   const identity = subjects.find(({ actor }) => actor !== "local")?.actor;
-  if (identity !== undefined) return `the identity ${quoted(identity)} has its own rules`;
+  if (identity !== undefined) {
+    return `the identity ${quoted(identity)} made it, and \`pml approve\` applies your own rules`;
+  }
   return app.config().problem?.message;
 }

@@ -63,7 +63,8 @@ export function gatewayOptions(
   // An unknown exposure is the only mistake that is not an error: PML warns, and uses the narrowest
   // exposure.
   if (value !== undefined && exposure === undefined) {
-    warn(`the exposure ${quoted(value)} is none of ${EXPOSURES.join(", ")}: "meta_only" is served`);
+    const names = EXPOSURES.join(", ");
+    warn(`the exposure ${quoted(value)} is none of ${names}; such a value means "meta_only"`);
   }
   return {
     ...(value !== undefined && { exposure: exposure ?? "meta_only" }),

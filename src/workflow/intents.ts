@@ -45,7 +45,8 @@ export type AnsweredIntent =
   | { readonly kind: "run"; readonly plan: JsonObject; readonly confidence: number }
   | { readonly kind: "answered"; readonly outcome: Outcome };
 
-const HINT = "Not run. Check the plan, fill its open arguments, and send it as `plan`";
+const HINT = "Not run. Check the plan, and send it as `plan`";
+const OPEN_HINT = "Not run. Check the plan, fill its open arguments, and send it as `plan`";
 const NO_MATCH = "Not run: no tool matches the intent. Use other words, or send a plan";
 /** The maximum number of tools in an answer without a confident plan. */
 const FOUND_MAX = 5;
@@ -73,7 +74,7 @@ export async function answerIntent(
     alternatives,
     ...(unmet.length > 0 && { unmet }),
     ...(tools.length > 0 && { tools: tools.map(toolLine) }),
-    hint: plan.tasks.length > 0 ? HINT : NO_MATCH,
+    hint: plan.tasks.length === 0 ? NO_MATCH : open.length > 0 ? OPEN_HINT : HINT,
   };
   return {
     kind: "answered",
