@@ -292,4 +292,8 @@ Deno.test("pml list shows the states of servers, and starts none", async () => {
   await Deno.remove(ws.file("started"));
   assert.equal((await states()).tiny, "ready");
   await assert.rejects(Deno.stat(ws.file("started")), Deno.errors.NotFound);
+  await writeFile(ws.file("tiny.mjs"), "process.exit(3);");
+  await runPml(ws, ["tools", "tiny", "--refresh"]);
+  const failed = await runPml(ws, ["list"]);
+  assert.match(failed.stdout, /^tiny .*, failed: .* exit code 3 \(\d+ s ago\)$/m);
 });

@@ -44,6 +44,12 @@ import { passOn } from "./_usable_skills.ts";
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** The errors of a start that `pml list` shows. A missing key or sign-in is not a failure. */
+const FAILED_STARTS: readonly ErrorCode[] = [
+  ...UNREACHED,
+  "PERMISSION_DENIED",
+  "UPSTREAM_PROTOCOL",
+];
 
 /** The connections of this process. */
 export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
@@ -392,16 +398,18 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   }
 
   /**
-   * Records an outage of a remote server if the error means that it cannot be reached. Returns the
-   * error.
+   * Records a failed start, and an outage of a remote server if the error means that it cannot be
+   * reached. Returns the error.
    */
   #noteOutage(server: UpstreamServer, error: unknown, isStart = false): unknown {
     const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
       (isStart || isUnsent(error));
-    if (!server.isRemote || !isOutage) return error;
+    if (!isOutage || !isStart && !server.isRemote || this.closing.aborted) return error;
     const isNew = isStart || this.#outages.errorOf(keyOf(server)) === undefined;
-    if (isNew && error.code === "UPSTREAM_DOWN") this.lists.recordUnreached(server, error);
-    this.#outages.record(keyOf(server), error);
+    if (isNew && server.isKept && FAILED_STARTS.includes(error.code)) {
+      this.lists.recordUnreached(server, error);
+    }
+    if (server.isRemote) this.#outages.record(keyOf(server), error);
     return error;
   }
 
