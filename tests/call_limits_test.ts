@@ -57,6 +57,7 @@ Deno.test("a call may have run if its server dies, and the next call starts the 
   const died = await scene.call({ steps: [{ exit: 3 }], silent: true });
   const { detail } = (died.result?.structuredContent as Json | undefined)?.error ?? {};
   assert.deepEqual([codeIn(died), detail?.may_have_run], ["UPSTREAM_DOWN", true]);
+  assert.match(textOf(died), /may have run/);
   assert.deepEqual(
     bare(died),
     bare(await scene.callWithMeta({ steps: [{ exit: 3 }], silent: true })),

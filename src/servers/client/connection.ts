@@ -172,7 +172,9 @@ export class ServerConnection
         if (isOver) this.retire();
       },
       onProtocolError: (why) => this.#fail(this.protocolError(why)),
-      onEnd: (error) => this.#fail(error),
+      // A call is only sent after the handshake, so a failed start never ran it.
+      onEnd: (end) =>
+        this.#fail(typeof end === "string" ? wire.downError(end, this.#hasAgreed) : end),
       onOutput: (text) => this.#log("debug", visible(text.trimEnd(), OUTPUT_MAX)),
       onMissed: () => this.#onMissed(),
       tool: (name) => owner.toolOf(server, name),

@@ -125,8 +125,11 @@ export interface WireEvents {
   ): void;
   /** Is called if the server broke the protocol. */
   onProtocolError(why: string): void;
-  /** Is called when the wire is closed. */
-  onEnd(error: PmlError): void;
+  /**
+   * Is called when the wire is closed: with an error, or with the reason, of which the connection
+   * makes an error (`Wire.downError`).
+   */
+  onEnd(end: PmlError | string): void;
   /**
    * Is called if notifications of the server may have been lost, for example while it reconnected.
    */

@@ -20,6 +20,7 @@ import {
 import type { Program } from "../../sandbox/program.ts";
 import { causeIn, putErrorFirst, withoutColours } from "../../core/program_output.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
+import { missingVariables } from "./_missing_variables.ts";
 import type { ServerProgram } from "./own_program.ts";
 import type { ServerLog } from "../server_log.ts";
 import type { ProgramHost, WireLimits } from "./program_host.ts";
@@ -118,15 +119,30 @@ export class StdioWire implements Wire {
   downError(why: string, mayHaveRun: boolean): PmlError {
     const [stderr, denial] = [this.#output, this.denial("")];
     const what = denial?.why ?? `${why}${causeIn(stderr)}`;
-    const next = "the next call starts it again";
-    const again = [
-      mayHaveRun ? `Nothing was sent twice; ${next}` : `Nothing was run; ${next}`,
-      this.#program.hint(),
-    ];
+    const outcome = mayHaveRun
+      ? "The call may have run: check its effects before you repeat it. The next call starts the " +
+        "server again"
+      : "Nothing was run; the next call starts it again";
+    // A call may fail for other reasons, and the variables of a container come from its arguments.
+    const isSure = !mayHaveRun && this.#container === undefined;
+    const missing = isSure ? missingVariables(stderr, this.#program.program.env) : [];
+    const hints = [this.#variablesHint(missing), this.#program.hint(), outcome].filter(Boolean);
     return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(this.#name)}: ${what}`, {
-      hint: denial?.hint ?? again.filter(Boolean).join(". "),
-      detail: { may_have_run: mayHaveRun, stderr: putErrorFirst(stderr, TAIL_MAX) },
+      hint: denial?.hint ?? hints.join(". "),
+      detail: {
+        may_have_run: mayHaveRun,
+        stderr: putErrorFirst(stderr, TAIL_MAX),
+        ...(missing.length > 0 && { missing_variables: missing }),
+      },
     });
+  }
+
+  /** Returns the command that passes missing variables to the server; undefined without any. */
+  #variablesHint(names: readonly string[]): string | undefined {
+    if (names.length === 0) return undefined;
+    const pairs = names.map((name) => `--env '${name}=\${${name}}'`).join(" ");
+    return `A server receives only the variables of its definition: \`pml add ${this.#name} ` +
+      `--replace ${pairs}\` adds ${names.join(", ")}`;
   }
 
   /** Returns the permission that the server lacks, found in `text` or in its output. */
@@ -177,7 +193,7 @@ export class StdioWire implements Wire {
     await settlesWithin(output, EOF_MS);
     this.#log?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-    this.#events.onEnd(this.downError(`its process ended with ${how}`, true));
+    this.#events.onEnd(`its process ended with ${how}`);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
