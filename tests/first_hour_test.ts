@@ -8,12 +8,13 @@ import assert from "node:assert/strict";
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { parse } from "yaml";
 import { assertError } from "./cli_greeter.ts";
 import { HAS_ACCOUNTS } from "./kit/account.ts";
 import { FullHttp } from "./kit/full_http.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
-import { runPml, runPmlOnTerminal } from "./kit/run.ts";
-import { makeWorkspace } from "./kit/workspace.ts";
+import { runPml, runPmlOnTerminal, type TerminalInput } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const IN_PROJECT = { files: { "package.json": "{}", "README.md": "hello\n" } };
 
@@ -213,12 +214,11 @@ Deno.test("pml add does not send the key of another server to a new one of the s
 Deno.test("pml add of a server that answers 401 and gets no key keeps it, and names the next command and the file", async () => {
   await using ws = await makeWorkspace(IN_PROJECT);
   await using server = keyedServer("CANARY-of-depot");
-  const { url } = server;
-  const result = await runPmlOnTerminal(ws, ["add", "depot", "--url", url], {
+  const result = await runPmlOnTerminal(ws, ["add", "depot", "--url", server.url], {
     typed: [[/Add depot.*\[N\] no/, "y"], [KEY_QUESTION, "\r"]],
   });
   assert.equal(result.code, 1);
-  const command = `pml add depot --replace --url ${url} --header 'Bearer \${DEPOT_TOKEN}'`;
+  const command = "pml add depot --replace --header 'Bearer ${DEPOT_TOKEN}'";
   assert.match(result.stdout, /error: LOGIN_REQUIRED/);
   assert.ok(result.stdout.includes(`\`${command}\``), result.stdout);
   assert.ok(result.stdout.includes(join(ws.home, "config.yaml;")), result.stdout);
@@ -227,7 +227,7 @@ Deno.test("pml add of a server that answers 401 and gets no key keeps it, and na
   assert.ok(listed.some(({ name }: { name: string }) => name === "depot"));
   const tools = await runPml(ws, ["tools", "depot"]);
   assert.ok(tools.stderr.includes(`\`${command}\``), tools.stderr);
-  const args = ["add", "depot", "--replace", "--url", url, "--header", "Bearer ${DEPOT_TOKEN}"];
+  const args = ["add", "depot", "--replace", "--header", "Bearer ${DEPOT_TOKEN}"];
   const again = await runPmlOnTerminal(ws, args, {
     typed: [
       [/Replace depot.*\[N\] no/, "y"],
@@ -237,6 +237,96 @@ Deno.test("pml add of a server that answers 401 and gets no key keeps it, and na
     ],
   });
   assert.match(again.stdout, /depot has \d+ tools/);
+});
+
+/** Writes a server that ends if one of these variables is missing, and returns its command. */
+async function needyServer(ws: Workspace, names: readonly string[]): Promise<readonly string[]> {
+  const echo = new URL("kit/echo_server.ts", import.meta.url).href;
+  const file = ws.file("needy.ts");
+  await writeFile(
+    file,
+    `for (const name of ${JSON.stringify(names)}) {
+      if (Deno.env.get(name)) continue;
+      console.error("Error: the environment variable " + name + " is required");
+      Deno.exit(1);
+    }
+    await import(${JSON.stringify(echo)}).then(({ serve }) => serve());\n`,
+  );
+  const config = new URL("../deno.json", import.meta.url).pathname;
+  return [Deno.execPath(), "run", "-A", "--no-check", "-c", config, file];
+}
+
+const configOf = async (ws: Workspace) => await Deno.readTextFile(join(ws.home, "config.yaml"));
+
+Deno.test("pml add asks for each variable that the output of a program calls missing, and starts it", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const command = await needyServer(ws, ["DEPOT_URL", "DEPOT_TOKEN"]);
+  const result = await runPmlOnTerminal(ws, ["add", "depot", "--", ...command], {
+    typed: [
+      [/Add depot.*\[N\] no/, "y"],
+      [/it needs\s+DEPOT_URL\. .*none\): $/s, "http://depot.example/CANARY\r"],
+      [/it needs\s+DEPOT_TOKEN\. .*none\): $/s, "CANARY-of-depot\r"],
+      [/Accept.*\[N\] decline/, "y"],
+    ],
+  });
+  assert.match(result.stdout, /depot has 2 tools/);
+  assert.doesNotMatch(result.stdout, /CANARY/);
+  const file = await configOf(ws);
+  assert.match(file, /DEPOT_URL: \$\{DEPOT_URL\}\n +DEPOT_TOKEN: \$\{DEPOT_TOKEN\}\n/);
+  assert.doesNotMatch(file, /CANARY/);
+});
+
+Deno.test("no server gets a stored key because its output names the key, without a yes", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const command = await needyServer(ws, ["DEPOT_TOKEN"]);
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    "mcpServers:\n  other: { command: 'false', env: { DEPOT_TOKEN: '${DEPOT_TOKEN}' } }\n",
+  );
+  await runPml(ws, ["key", "set", "DEPOT_TOKEN", "--stdin"], { stdin: "CANARY-of-other" });
+  const add = (answers: readonly TerminalInput[]) =>
+    runPmlOnTerminal(ws, ["add", "depot", "--", ...command], {
+      typed: [[/Add depot.*\[N\] no/, "y"], ...answers],
+    });
+  const refused = await add([[/used by\s+other\..*\[N\] no/s, "\r"]]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stdout.replace(/\s+/g, " "), /add depot --replace --env 'DEPOT_TOKEN=/);
+  assert.equal((await configOf(ws)).split("${DEPOT_TOKEN}").length, 2);
+  await runPmlOnTerminal(ws, ["remove", "depot"], { typed: [[/\[N\] no/, "y"]] });
+  const accepted = await add([
+    [/used by\s+other\..*\[N\] no/s, "y"],
+    [/Accept.*\[N\] decline/, "y"],
+  ]);
+  assert.match(accepted.stdout, /depot has 2 tools/);
+});
+
+Deno.test("errors of a server that lacks a variable contain the command that adds it, which keeps the definition", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const [program, ...args] = await needyServer(ws, ["DEPOT_TOKEN"]);
+  const definition = { command: program, args, env: { A: "1" }, cwd: ws.path, timeout: 60_000 };
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    JSON.stringify({ mcpServers: { depot: definition } }, undefined, 2),
+  );
+  const command = "pml add depot --replace --env 'DEPOT_TOKEN=${DEPOT_TOKEN}'";
+  for (const args of [["tools", "depot"], ["call", "depot:echo"], ["doctor"]]) {
+    const { stdout, stderr } = await runPml(ws, args);
+    assert.ok(`${stdout}${stderr}`.includes(`\`${command}\``), args.join(" "));
+  }
+  const call = JSON.parse((await runPml(ws, ["call", "depot:echo", "--json"])).stdout);
+  assert.equal(call.error.detail.may_have_run, false, "a start that fails runs no call");
+  const set = await runPml(ws, ["key", "set", "DEPOT_TOKEN", "--stdin"], { stdin: "CANARY" });
+  assert.match(set.stderr, /--replace --env 'DEPOT_TOKEN=\$\{DEPOT_TOKEN\}'/);
+  const change = ["add", "depot", "--replace", "--env", "DEPOT_TOKEN=${DEPOT_TOKEN}"];
+  const result = await runPmlOnTerminal(ws, change, {
+    typed: [[/Replace depot.*\[N\] no/, "y"], [/Accept.*\[N\] decline/, "y"]],
+  });
+  assert.match(result.stdout, /depot has 2 tools/);
+  const { mcpServers: { depot } } = parse(await configOf(ws));
+  const env = { A: "1", DEPOT_TOKEN: "${DEPOT_TOKEN}" };
+  assert.deepEqual(depot, { ...definition, env });
+  const again = await runPml(ws, ["key", "set", "DEPOT_TOKEN", "--stdin"], { stdin: "CANARY" });
+  assert.doesNotMatch(again.stderr, /No server here uses/);
 });
 
 Deno.test("pml works where its home is a file, and names the project as the folder for pml init", async () => {

@@ -6,7 +6,7 @@
 
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible, withoutUndefined } from "../core/json.ts";
+import { type JsonObject, objectOf, quoted, visible, withoutUndefined } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { programsOf } from "../servers/kinds.ts";
 import { UnreachedName } from "../servers/unreached_name.ts";
@@ -22,6 +22,7 @@ import { type FileChange, planChange } from "./_config_file.ts";
 import {
   agreesToRemove,
   DefinitionEdit,
+  type ExistingEntry,
   findExistingEntry,
   findReplacedEntry,
   offerSignOut,
@@ -77,7 +78,11 @@ export async function add(context: CommandContext, input: CommandInput): Promise
       `Write \`pml add ${correction}\``,
     );
   }
-  if (program === "" && url === undefined) return await addNamed(context, input);
+  // With --replace, --env or --header alone change the definition that exists.
+  const isChange = (input.env ?? input.header) !== undefined;
+  if (program === "" && url === undefined && !(isChange && !endsWithoutCommand())) {
+    return await addNamed(context, input);
+  }
   const isAsking = !input.json && isTerminal();
   const addition = await toAddition(context, { title, program, rest, command, input, isAsking });
   const { name, edit, server, facts, workspace, isReplaced } = addition;
@@ -149,29 +154,60 @@ export async function toAddition(
   const spec = typedProgram.slice(NPM_PREFIX.length);
   const name = title || nameFromPackage(spec);
   const [program, ...args] = isNpm ? ["npx", "-y", spec, ...rest] : command;
-  const fields = {
-    ...(program !== undefined && { command: program, args }),
-    ...(url !== undefined && { url, headers: parseHeaders(input.header) }),
-    ...(input.env !== undefined && { env: parsePairs(input.env, "=") }),
-  };
   const existing = await findReplacedEntry(context, name, input);
+  const present = program === undefined && url === undefined
+    ? changeableEntry(name, existing, input)
+    : {};
+  const headers = { ...objectOf(present.headers), ...parseHeaders(input.header) };
+  const fields = {
+    ...present,
+    ...(program !== undefined && { command: program, args }),
+    ...(url !== undefined && { url }),
+    ...((url ?? present.url) !== undefined && { headers }),
+    ...(input.env !== undefined && {
+      env: { ...objectOf(present.env), ...parsePairs(input.env, "=") },
+    }),
+  };
   const workspace = existing?.workspace ?? input.workspace === true;
   const server = await toDefinition(context, { name, fields, workspace, existing, isAsking });
+  const entry = { ...present, ...server.definition };
   const edit = await DefinitionEdit.of(context, {
-    ...{ name, workspace, existing, section: "mcpServers", entry: server.definition },
+    ...{ name, workspace, existing, section: "mcpServers", entry },
   });
   return {
     ...{ name, edit, server, workspace },
     facts: [edit.change.shown, ...edit.facts, ...server.lines],
     isReplaced: existing !== undefined,
-    isPackage: program === "npx",
+    isPackage: (program ?? present.command) === "npx" && present.confine !== true,
   };
+}
+
+/** Returns the definition that `--env` or `--header` change. Throws if there is none. */
+function changeableEntry(
+  name: string,
+  existing: ExistingEntry | undefined,
+  { replace = false }: CommandInput,
+): JsonObject {
+  if (existing?.section === "mcpServers") return existing.entry;
+  const tried = `Cannot ${replace ? "change" : "add"} ${quoted(name)}`;
+  if (existing !== undefined) {
+    throw usage(`${tried}: it is a module`, "`env` of its grants names its variables");
+  }
+  throw replace ? usage(`${tried}: no file of yours defines it`, HOW_TO_ADD) : usage(
+    `${tried}: its command or address is missing`,
+    `${HOW_TO_ADD}. With --replace, --env and --header change a server that you have`,
+  );
+}
+
+/** Returns whether the command line ends with `--`. */
+function endsWithoutCommand(): boolean {
+  return commandProcess().args.at(-1) === "--";
 }
 
 /** Adds a server of a registry. The user typed only its name. */
 async function addNamed(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
   const { words: [title = ""] } = input;
-  if (commandProcess().args.at(-1) === "--") {
+  if (endsWithoutCommand()) {
     throw usage(`Cannot add ${quoted(title)}: there is no command after --`, HOW_TO_ADD);
   }
   if (!input.replace) return await addOffered(context, input);

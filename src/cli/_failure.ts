@@ -124,9 +124,10 @@ export function unknownNameError(
   );
 }
 
-/** Returns the hint of a failed start. Returns undefined if the hint is about a call that did not run. */
+/** Returns the hint of a failed start, without sentences about a call. Returns undefined if it is empty. */
 export function startHint({ hint }: PmlError): string | undefined {
-  return hint?.startsWith("Nothing was ") === true ? undefined : hint;
+  const text = hint?.replace(/(?:^|\. )(?:Nothing was |The call may have run).*$/s, "");
+  return text === "" ? undefined : text;
 }
 
 /** Returns a `USAGE` error, for arguments that are not valid. */

@@ -77,14 +77,7 @@ async function start(
   // An earlier start of this server may have failed, and the user has corrected its definition.
   app.servers.lists.forgetLateStarts(name);
   try {
-    await prepare(context, name).catch(async (cause) => {
-      const error = asPmlError(cause);
-      const isReady = serverToSignInAt(error) === undefined
-        ? await askFirstKey(context, { name, workspace, error })
-        : await signIn(context, name);
-      if (!isReady) throw cause;
-      await prepare(context, name);
-    });
+    await prepareWithKeys(context, name, workspace);
   } catch (error) {
     const failure = asPmlError(error);
     const { code, message } = failure;
@@ -100,6 +93,28 @@ async function start(
       hint: `${hint === undefined ? "" : `${hint}. `}${logs}${stays}; ${undoText}`,
       cause: error,
     });
+  }
+}
+
+/**
+ * Starts a server. If the server needs keys or a sign-in, asks for them and starts the server again.
+ * Throws the error of the last start if the user enters no key.
+ */
+async function prepareWithKeys(
+  context: CommandContext,
+  name: string,
+  workspace: boolean,
+): Promise<void> {
+  try {
+    await prepare(context, name);
+  } catch (cause) {
+    const error = asPmlError(cause);
+    if (serverToSignInAt(error) !== undefined) {
+      if (!await signIn(context, name)) throw cause;
+      return await prepare(context, name);
+    }
+    if (!await askFirstKey(context, { name, workspace, error })) throw cause;
+    await prepareWithKeys(context, name, workspace);
   }
 }
 

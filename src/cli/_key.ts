@@ -29,7 +29,7 @@ import {
 } from "./_command_context.ts";
 import { subcommandOf, usage } from "./_failure.ts";
 import { readInside, type TextFile, writeFile } from "./_files.ts";
-import { otherValueText } from "./_other_value.ts";
+import { otherValueText, usersOf } from "./_other_value.ts";
 import { agrees, askSecret, assertTerminal, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 
@@ -100,9 +100,18 @@ async function set(
       hint: "Nothing was written",
     });
   }
-  const note = await otherValueNote(context, name, value);
+  const other = await otherValueNote(context, name, value);
   const shown = await saveKey(context, name, value);
+  const note = [other, unusedNote(context, name)].filter(Boolean).join("\n");
   return note === "" ? shown : { ...shown, note };
+}
+
+/** Returns a text how a server gets a key that no server uses; "" if one uses it. */
+function unusedNote({ app }: CommandContext, name: string): string {
+  return name === CLOUD_KEY || usersOf(app, name).length > 0
+    ? ""
+    : `No server here uses ${name} yet. To pass it to a server that you have: ` +
+      `\`pml add SERVER --replace --env '${name}=\${${name}}'\``;
 }
 
 /** Returns a text about another value that PML has of a name, and about the servers that use it. */
@@ -165,6 +174,7 @@ async function from(
   return {
     value: { name, ...source },
     text: `${name} comes from ${visible(file)} (${length} characters); PML stores no copy`,
+    note: unusedNote(context, name),
   };
 }
 

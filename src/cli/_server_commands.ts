@@ -21,7 +21,8 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
       "--url <address>": "the address of a server over HTTP",
       "--header <pairs...>": "a header of the server: 'NAME: VALUE'; write a secret as ${VARIABLE}",
       "--env <pairs...>": "a variable of the command: NAME=VALUE, or NAME='${VARIABLE}'",
-      "--replace": "show the difference, and replace the server of that name",
+      "--replace":
+        "show the difference, and replace a server; with only --env or --header, change it",
       "--undo": "bring back the definition that the last --replace replaced",
       "--workspace": IN_WORKSPACE,
       "--no-workspace": "replace the server in your config.yaml",

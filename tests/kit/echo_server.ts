@@ -34,4 +34,9 @@ function makeServer(): Server {
   return server;
 }
 
-if (import.meta.main) serveStdio(makeServer);
+/** Starts the server on the pipes of this process. */
+export function serve(): void {
+  serveStdio(makeServer);
+}
+
+if (import.meta.main) serve();

@@ -7,7 +7,7 @@
 import { PmlError } from "../../core/errors.ts";
 import { quoted, visible, visibleLines } from "../../core/json.ts";
 import { tooLargeError } from "../../core/json_bounds.ts";
-import { isRandom, variableNameFrom } from "../../core/secret_words.ts";
+import { variableNameFrom } from "../../core/secret_words.ts";
 import { protocolError as noMcp } from "../client/wire.ts";
 import { TooLong } from "../../io/event_stream.ts";
 
@@ -110,15 +110,11 @@ export function statusError(
   );
 }
 
-function loginHint({ name, url, requestUrl, written }: HttpServerFacts): string {
+function loginHint({ name, written }: HttpServerFacts): string {
   const headers = Object.entries(written).filter(([, value]) => value.includes("${"));
   if (headers.length === 0) {
     const value = `Bearer \${${variableNameFrom(`${name}_TOKEN`)}}`;
-    // The command would remove other headers, and a query or a path may contain keys.
-    const isComplete = (requestUrl ?? url) === url && Object.keys(written).length === 0;
-    return isComplete && /^https?:[\w%+=:,./-]+$/.test(url) && !isRandom(url)
-      ? `Give it a key: \`pml add ${name} --replace --url ${url} --header '${value}'\``
-      : `Give it a key: add the header "Authorization: ${value}" to its definition`;
+    return `Give it a key: \`pml add ${name} --replace --header '${value}'\``;
   }
   const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
   return `It rejects the headers that it is sent: check ${all}`;

@@ -61,7 +61,7 @@ Deno.test("the error of an HTTP status names the cause, whether the call may hav
   await using bare = await Stage.at(server.url);
   now = 401;
   const { hint = "" } = await failed(bare.call("t"));
-  assert.match(hint, /"Authorization: Bearer \$\{FAR_TOKEN\}"/);
+  assert.match(hint, /`pml add far --replace --header 'Bearer \$\{FAR_TOKEN\}'`/);
   assert.doesNotMatch(hint, /of-the-url/);
 });
 
