@@ -69,7 +69,9 @@ export class SseWire implements Wire {
 
   /** Sends a message of JSON-RPC. */
   send(message: JsonObject): void {
-    const post = () => this.#post(message);
+    // The end of the handshake becomes `#ready`, so it must not wait for a later value of it.
+    const ready = this.#ready;
+    const post = () => this.#post(message, ready);
     const sent: Promise<void> =
       (requestIdOf(message) === undefined ? this.#messages.add(post) : post())
         .finally(() => this.#sending.delete(sent));
@@ -105,7 +107,7 @@ export class SseWire implements Wire {
     if (this.#session.isKept) await settlesWithin(Promise.all(this.#sending), END_MS);
   }
 
-  async #post(message: JsonObject): Promise<void> {
+  async #post(message: JsonObject, ready: Promise<unknown>): Promise<void> {
     const id = requestIdOf(message);
     const [options, session, events] = [this.#options, this.#session, this.#events];
     const controller = new AbortController();
@@ -115,7 +117,7 @@ export class SseWire implements Wire {
     const endSoon = () => void (rest ??= callAfter(REST_MS, () => controller.abort()));
     if (id !== undefined) this.#open.set(id, endSoon);
     try {
-      await unlessAborted(this.#ready, signal);
+      await unlessAborted(ready, signal);
       const response = await session.fetch("POST", { message, signal });
       // guard: sse-notice
       if (id === undefined) endSoon();

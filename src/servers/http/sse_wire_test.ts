@@ -116,6 +116,27 @@ Deno.test("a call waits for the end of the handshake, and closes its HTTP reques
   await until(() => isLeft);
 });
 
+Deno.test("an answer to the server during the handshake does not stop the handshake", async () => {
+  const answer = Promise.withResolvers<void>();
+  await using server = new SseServer(async ({ message: { id, method }, stream }) => {
+    if (method === "initialize") {
+      stream?.say({ id: "during", method: "ping" });
+      await answer.promise;
+    }
+    if (id !== "during") return undefined;
+    answer.resolve();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return new Response(null, { status: 202 });
+  });
+  await using stage = await Stage.at(server.url, SSE);
+  const cancellation = Cancellation.of(AbortSignal.timeout(10_000));
+  const outcome = await stage.call("t", {}, { cancellation }).catch(String);
+  assert.deepEqual(Object(outcome).content, DONE, `${outcome}`);
+  const { methods } = server;
+  assert.ok(methods.includes("notifications/initialized"), `${methods}`);
+  assert.ok(methods.indexOf("notifications/initialized") < methods.indexOf("tools/call"));
+});
+
 Deno.test("an address of neither transport is reported with its status, for each definition", async () => {
   for (const isSse of [false, true]) {
     let isWrong = true;
