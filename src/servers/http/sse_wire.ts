@@ -181,29 +181,44 @@ export class SseWire implements Wire {
     return this.#hasEndpoint ? this.downError("it ended the stream", true) : noEndpoint;
   }
 
-  /**
-   * Sets the address for messages. Throws if it has another origin, because messages contain keys.
-   */
+  /** Sets the address for messages. Throws if PML cannot use the address. */
   #setEndpoint(data: Uint8Array): void {
     // guard: sse-first-address
     if (this.#hasEndpoint) return;
     this.#hasEndpoint = true;
-    const { name, url, requestUrl = url } = this.#options;
-    const text = new TextDecoder().decode(data.subarray(0, ADDRESS_BYTES + 1));
-    const to = data.length > ADDRESS_BYTES ? null : URL.parse(text, requestUrl);
-    // guard: sse-origin
-    if (to === null || to.username + to.password !== "" || to.origin !== new URL(url).origin) {
-      const where = quoted(to?.origin ?? "no valid address", 200);
-      const why = `it wants messages sent to ${where}, which is not its own origin`;
-      throw new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
-        hint: "Nothing was sent there. The author of the server has to correct the address",
-        detail: { may_have_run: false },
-      });
-    }
+    const address = parseAddress(data, this.#options);
     this.#options.addressState.store({ isSse: true });
-    this.#session.address = to.href;
+    this.#session.address = address.href;
     this.#address.resolve();
   }
+}
+
+/**
+ * Parses the address for messages. Throws if it has another origin than the stream, because
+ * messages contain keys, or if it is not an address to which PML can send messages.
+ */
+function parseAddress(data: Uint8Array, { name, url, requestUrl = url }: HttpWireOptions): URL {
+  const refusal = (why: string) =>
+    new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
+      hint: "Nothing was sent there. The author of the server has to correct the address",
+      detail: { may_have_run: false },
+    });
+  if (data.length > ADDRESS_BYTES) {
+    throw refusal(`its address for messages has more than ${ADDRESS_BYTES} bytes`);
+  }
+  const address = URL.parse(new TextDecoder().decode(data), requestUrl);
+  if (address === null || !/^https?:$/.test(address.protocol)) {
+    throw refusal("its address for messages is not a valid URL of HTTP");
+  }
+  if (address.username + address.password !== "") {
+    throw refusal("its address for messages contains a user name or a password");
+  }
+  // guard: sse-origin
+  if (address.origin !== new URL(url).origin) {
+    const where = quoted(address.origin, 200);
+    throw refusal(`it wants messages sent to ${where}, which is not its own origin`);
+  }
+  return address;
 }
 
 /** Returns the id of a request; undefined for another message. */

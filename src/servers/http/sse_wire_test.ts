@@ -154,32 +154,37 @@ Deno.test("an address of neither transport is reported with its status, for each
   }
 });
 
-Deno.test("no message and no key is sent to an endpoint of another origin", async () => {
+Deno.test("no message and no key is sent to an unusable endpoint, and the error has the reason", async () => {
   await using other = new SseServer();
   const { port } = other;
   await using server = new SseServer();
   const own = new URL(server.url);
-  const wrong = [
-    other.url,
-    `//127.0.0.1:${port}/messages`,
-    `/\\127.0.0.1:${port}/messages`,
-    `https://${own.host}/messages`,
-    `http://localhost:${own.port}/messages`,
-    `http://user:secret@${own.host}/messages`,
-    `http://user@${own.host}/messages`,
-    `http://${own.host}@127.0.0.1:${port}/messages`,
-    "http://",
-    "javascript:alert(1)",
-    `/messages?${"x".repeat(1_000_000)}`,
+  const origin = /its own origin$/;
+  const credentials = /user name or a password$/;
+  const url = /not a valid URL/;
+  const wrong: readonly (readonly [endpoint: string, reason: RegExp])[] = [
+    [other.url, origin],
+    [`//127.0.0.1:${port}/messages`, origin],
+    [`/\\127.0.0.1:${port}/messages`, origin],
+    [`https://${own.host}/messages`, origin],
+    [`http://localhost:${own.port}/messages`, origin],
+    [`http://user:secret@${own.host}/messages`, credentials],
+    [`http://user@${own.host}/messages`, credentials],
+    [`http://${own.host}@127.0.0.1:${port}/messages`, credentials],
+    ["http://", url],
+    ["javascript:alert(1)", url],
+    [`ws://${own.host}/messages`, url],
+    [`/messages?${"x".repeat(1_000_000)}`, /more than 8192 bytes$/],
   ];
-  for (const endpoint of wrong) {
+  for (const [endpoint, reason] of wrong) {
     await using stage = await Stage.at(server.url, {
       server: { isSse: true, headers: { Authorization: KEY }, keyHeaders: { "x-pml-key-a": KEY } },
     });
     server.begins = () => `event: endpoint\ndata: ${endpoint}\n\n`;
     const error = await failed(stage.call("t"));
     assert.equal(error.code, "UPSTREAM_PROTOCOL", endpoint.slice(0, 80));
-    assert.match(error.message, /"far": .*its own origin/);
+    assert.match(error.message, /^Cannot use "far": it/);
+    assert.match(error.message, reason, endpoint.slice(0, 80));
     assert.equal(error.detail?.may_have_run, false);
     assert.ok(error.message.length < 400);
   }
