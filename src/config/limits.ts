@@ -11,7 +11,8 @@ export const ROWS = {
     "1 h",
     "100 ms",
     "24 h",
-    "The time limit of a call that keeps reporting progress, and of a run with all its calls.",
+    "The time limit of a call that keeps reporting progress, and of a run with all its calls. " +
+    "The time of questions to the user does not count.",
   ],
   approvalMs: ["10 min", "1 s", "24 h", "How long a question waits for its answer."],
   connections: [1024, 1, 65_536, "The maximum number of open connections of `pml serve`."],

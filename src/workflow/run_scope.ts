@@ -36,9 +36,11 @@ export interface RunStart {
   /** The client that waits for the run. */
   readonly client: CallClient;
   readonly maxCalls: number;
-  /** Time limit in milliseconds, without calls and approvals. */
+  /**
+   * Limit in milliseconds of the time without calls, at most `totalMs`. Questions do not count.
+   */
   readonly ms: number;
-  /** Time limit in milliseconds including calls, which is also the maximum of `ms`. */
+  /** Limit in milliseconds of the time with calls. Questions do not count here, either. */
   readonly totalMs: number;
   /** The details for the journal. */
   readonly about: JsonObject;
