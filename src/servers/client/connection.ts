@@ -164,12 +164,12 @@ export class ServerConnection
     const wire = this.#wire = open({
       onMessage: (message, request) => this.#take(message, request),
       onExcess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
-      onFailure: (id, error, { isOver }) => {
-        this.#isLost ||= isOver;
+      onFailure: (id, error, { isLost }) => {
+        this.#isLost ||= isLost;
         if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
         if (id !== undefined) this.#peer.fail(id, error);
         // The next connection follows the same resources.
-        if (isOver) this.retire();
+        if (isLost) this.retire();
       },
       onProtocolError: (why) => this.#fail(this.protocolError(why)),
       // A call is only sent after the handshake, so a failed start never ran it.

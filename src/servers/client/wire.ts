@@ -23,7 +23,10 @@ export interface UpstreamServer {
   readonly isKept: boolean;
   /** Whether the server is reached over the network: failures take long, so they are remembered. */
   readonly isRemote?: boolean;
-  /** Returns the name of a tool at the server; undefined if the names are the same. */
+  /**
+   * Returns the name that the server expects in calls for a tool of its list. Undefined if both
+   * names are the same.
+   */
   readonly toolName?: (tool: string) => string;
   /**
    * Returns a text that contains everything on which a connection depends. If it changes, PML opens
@@ -116,12 +119,12 @@ export interface WireEvents {
   onExcess(ends: Uint8Array, excess: Excess): void;
   /**
    * Is called if a request failed, or without an id if the stream of notifications failed. With
-   * `isOver`, the wire is lost: the next request needs another wire.
+   * `isLost`, the wire is lost: the next request needs another wire.
    */
   onFailure(
     id: RequestId | undefined,
     error: PmlError,
-    options: { readonly isOver: boolean },
+    options: { readonly isLost: boolean },
   ): void;
   /** Is called if the server broke the protocol. */
   onProtocolError(why: string): void;

@@ -36,7 +36,7 @@ export interface HttpContext {
 /**
  * How long an HTTP response may stay open after the JSON-RPC answer has arrived, in milliseconds.
  */
-export const REST_MS = 1_000;
+export const LINGER_MS = 1_000;
 /** The maximum number of times in a row that a stream is resumed without a new event. */
 const RESUMES = 5;
 
@@ -75,7 +75,7 @@ export class ServerHttpRequest {
       if (signal.aborted || this.#isAnswered) return;
       const { options, session, events } = this.#context;
       const failure = requestError(options, error);
-      events.onFailure(this.#id, failure, { isOver: session.isOver(failure) });
+      events.onFailure(this.#id, failure, { isLost: session.isConnectionLost(failure) });
     }
   }
 
@@ -124,7 +124,7 @@ export class ServerHttpRequest {
   }
 
   async #events({ body }: Response): Promise<void> {
-    let rest: ReturnType<typeof setTimeout> | undefined;
+    let lingerTimer: ReturnType<typeof setTimeout> | undefined;
     try {
       await eachEvent(body, {
         ...this.#context.options,
@@ -135,11 +135,11 @@ export class ServerHttpRequest {
           if (data.length > 0) this.#deliver(parseAnswer(data));
           // Waits a little for the server to end the stream: then the next request can use its TCP
           // connection.
-          if (this.#isAnswered) rest ??= setTimeout(() => this.abort.abort(), REST_MS);
+          if (this.#isAnswered) lingerTimer ??= setTimeout(() => this.abort.abort(), LINGER_MS);
         },
       });
     } finally {
-      clearTimeout(rest);
+      clearTimeout(lingerTimer);
     }
   }
 

@@ -28,9 +28,12 @@ import type { HttpWireOptions } from "./http_options.ts";
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The maximum length of a header's value, in characters. */
 const HEADER_MAX = 16_384;
-/** Matches a valid session id. */
-const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
-/** Matches refusals that are about the session, for errors with one of `SESSION_CODES`. */
+/** Matches session ids and revisions that can be sent back in a header. */
+const HEADER_TOKEN = /^[\x21-\x7e]{1,1000}$/;
+/**
+ * Matches refusals that are about the session, for answers without a JSON-RPC error, and for errors
+ * with one of `SESSION_CODES`.
+ */
 const SESSION_WORD = /session/i;
 const SESSION_CODES: readonly number[] = [
   ERROR.invalidRequest,
@@ -60,7 +63,7 @@ export class ServerHttpSession {
   /** The session id, if the server sent one. */
   id: string | undefined;
   /** Whether the server has opened a session, which it can lose later. */
-  isKept = false;
+  isOpen = false;
   /** The address for messages, if it differs from the address of the stream. */
   address: string | undefined;
   /** The revision that the server chose in the handshake of the older revisions. */
@@ -79,15 +82,15 @@ export class ServerHttpSession {
   /** Takes the session id from the headers of the answer to the handshake. */
   begin({ headers }: Response): void {
     const id = headers.get("mcp-session-id") ?? "";
-    if (!SESSION_ID.test(id)) return;
+    if (!HEADER_TOKEN.test(id)) return;
     this.id = id;
-    this.isKept = true;
+    this.isOpen = true;
   }
 
-  /** Takes the revision that the server chose. */
+  /** Takes the revision that the server chose, and stores that this transport works. */
   onInitialized(result: unknown): void {
     const version = textOf(objectOf(result).protocolVersion);
-    this.version = SESSION_ID.test(version) ? version : "2025-03-26";
+    this.version = HEADER_TOKEN.test(version) ? version : "2025-03-26";
     this.#options.addressState.store({});
   }
 
@@ -101,9 +104,9 @@ export class ServerHttpSession {
     const isJson = contentType(response) === JSON_TYPE;
     const text = await readStart(response.body);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
-    const isOther = isObject(error) && !SESSION_CODES.includes(Number(error.code));
-    const about = isOther ? SESSION_ID_WORDS : SESSION_WORD;
-    if (this.isKept && (status === 404 || status === 400 && about.test(text))) {
+    const hasOtherCode = isObject(error) && !SESSION_CODES.includes(Number(error.code));
+    const about = hasOtherCode ? SESSION_ID_WORDS : SESSION_WORD;
+    if (this.isOpen && (status === 404 || status === 400 && about.test(text))) {
       throw new SessionLost(this.#options.name);
     }
     if (isObject(error) && status >= 400 && ![401, 403, 429, 503].includes(status)) {
@@ -113,11 +116,14 @@ export class ServerHttpSession {
     throw statusError(this.#options, { status, text, location, isSignedIn: this.#isSignedIn });
   }
 
-  /** Returns whether the next request needs another connection after this error. */
-  isOver({ code, detail }: PmlError): boolean {
+  /**
+   * Returns whether the connection is lost after this error: no request could be sent on it, or a
+   * server with a session answered 503. Such a server may be restarting, which ends its sessions.
+   */
+  isConnectionLost({ code, detail }: PmlError): boolean {
     const { status, may_have_run: mayHaveRun } = detail ?? {};
     return code === "UPSTREAM_DOWN" &&
-      (status === undefined ? mayHaveRun === false : status === 503 && this.isKept);
+      (status === undefined ? mayHaveRun === false : status === 503 && this.isOpen);
   }
 
   /**
@@ -134,8 +140,8 @@ export class ServerHttpSession {
       const response = await this.#send(method, { ...options, token: sent });
       if (response.status !== 401 && response.status !== 403) return response;
       try {
-        const mayAgain = await authorization.handleRefusal({ response, sent, signal, isAgain });
-        if (!mayAgain || isAgain) return response;
+        const maySendAgain = await authorization.handleRefusal({ response, sent, signal, isAgain });
+        if (!maySendAgain || isAgain) return response;
       } catch (error) {
         await drainBody(response);
         throw error;
@@ -150,9 +156,13 @@ export class ServerHttpSession {
   ): Promise<Response> {
     const { fetch, headers, keyHeaders, named, certificates } = this.#options;
     const { url, requestUrl = url } = this.#options;
-    const all = new Headers({ ...headers, ...message?.method === "tools/call" && keyHeaders });
-    const allHeaders = {
-      ...Object.fromEntries(all),
+    // `Headers` makes the names lower-case, so that the headers of PML replace those of the user.
+    const configured = new Headers({
+      ...headers,
+      ...message?.method === "tools/call" && keyHeaders,
+    });
+    const headersToSend = {
+      ...Object.fromEntries(configured),
       ...withoutUndefined({
         "authorization": token,
         "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
@@ -162,10 +172,16 @@ export class ServerHttpSession {
       }),
     };
     const fetchOptions = { method, signal, named, certificates };
-    if (message === undefined) return fetch(requestUrl, { ...fetchOptions, headers: allHeaders });
+    if (message === undefined) {
+      return fetch(requestUrl, { ...fetchOptions, headers: headersToSend });
+    }
     return fetch(this.address ?? requestUrl, {
       ...fetchOptions,
-      headers: { ...allHeaders, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
+      headers: {
+        ...headersToSend,
+        ...requestHeaders(message, this.#tool),
+        "content-type": JSON_TYPE,
+      },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
     });
   }

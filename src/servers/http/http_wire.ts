@@ -22,7 +22,7 @@ import {
   TooLong,
 } from "../../io/event_stream.ts";
 import { unreachedError } from "./_http_errors.ts";
-import { type HttpContext, REST_MS, ServerHttpRequest } from "./_http_request.ts";
+import { type HttpContext, LINGER_MS, ServerHttpRequest } from "./_http_request.ts";
 import { eventIdAfter, ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { AddressState, HttpWireOptions } from "./http_options.ts";
@@ -94,7 +94,7 @@ export class HttpWire implements Wire {
 
   /** Whether the server sent a session id. */
   get hasSession(): boolean {
-    return this.#context.session.isKept;
+    return this.#context.session.isOpen;
   }
 
   /** The session id, if the server sent one. */
@@ -143,7 +143,7 @@ export class HttpWire implements Wire {
     using _ = callAfter(SEND_MS, () => abort.abort());
     try {
       const answer = await this.#context.session.fetch("POST", { message, signal: abort.signal });
-      using _rest = callAfter(REST_MS, () => abort.abort());
+      using _lingerTimer = callAfter(LINGER_MS, () => abort.abort());
       await drainBody(answer);
     } catch {
       // The request to which the message belongs reports the failure.
@@ -176,7 +176,7 @@ export class HttpWire implements Wire {
   #reportInterruption(): void {
     const { options, events } = this.#context;
     if (!this.#isClosed) {
-      events.onFailure(undefined, unreachedError(options, "its stream ended"), { isOver: false });
+      events.onFailure(undefined, unreachedError(options, "its stream ended"), { isLost: false });
     }
   }
 
@@ -200,9 +200,9 @@ export class HttpWire implements Wire {
     const { options, session, events } = this.#context;
     const { status } = stream;
     await drainBody(stream);
-    if (status === 404 && session.isKept) {
+    if (status === 404 && session.isOpen) {
       events.onMissed();
-      events.onFailure(undefined, new SessionLost(options.name), { isOver: true });
+      events.onFailure(undefined, new SessionLost(options.name), { isLost: true });
       return true;
     }
     state.wait = Math.min(state.wait * 2, RETRY_MAX_MS);

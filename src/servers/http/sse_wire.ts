@@ -12,7 +12,7 @@ import { contentType, drainBody, eachEvent, EVENTS_TYPE, TooLong } from "../../i
 import { callAfter, settlesWithin, unlessAborted } from "../../io/waiting.ts";
 import type { Wire, WireEvents } from "../client/wire.ts";
 import { invalidAnswerError, requestError, unreachedError } from "./_http_errors.ts";
-import { REST_MS } from "./_http_request.ts";
+import { LINGER_MS } from "./_http_request.ts";
 import { ServerHttpSession } from "./_http_session.ts";
 import { OrderedMessages } from "./_ordered_messages.ts";
 import type { HttpWireOptions } from "./http_options.ts";
@@ -21,7 +21,8 @@ import { passMessage, SEND_MS } from "./http_wire.ts";
 /** How long a stream may take to name the address for messages, in milliseconds. */
 const ENDPOINT_MS = 3_000;
 /**
- * How long PML waits for the responses to the last messages after a stream ended, in milliseconds.
+ * How long PML waits for the responses to the last messages when it closes the stream, or when the
+ * stream has ended, in milliseconds.
  */
 const END_MS = 500;
 /** The maximum length of the address for messages, in bytes. */
@@ -48,7 +49,7 @@ export class SseWire implements Wire {
   readonly #messages = new OrderedMessages();
   /** The HTTP requests of messages, until they end. */
   readonly #sending = new Set<Promise<void>>();
-  /** For the id of each open request: a function that ends its HTTP request after `REST_MS`. */
+  /** For the id of each open request: a function that ends its HTTP request after `LINGER_MS`. */
   readonly #open = new Map<unknown, () => void>();
 
   /** Requests the stream. Throws if a header cannot be sent. */
@@ -80,7 +81,7 @@ export class SseWire implements Wire {
       this.#open.get(objectOf(message.params).requestId)?.();
     }
     if (message.method !== "notifications/initialized") return;
-    this.#session.isKept = true;
+    this.#session.isOpen = true;
     // The server would refuse a request that arrives before this message.
     this.#ready = sent;
   }
@@ -103,8 +104,10 @@ export class SseWire implements Wire {
     this.kill();
   }
 
+  /** Waits briefly for messages that are being sent, if the handshake has ended. */
   async #waitForSends(): Promise<void> {
-    if (this.#session.isKept) await settlesWithin(Promise.all(this.#sending), END_MS);
+    // Before, the messages may wait for an address that the stream never names.
+    if (this.#session.isOpen) await settlesWithin(Promise.all(this.#sending), END_MS);
   }
 
   async #post(message: JsonObject, ready: Promise<unknown>): Promise<void> {
@@ -113,8 +116,8 @@ export class SseWire implements Wire {
     const controller = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, controller.signal]);
     using _ = id !== undefined ? undefined : callAfter(SEND_MS, () => controller.abort());
-    let rest: Disposable | undefined;
-    const endSoon = () => void (rest ??= callAfter(REST_MS, () => controller.abort()));
+    let lingerTimer: Disposable | undefined;
+    const endSoon = () => void (lingerTimer ??= callAfter(LINGER_MS, () => controller.abort()));
     if (id !== undefined) this.#open.set(id, endSoon);
     try {
       await unlessAborted(ready, signal);
@@ -127,9 +130,9 @@ export class SseWire implements Wire {
     } catch (error) {
       if (id === undefined || signal.aborted) return;
       const failure = requestError(options, error);
-      events.onFailure(id, failure, { isOver: session.isOver(failure) });
+      events.onFailure(id, failure, { isLost: session.isConnectionLost(failure) });
     } finally {
-      rest?.[Symbol.dispose]();
+      lingerTimer?.[Symbol.dispose]();
       this.#open.delete(id);
     }
   }
@@ -138,7 +141,7 @@ export class SseWire implements Wire {
     const error = await this.#readStream().catch((error) => error);
     if (this.#over.signal.aborted) return;
     // The server may still refuse requests that are being sent. Such an error states that the
-    // request did not run, so PML waits for it.
+    // request did not run, so it is more useful than the error below.
     await this.#waitForSends();
     this.kill();
     if (this.#hasEndpoint && error instanceof TooLong) {
@@ -157,19 +160,24 @@ export class SseWire implements Wire {
   async #readStream(): Promise<unknown> {
     const [options, session] = [this.#options, this.#session];
     const { limits, waitForMemory } = options;
-    const lookup = new AbortController();
+    const endpointLimit = new AbortController();
     const noEndpoint = invalidAnswerError(options, "its stream names no endpoint");
-    const signal = AbortSignal.any([this.#over.signal, lookup.signal]);
+    const signal = AbortSignal.any([this.#over.signal, endpointLimit.signal]);
     const stream = await session.fetch("GET", { signal });
-    using _ = callAfter(ENDPOINT_MS, () => void (this.#hasEndpoint || lookup.abort(noEndpoint)));
+    using _ = callAfter(
+      ENDPOINT_MS,
+      () => void (this.#hasEndpoint || endpointLimit.abort(noEndpoint)),
+    );
+    // If the refusal is a JSON-RPC error, this throws nothing: no request waits for it, and the
+    // type of the answer is wrong, too.
     if (!stream.ok) await session.readRefusal(stream);
     if (contentType(stream) !== EVENTS_TYPE) {
       await drainBody(stream);
       throw invalidAnswerError(options, "its answer is no stream");
     }
     await eachEvent(stream.body, {
-      // A message over the limit of results must end only its request, not the stream. So the limit
-      // of lines applies to events here.
+      // `eachEvent()` ends the stream at its limit, but a result that is too large must end only its
+      // request. So the stream has the larger limit, and `passMessage()` checks that of results.
       limits: { ...limits, resultBytes: limits.lineBytes },
       waitForMemory,
       hasTypes: true,
