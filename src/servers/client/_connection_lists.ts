@@ -39,14 +39,20 @@ export class ConnectionLists {
   readonly #declared: DeclaredCapabilities;
   readonly #closing: AbortSignal;
   readonly #lateStarts: LateStarts;
-  /** The servers that could not be reached a short time ago, for commands that contact no server. */
+  /**
+   * The servers that could not be reached a short time ago. Commands that contact no server show
+   * these errors.
+   */
   readonly #unreached: LateStarts;
-  /** Maps each tool by its name in PML and by its name at the server. */
-  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
+  /** Maps each tool by its name in PML and by its name at the server, so that both find it. */
+  readonly #byEitherName = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
-  /** If two tools have the same name, the first one is used, as in the catalog. */
-  readonly #byName = memoized((tools: readonly ListItem[]) =>
+  /**
+   * Maps each tool by its name in PML. If two tools have the same name, the first one is used, as in
+   * the catalog, from which the checks of a call take the definition.
+   */
+  readonly #byPmlName = memoized((tools: readonly ListItem[]) =>
     new Map(tools.toReversed().map((tool) => [tool.name, tool]))
   );
 
@@ -71,8 +77,8 @@ export class ConnectionLists {
   }
 
   /**
-   * Returns a list of a server: the same array until the server reports a change. `use` runs a
-   * function with a connection.
+   * Returns a list of a server: the same array until the list is forgotten. `use` runs a function
+   * with a connection.
    */
   async get(
     server: UpstreamServer,
@@ -85,8 +91,8 @@ export class ConnectionLists {
     const ask = () =>
       use(async (connection) => {
         const items = await this.#read(server, { connection, listKey, list });
-        // During the read, another client may have become the current one. The list is not for its
-        // key.
+        // If another client became the current one during the read, the server may have answered
+        // for the capabilities of that client. Then the list must not be cached under this key.
         if (this.keyOf(server) !== listKey) this.cache.forget(listKey, list);
         return items;
       });
@@ -135,14 +141,17 @@ export class ConnectionLists {
 
   /** Returns the cached definition of a tool, by its name in PML or its name at the server. */
   tool(listKey: ListKey, tool: string): ListItem | undefined {
-    return this.#toolsOf(this.cache.cached(listKey, "tools")).get(tool);
+    return this.#byEitherName(this.cache.cached(listKey, "tools")).get(tool);
   }
 
-  /** Returns the name of a tool at its server. `tool` is its name in PML. */
+  /**
+   * Returns the name of a tool that PML sends with a call: its name in the server's list, in the
+   * form that the server expects in calls. `tool` is its name in PML.
+   */
   ownNameOf(server: UpstreamServer, tool: string, listKey: ListKey): string {
     const listedTool = this.tool(listKey, tool);
-    const own = listedTool === undefined ? tool : ownName(listedTool);
-    return server.toolName?.(own) ?? own;
+    const listedName = listedTool === undefined ? tool : ownName(listedTool);
+    return server.toolName?.(listedName) ?? listedName;
   }
 
   /**
@@ -150,19 +159,19 @@ export class ConnectionLists {
    * have to be listed first.
    */
   compare(request: ServerCall, connection: ServerConnection): Promise<void> | undefined {
-    const { server, call, listKey, isCompared } = request;
-    if (!isCompared) return undefined;
+    const { server, call, listKey, hasToBeListed } = request;
+    if (!hasToBeListed) return undefined;
     const tools = this.cache.cached(listKey, "tools");
     if (!isListedNow(connection, { isRemote: server.isRemote, listKey, tools })) {
       return this.#compareListed(request, connection);
     }
-    call.assertListed(this.#byName(tools).get(call.tool));
+    call.assertListed(this.#byPmlName(tools).get(call.tool));
     return undefined;
   }
 
   async #compareListed({ server, call }: ServerCall, connection: ServerConnection): Promise<void> {
     const tools = await this.listToolsOn(connection, server, call.cancellation.signal);
-    call.assertListed(this.#byName(tools).get(call.tool));
+    call.assertListed(this.#byPmlName(tools).get(call.tool));
   }
 
   /**
@@ -194,11 +203,11 @@ export class ConnectionLists {
    * Forgets the lists that may have changed: lists from an earlier process of the server, and lists
    * that are too old if the server does not report changes.
    */
-  forgetOld({ server: { name }, isCompared, listKey, connection }: ServerCall): void {
+  forgetOld({ server: { name }, hasToBeListed, listKey, connection }: ServerCall): void {
     const maxMs = connection?.reportsChanges === true ? Infinity : FRESH_MS;
     for (const list of this.cache.takeOld(listKey, maxMs)) {
-      // This call has compared its tool with the list already.
-      if (list === "tools" && isCompared) continue;
+      // `compare()` has already requested the tools again for this call, if that was necessary.
+      if (list === "tools" && hasToBeListed) continue;
       this.cache.forget(listKey, list);
       this.#host.clients.onListChanged(name, list);
     }

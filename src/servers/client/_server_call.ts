@@ -58,7 +58,7 @@ export interface ServerCall {
   readonly listKey: ListKey;
   readonly params: JsonObject;
   /** Whether the call fails if the server no longer lists the tool that was checked. */
-  readonly isCompared: boolean;
+  readonly hasToBeListed: boolean;
   /** The connection of the last try. */
   connection: ServerConnection | undefined;
   /** Whether the last try used the stateless revision. */

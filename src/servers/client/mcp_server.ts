@@ -85,10 +85,10 @@ export class McpServer extends KnownServer {
   }
 
   /**
-   * Passes a call on. With `isCompared`, it fails if the server no longer lists the checked tool.
+   * Passes a call on. With `hasToBeListed`, it fails if the server no longer lists the checked tool.
    */
-  protected send(call: CheckedCall, isCompared: boolean): Promise<Outcome> {
-    return this.#upstreams.call(this.upstream(), call, isCompared && call.method === undefined);
+  protected send(call: CheckedCall, hasToBeListed: boolean): Promise<Outcome> {
+    return this.#upstreams.call(this.upstream(), call, hasToBeListed && call.method === undefined);
   }
 
   /** Removes lists from the cache, so that they are loaded again. */

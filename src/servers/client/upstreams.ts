@@ -156,10 +156,10 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
   }
 
   /**
-   * Sends a call, or another request, that has passed the checks. With `isCompared`, the call fails
-   * if the server no longer lists the tool that was checked.
+   * Sends a call, or another request, that has passed the checks. With `hasToBeListed`, the call
+   * fails if the server no longer lists the tool that was checked.
    */
-  call(server: UpstreamServer, call: CheckedCall, isCompared: boolean): Promise<Outcome> {
+  call(server: UpstreamServer, call: CheckedCall, hasToBeListed: boolean): Promise<Outcome> {
     const { method } = call;
     if (method === "tasks/listen" || method === "resources/subscribe") {
       return this.#addFollower(server, call);
@@ -171,7 +171,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
       call,
       listKey,
       params,
-      isCompared,
+      hasToBeListed,
       connection: undefined,
       isStateless: false,
     };
