@@ -1,6 +1,7 @@
 /**
- * A child without grants that runs functions of a module of PML itself, one after the other. If a
- * function takes too long, the child is killed, so it never runs two functions at the same time.
+ * A child without any access (it is closed to the outside) that runs functions of a module of PML
+ * itself, one after the other. If a function takes too long, the child is killed, so it never runs
+ * two functions at the same time.
  *
  * @module
  */
@@ -66,9 +67,10 @@ export class ClosedChild implements AsyncDisposable {
     await this.#sandbox?.[Symbol.asyncDispose]();
     const { name, code } = this.#module;
     const module = { name, code: new TextEncoder().encode(await code()) };
-    // The child does not count under the limit of children: calls that wait for a free place need
-    // it.
-    return this.#sandbox = await this.#starter.openClosed(module, new DisposableStack());
+    // This child does not count under the limit of children. Otherwise it could wait for the place
+    // of a call that waits for this child.
+    const uncounted = new DisposableStack();
+    return this.#sandbox = await this.#starter.openClosed(module, uncounted);
   }
 
   #startIdleTimer(): void {
@@ -96,7 +98,8 @@ export async function callWithin(
     return await sandbox.call({ fn, arguments: args, signal: timeout.signal, graceMs: 0 });
   } finally {
     clearTimeout(timer);
-    // The next call must not get a child that is about to be killed.
+    // The abort kills the child only later. Waits for its end here, so that the next call gets a
+    // new child.
     if (timeout.signal.aborted) await sandbox[Symbol.asyncDispose]();
   }
 }
