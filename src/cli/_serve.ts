@@ -65,7 +65,7 @@ export async function serve(input: CommandInput): Promise<number> {
     const openIdentity = async (identity: string) =>
       await showCalls(await openApp({ ...appOptions, identity }));
     const replica = await openReplica(app);
-    const options = { app, token: tokenHash(token.value), open: openIdentity, replica };
+    const options = { app, tokenHash: tokenHash(token.value), open: openIdentity, replica };
     await using endpoints = new UserEndpoints(options);
     using refusals = new Refusals(app);
     const limits = { ...endpointLimits(app), unreadMs: app.config().limits.unreadMs };
@@ -137,7 +137,7 @@ class ServeHost implements HttpHost, ReplicaHost {
   }
 
   endpointOf(identity: string | null): Promise<HttpEndpoint | undefined> {
-    return this.#parts.endpoints.forToken(identity);
+    return this.#parts.endpoints.forTokenHash(identity);
   }
 
   answer(endpoint: HttpEndpoint, request: HttpRequest): ReturnType<HttpHost["answer"]> {

@@ -26,9 +26,9 @@ export interface UserEndpointsOptions {
   /** The app of the owner. */
   readonly app: App;
   /** The hash of the owner's token. */
-  readonly token: string;
-  /** Opens the PML of an identity. */
-  readonly open: (identity: string) => Promise<App>;
+  readonly tokenHash: string;
+  /** Opens the PML of the identity with this name. */
+  readonly open: (name: string) => Promise<App>;
   /** This process, if several serve together. */
   readonly replica: Replica | undefined;
 }
@@ -36,7 +36,7 @@ export interface UserEndpointsOptions {
 /** The PML of an identity, and the endpoint for its requests. */
 interface IdentityEndpoint {
   /** The hash of its token. */
-  readonly token: string;
+  readonly tokenHash: string;
   readonly app: App;
   readonly endpoint: HttpEndpoint;
 }
@@ -51,43 +51,46 @@ export class UserEndpoints implements AsyncDisposable {
   /** Opens the endpoint of the owner. The first request of an identity opens its endpoint. */
   constructor(options: UserEndpointsOptions) {
     this.#options = options;
-    this.owner = openEndpoint(options.app, { identity: null, replica: options.replica });
+    this.owner = openEndpoint(options.app, { tokenHash: null, replica: options.replica });
     // Revoking an identity ends its PML at once, with everything that the identity started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
 
-  /** Returns the endpoint for a header `Authorization`; undefined if there is none. */
+  /** Returns the endpoint for a header `Authorization`; undefined if its token is unknown. */
   forAuthorization(authorization: string): Promise<HttpEndpoint | undefined> {
-    const token = tokenHash(tokenIn(authorization));
-    return this.forToken(isSameHash(token, this.#options.token) ? null : token);
+    const hash = tokenHash(tokenIn(authorization));
+    return this.forTokenHash(isSameHash(hash, this.#options.tokenHash) ? null : hash);
   }
 
-  /** Returns the endpoint of the owner, or of the token with this hash; undefined if there is none. */
-  async forToken(token: string | null): Promise<HttpEndpoint | undefined> {
+  /**
+   * Returns the endpoint of the identity whose token has this hash, or of the owner for null.
+   * Undefined if no identity has such a token.
+   */
+  async forTokenHash(hash: string | null): Promise<HttpEndpoint | undefined> {
     const { policy } = this.#options.app;
     // The watcher may have missed a change that revoked the token.
     if (!policy.isCurrent()) await policy.refresh();
-    if (token === null) return await this.owner;
-    const identity = this.#identities().values().find((one) => isSameHash(one.token, token));
+    if (hash === null) return await this.owner;
+    const identity = this.#identities().values().find((one) => isSameHash(one.token, hash));
     return identity &&
       (await (this.#identityEndpoints.get(identity.name) ?? this.#open(identity))).endpoint;
   }
 
   /** Ends the streams that carry no answers, only notifications. */
   async closeStandalone(): Promise<void> {
-    for (const { endpoint } of await this.#openEndpoints()) endpoint.closeStandalone();
+    for (const { endpoint } of await this.#startedEndpoints()) endpoint.closeStandalone();
     (await this.owner).closeStandalone();
   }
 
   /** Resolves when the notifications that clients have sent are passed on. */
   async whenPassedOn(): Promise<void> {
-    const apps = [this.#options.app, ...(await this.#openEndpoints()).map(({ app }) => app)];
+    const apps = [this.#options.app, ...(await this.#startedEndpoints()).map(({ app }) => app)];
     await Promise.all(apps.map(({ openGateway }) => openGateway?.whenPassedOn()));
   }
 
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const identityEndpoints = await this.#openEndpoints();
+    const identityEndpoints = await this.#startedEndpoints();
     await (await this.owner)[Symbol.asyncDispose]();
     for (const one of identityEndpoints) await closeIdentity(one);
   }
@@ -96,37 +99,39 @@ export class UserEndpoints implements AsyncDisposable {
     return this.#options.app.loaded().access?.identities ?? new Map();
   }
 
-  #open({ name, token }: Identity): Promise<IdentityEndpoint> {
+  #open({ name, token: hash }: Identity): Promise<IdentityEndpoint> {
     const { open, replica } = this.#options;
     const opened = open(name).then(async (app) => {
       app.watch();
-      return { token, app, endpoint: await openEndpoint(app, { identity: token, replica }) };
+      const endpoint = await openEndpoint(app, { tokenHash: hash, replica });
+      return { tokenHash: hash, app, endpoint };
     });
     this.#identityEndpoints.set(name, opened);
     opened.catch(() => this.#identityEndpoints.delete(name));
     return opened;
   }
 
-  /** Returns the PMLs of the identities that were opened. */
+  /** Returns the PMLs of the identities that have sent a request. */
   async identityApps(): Promise<readonly App[]> {
-    return (await this.#openEndpoints()).map(({ app }) => app);
+    return (await this.#startedEndpoints()).map(({ app }) => app);
   }
 
-  /** Returns the endpoints of identities that were opened. */
-  async #openEndpoints(): Promise<readonly IdentityEndpoint[]> {
+  /** Returns the endpoints of the identities that have sent a request, when they are open. */
+  async #startedEndpoints(): Promise<readonly IdentityEndpoint[]> {
     const results = await Promise.allSettled(this.#identityEndpoints.values());
     return results.flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   }
 
   #endRevoked(): void {
     const { userConfig: { hash, path } } = this.#options.app.loaded();
-    // A mistake in the file revokes no identity: running ones continue, and none is added meanwhile.
+    // While the file has a mistake, the identities stay that PML has already opened.
+    const isUnusable = hash === undefined && stampAt(path) !== undefined;
     // guard: revoked-slip
-    if (!hash && stampAt(path)) return;
+    if (isUnusable) return;
     const identities = this.#identities();
     for (const [name, opened] of this.#identityEndpoints) {
       opened.then(async (endpoint) => {
-        if (identities.get(name)?.token === endpoint.token) return;
+        if (identities.get(name)?.token === endpoint.tokenHash) return;
         this.#identityEndpoints.delete(name);
         await closeIdentity(endpoint);
       }).catch((error) => this.#options.app.log.warn(messageOf(error)));
@@ -167,15 +172,16 @@ class AppEndpointHost implements EndpointHost {
 
 async function openEndpoint(
   app: App,
-  { identity, replica }: Pick<UserEndpointsOptions, "replica"> & {
-    readonly identity: string | null;
+  { tokenHash, replica }: Pick<UserEndpointsOptions, "replica"> & {
+    /** The hash of the token of an identity; null for the owner. */
+    readonly tokenHash: string | null;
   },
 ): Promise<HttpEndpoint> {
   const gateway = await app.gateway();
-  const owner = { identity, prefix: replica?.prefix ?? "" };
-  const endpoint = new HttpEndpoint(new AppEndpointHost(app, gateway), endpointLimits(app), owner);
+  const user = { identity: tokenHash, prefix: replica?.prefix ?? "" };
+  const endpoint = new HttpEndpoint(new AppEndpointHost(app, gateway), endpointLimits(app), user);
   gateway.clients.streams = endpoint;
-  gateway.replica = replica?.statesFor(identity, {
+  gateway.replica = replica?.statesFor(tokenHash, {
     questions: async () => (await app.callPath()).approvals,
     checkForChanges: configRefresher(app),
   });
