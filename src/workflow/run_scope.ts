@@ -1,5 +1,5 @@
 /**
- * Starts and ends runs. A run has an id, a time limit that pauses while the user is asked, and
+ * Starts and ends runs. A run has an id, time limits that pause while the user is asked, and
  * journal records of its start and end.
  *
  * @module
@@ -86,6 +86,7 @@ export async function withRun<T extends { readonly kind: string }>(
       throw error;
     }
   };
+  // Questions pause both limits, because the inner limit wraps the client of the outer one.
   const totalLimit = { ...context, ms: totalMs, questions: { waiting, run: id } };
   return await withTimeLimit(totalLimit, () => timedOut(start, totalMs), (outer) => {
     return withTimeLimit({ ...context, ...outer, ms }, () => timedOut(start, ms), runWork);
@@ -109,8 +110,8 @@ export interface TimeLimitOptions extends TimedContext {
 }
 
 /**
- * Runs work with a signal that aborts at the time limit, and a client whose approval requests pause
- * the limit.
+ * Runs work with a signal that aborts at the time limit, and a client whose questions pause the
+ * limit.
  */
 export async function withTimeLimit<T>(
   { signal, ms, questions, client }: TimeLimitOptions,
@@ -121,17 +122,18 @@ export async function withTimeLimit<T>(
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new RunClock(ms, () => abort.abort(createError()));
   const { onServerRequest } = client;
-  const pauseClock = <A>(ask: () => Promise<A>) => {
-    const timeless = () => clock.pauseDuring(ask);
-    return questions?.waiting?.during(questions.run, timeless) ?? timeless();
+  const askUser = <A>(ask: () => Promise<A>) => {
+    const askPaused = () => clock.pauseDuring(ask);
+    return questions?.waiting?.during(questions.run, askPaused) ?? askPaused();
   };
   try {
     const timed = changeClient(client, {
-      ...wrapQuestions(client, pauseClock),
-      // A model answers without the user, so the run does not count as waiting for the user.
+      ...wrapQuestions(client, askUser),
+      // Only an elicitation waits for the user. The client itself answers other requests, such as
+      // `sampling/createMessage`, so the run does not count as waiting for the user.
       onServerRequest: onServerRequest && ((request) => {
         const ask = () => onServerRequest(request);
-        return request.method === "elicitation/create" ? pauseClock(ask) : clock.pauseDuring(ask);
+        return request.method === "elicitation/create" ? askUser(ask) : clock.pauseDuring(ask);
       }),
     });
     return await work({ client: timed, signal: abort.signal }, (wait) => clock.pauseDuring(wait));
