@@ -213,6 +213,35 @@ Deno.test("pml init --client creates the files of a project, and --undo removes 
   assertError(none, { code: "USAGE", exit: 2 });
 });
 
+Deno.test("pml init --undo and pml uninstall name the effect of all edits of a file", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const shown = async (command: readonly string[], question: RegExp) => {
+    const { stdout } = await runPmlOnTerminal(ws, command, { typed: [[question, "n"]] });
+    return stdout.split(/\r?\n/).filter((line) => line.startsWith(ws.file(".mcp.json")))
+      .map((line) => line.replaceAll(ws.root, "<ROOT>")).join("\n");
+  };
+  const init = ["init", "--client", "claude-code", "--yes"];
+  await runPml(ws, init);
+  await runPml(ws, [...init, "--http"]);
+  assertGolden("init/undo of two edits of a new file", await shown(["init", "--undo"], /Continue/));
+  const copy = await shown(["uninstall"], /Remove all of this/);
+  assertGolden("uninstall/the file of a client", copy);
+  const { undone } = JSON.parse((await runPml(ws, ["uninstall", "--json"])).stdout);
+  assert.deepEqual(undone, [ws.file(".mcp.json")]);
+  await runPml(ws, ["init", "--undo", "--yes"]);
+  await assert.rejects(Deno.stat(ws.file(".mcp.json")), Deno.errors.NotFound);
+  // The user changes the file between the two edits.
+  await runPml(ws, init);
+  const file = JSON.parse(await Deno.readTextFile(ws.file(".mcp.json")));
+  await Deno.writeTextFile(ws.file(".mcp.json"), JSON.stringify({ ...file, own: true }));
+  await runPml(ws, [...init, "--http"]);
+  const between = await shown(["init", "--undo"], /Continue/);
+  assertGolden("init/undo of two edits with another change between them", between);
+  await runPml(ws, ["init", "--undo", "--yes"]);
+  const { own, mcpServers } = JSON.parse(await Deno.readTextFile(ws.file(".mcp.json")));
+  assert.deepEqual([own, mcpServers?.pml], [true, undefined]);
+});
+
 Deno.test("pml init --undo names the option for one client if it changed the files of several", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   await runPml(ws, ["init", "--client", "cursor,gemini", "--yes"]);

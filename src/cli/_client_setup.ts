@@ -37,6 +37,7 @@ import { suggestionFor, usage } from "./_failure.ts";
 import {
   canUndo,
   editFile,
+  type FileUndo,
   findTarget,
   findUndo,
   readEdits,
@@ -320,6 +321,11 @@ function filesOf(app: App, clients: readonly ClientName[]): readonly ClientFile[
   return clients.flatMap((each) => [...clientFiles(each, place), ...permissionFiles(each, place)]);
 }
 
+/** Returns the undos that `revertSetups()` begins with; empty if a file cannot be changed back. */
+export async function setupUndos(app: App): Promise<readonly FileUndo[]> {
+  return await findUndos(app, filesOf(app, CLIENTS)).catch(() => []);
+}
+
 /**
  * Reverts the edits that added PML to the files of clients. Returns a line about each changed file, and
  * the next step for each file in which a later move hides such an edit, by path.
@@ -367,7 +373,10 @@ async function hiddenSetups(
 }
 
 /** Finds the last edit of each file. Reads all files before any is written. */
-async function findUndos(app: App, files: readonly ClientFile[]) {
+async function findUndos(
+  app: App,
+  files: readonly ClientFile[],
+): Promise<readonly FileUndo[]> {
   const targets = await Promise.all(
     files.map((file) => readClientTarget(file).catch(() => undefined)),
   );
@@ -378,6 +387,7 @@ async function findUndos(app: App, files: readonly ClientFile[]) {
           findUndo(app, target, {
             editName: EDIT_NAME,
             withoutEntries: withoutPml(files[index], placeOf(app)),
+            undoesAll: true,
           }),
         ]
         : []

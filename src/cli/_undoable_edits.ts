@@ -260,6 +260,8 @@ export interface UndoScope {
   readonly withoutEntries?: ((text: string) => Promise<string>) | undefined;
   /** The part of a move to undo; by default all. */
   readonly part?: MovePart | undefined;
+  /** Whether the caller undoes all edits since the last move, which the summary then describes. */
+  readonly undoesAll?: boolean;
 }
 
 /**
@@ -269,7 +271,7 @@ export interface UndoScope {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { editName = "the import", withoutEntries, part }: UndoScope = {},
+  { editName = "the import", withoutEntries, part, undoesAll = false }: UndoScope = {},
 ): Promise<FileUndo> {
   const { path, found } = target;
   const all = readEdits(app, path);
@@ -309,9 +311,8 @@ export async function findUndo(
   if (part !== undefined && copy !== undefined && found !== undefined && currentHash === after) {
     return toMovePartUndo(app, { path, present: found, copy, all, part });
   }
-  const summary = copy === undefined
-    ? `${path} was made by ${what} and will be removed`
-    : `${path} will be restored as it was before ${what}`;
+  const edits = undoesAll ? all.slice(all.findLastIndex(({ isMove }) => isMove) + 1) : [last];
+  const summary = summaryOf(path, edits, what);
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
       if (readEdits(app, path).length !== all.length) {
@@ -325,6 +326,17 @@ export async function findUndo(
       return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
     });
   return { path, summary, run };
+}
+
+/** Returns the summary of the undo of edits that follow each other. */
+function summaryOf(path: string, edits: readonly EditRecord[], what: string): string {
+  const isGapless = edits.every(({ before }, at) => at === 0 || before === edits[at - 1]?.after);
+  if (!isGapless) {
+    return `${path} was changed between its edits: only the entries of ${what} will be removed`;
+  }
+  return edits[0]?.before === null
+    ? `${path} was made by ${what} and will be removed`
+    : `${path} will be restored as it was before ${what}`;
 }
 
 /** The part of a move to undo. */

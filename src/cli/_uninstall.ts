@@ -12,11 +12,12 @@ import { asPmlError } from "../core/errors.ts";
 import { memberOf, visible } from "../core/json.ts";
 import { infoAt, isGone, isInside } from "../io/path_info.ts";
 import { namesIn, unlessGone } from "../io/private_files.ts";
-import { readClientStates, revertSetups } from "./_client_setup.ts";
+import { readClientStates, revertSetups, setupUndos } from "./_client_setup.ts";
 import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { fileCopies, type FileCopy, recordPaths } from "./_file_copies.ts";
 import { type MovedFile, movedFiles, putServersBack } from "./_import_move.ts";
 import { agrees, assertTerminal } from "./_terminal.ts";
+import type { FileUndo } from "./_undoable_edits.ts";
 import { tell } from "./out.ts";
 
 /**
@@ -95,6 +96,8 @@ interface Findings {
   readonly keyring: readonly string[];
   /** The clients that start PML. */
   readonly clients: readonly string[];
+  /** The undos of the edits of their files. */
+  readonly undos: readonly FileUndo[];
   /** The copies of the user's files, in the home and next to the files. */
   readonly copies: readonly FileCopy[];
   /** The paths of the records of edits of these files. */
@@ -110,11 +113,12 @@ export async function uninstall(
 ): Promise<CommandOutput> {
   const { app } = context;
   const findings = await findAll(app);
-  const { home, ownFiles, others, keyring, clients, copies } = findings;
+  const { home, ownFiles, others, keyring, clients, undos, copies } = findings;
   const moved = copies.filter(({ isMove }) => isMove !== false);
   const outside = copies.filter((copy) => isOutside(copy, home));
   const value = {
     ...{ home, kept: ownFiles, keyring, others, clients },
+    undone: undos.map(({ path }) => path),
     moved: moved.map(({ path }) => path),
     copies: outside.map((copy) => ({ path: copy.path, what: textAbout(copy), bytes: copy.bytes })),
   };
@@ -126,7 +130,7 @@ export async function uninstall(
   for (const { path, what, bytes } of [...ownFiles, ...value.copies]) {
     tell(`${visible(path)}: ${what}, ${fileSize(bytes)}`);
   }
-  tellOthers({ keyring, clients });
+  tellOthers(findings);
   if (!await agrees("Remove all of this for good?", context, factsAbout(findings))) {
     return { value, text: "Nothing was removed", code: 1 };
   }
@@ -159,8 +163,10 @@ async function findAll(app: App): Promise<Findings> {
 /** Finds the edits of the user's files, and the clients that start PML because of them. */
 async function findEdits(app: App) {
   const states = await readClientStates(app);
+  const clients = states.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   return {
-    clients: states.filter(({ startsPml }) => startsPml).map(({ client }) => client),
+    clients,
+    undos: clients.length === 0 ? [] : await setupUndos(app),
     copies: await fileCopies(app),
     records: await recordPaths(app),
     movedFiles: await movedFiles(app),
@@ -301,15 +307,11 @@ function textAbout({ isMove, hasKey }: FileCopy): string {
   return `${hasKey ? "with a key, " : ""}${text}`;
 }
 
-/** Shows the names of keys in the keyring, and the clients that start PML. */
-function tellOthers(
-  { keyring, clients }: {
-    readonly keyring: readonly string[];
-    readonly clients: readonly string[];
-  },
-): void {
+/** Shows the names of keys in the keyring, the clients that start PML, and changes of their files. */
+function tellOthers({ keyring, clients, undos }: Findings): void {
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
+  for (const { summary } of undos) tell(summary);
 }
 
 /** Removes files and folders. Returns the messages of the failures. */
