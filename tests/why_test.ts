@@ -7,7 +7,9 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ToolPage, ToolRow } from "../src/control/api.ts";
 import { assertGolden } from "./kit/golden.ts";
+import { openPage } from "./kit/page.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -99,6 +101,26 @@ Deno.test("pml why says that a tool asks whose definition has changed", async ()
   await runPml(ws, ["tools", "crm", "--refresh"]);
   assert.equal((await otherEffects(ws, "crm:tell")).length, 5);
   assert.deepEqual(await effectOf(ws, "crm:tell"), ["asks", "runs", "APPROVAL_STALE"]);
+});
+
+/** Returns the rules that the list of tools and the page of a tool in `pml page` show. */
+async function rulesOnPage(ws: Workspace): Promise<readonly unknown[]> {
+  await using page = await openPage(ws);
+  const browser = await page.signIn();
+  const at = `workspace=${encodeURIComponent(ws.path)}`;
+  const tools = await browser.get<readonly ToolRow[]>(`/api/tools?${at}&server=crm`);
+  const tool = await browser.get<ToolPage>(`/api/tool?${at}&id=crm:tell`);
+  return [tools[0]?.rule, tool.rule];
+}
+
+Deno.test("pml page marks a tool whose definition changed as one that asks", async () => {
+  await using ws = await makeScene();
+  assert.equal((await runPml(ws, ["call", "crm:tell"])).code, 0);
+  assert.deepEqual(await rulesOnPage(ws), ["allow", "allow"]);
+  const changed = tinyServer(`"fine"`).replace(`name: "tell"`, `name: "tell", title: "Other"`);
+  await writeFile(join(ws.path, "tell.mjs"), changed);
+  await runPml(ws, ["tools", "crm", "--refresh"]);
+  assert.deepEqual(await rulesOnPage(ws), ["ask", "ask"]);
 });
 
 Deno.test("pml approve names that a yes also approves a changed definition, and later calls run", async () => {

@@ -23,6 +23,7 @@ import { NO_CLIENT } from "../protocol/call.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { FoundClient } from "../page/actions.ts";
 import { parseId } from "./_arguments.ts";
+import { type CallEffect, listedEffects } from "./_call_effect.ts";
 import { readClientStates } from "./_client_setup.ts";
 import type { CommandContext } from "./_command_context.ts";
 import { fitText, measureFit } from "./_config_costs.ts";
@@ -44,14 +45,14 @@ export async function pageSearch(context: CommandContext, query: string): Promis
     : [];
   const text = texts.join("\n");
   const { value } = await search(context, { words: [query] });
-  const { hits } = value as { readonly hits: readonly { id: ToolId; description: string }[] };
+  const { hits } = value as { readonly hits: readonly FoundTool[] };
   return {
     text,
     tokens: tokensOf(text),
-    hits: hits.map(({ id, description }) => ({
+    hits: hits.map(({ id, description, verdict }) => ({
       id,
       description,
-      rule: app.policy.now.judge(id).kind,
+      rule: shownRule(app, id, verdict),
     })),
   };
 }
@@ -63,11 +64,24 @@ export async function pageTools(
 ): Promise<readonly ToolRow[]> {
   await app.servers.lists.prepare("tools", server === undefined ? {} : { only: server });
   const entries = server === undefined ? app.catalog.list() : app.catalog.toolsOf(server);
-  return entries.map(({ id, tool }) => ({
-    id,
-    description: tool.description ?? "",
-    rule: app.policy.now.judge(id).kind,
+  const effectFor = listedEffects(app);
+  return entries.map((entry) => ({
+    id: entry.id,
+    description: entry.tool.description ?? "",
+    rule: shownRule(app, entry.id, effectFor(entry).effect),
   }));
+}
+
+/** A tool that a search found. */
+interface FoundTool {
+  readonly id: ToolId;
+  readonly description: string;
+  readonly verdict: CallEffect;
+}
+
+/** Returns the decision of the rules; "ask" if a call asks although a rule allows the tool. */
+function shownRule(app: App, id: ToolId, effect: CallEffect): ToolRow["rule"] {
+  return effect === "asks" ? "ask" : app.policy.now.judge(id).kind;
 }
 
 /** Returns a tool with its schema, its rule and its pin. */
@@ -85,7 +99,7 @@ export async function pageTool(context: CommandContext, name: string): Promise<T
   return {
     id,
     description,
-    rule: app.policy.now.judge(id).kind,
+    rule: shownRule(app, id, listedEffects(app)({ id, tool: definition }).effect),
     signature: signatureOf(definition),
     inputSchema,
     ...outputSchema !== undefined && { outputSchema },
