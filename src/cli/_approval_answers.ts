@@ -15,6 +15,7 @@ import type { OfferedAnswer } from "../protocol/answers.ts";
 import type { Call } from "../protocol/call.ts";
 import { type CommandContext, recordAction } from "./_command_context.ts";
 import { setForPerson } from "./_config_file.ts";
+import { shellWord } from "./_shell_word.ts";
 
 type CallPath = Awaited<ReturnType<App["callPath"]>>;
 
@@ -154,7 +155,7 @@ export async function giveAnswer(
     await approvals.refuse(id);
     await alwaysRules.deny(call);
     await recordAction(context, "never", { tool: call.id, channel });
-    return { decision: "refused", text: `Denied from now on, by the rule ${call.id} ${reach}` };
+    return { decision: "refused", text: deniedText(call.id, reach) };
   }
   const isRefused = await approvals.refuse(id);
   await recordAction(context, "declined", about);
@@ -189,6 +190,12 @@ export async function addClientMetaKeys(
   const path = await setForPerson(context.app, { keys: ["client_meta"], value });
   await recordAction(context, "client_meta", { keys, channel });
   return path;
+}
+
+/** Returns a sentence about the rule that "Never" wrote. `reach` names its file. */
+export function deniedText(id: ToolId, reach: string): string {
+  return `Denied from now on, by the rule ${id} ${reach}. ` +
+    `\`pml rules remove ${shellWord(id)}\` removes it`;
 }
 
 /** Returns a sentence with the tools for which the answer about a set writes rules. */

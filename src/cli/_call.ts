@@ -21,7 +21,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
 import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { yesLabel } from "./_approval_answers.ts";
+import { deniedText, yesLabel } from "./_approval_answers.ts";
 import { decide } from "./_approve.ts";
 import { assertNew, resultText, saveResult } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
@@ -122,6 +122,7 @@ export async function callWithAnswers(
   const client: CallClient = isTyped
     ? { onProgress: progressReporter(), onQuestion, ...await loadForms(context) }
     : { onQuestion };
+  const reach = (await context.app.callPath()).alwaysRules.reachOf(call);
   using cancellation = Cancellation.of(context.signal);
   for (;;) {
     const outcome = await (await context.app.callPath()).callTool({
@@ -136,11 +137,11 @@ export async function callWithAnswers(
     }).catch((error) => {
       // The text of this error is for models: it names "the user". Here the user reads it.
       const isDeclined = asPmlError(error).code === "APPROVAL_DECLINED";
-      throw isDeclined ? errorForReply(call.id, reply) ?? error : error;
+      throw isDeclined ? errorForReply(call.id, reply, reach) ?? error : error;
     });
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a very fast "No", as a client may send it without a user. Here a user typed.
-    const refusal = errorForReply(call.id, reply);
+    const refusal = errorForReply(call.id, reply, reach);
     if (refusal !== undefined) throw refusal;
     answer = await onQuestion(outcome.question);
   }
@@ -195,18 +196,22 @@ async function ask(
   );
 }
 
-/** Returns the error for a reply that refuses a call; undefined for other replies. */
+/**
+ * Returns the error for a reply that refuses a call; undefined for other replies. `reach` names the
+ * file into which "Never" writes its rule.
+ */
 function errorForReply(
   id: ToolId,
   reply: ApprovalAnswer["reply"] | undefined,
+  reach: string,
 ): PmlError | undefined {
   if (reply === "No") return declinedError(id, ANSWERED_NO);
-  if (reply === "Never") return declinedError(id, "you answered never");
+  if (reply === "Never") return declinedError(id, "you answered never", deniedText(id, reach));
   return reply === "cancelled" ? declinedError(id, "you dismissed the question") : undefined;
 }
 
-function declinedError(id: ToolId, why: string): PmlError {
+function declinedError(id: ToolId, why: string, effect?: string): PmlError {
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: ${why}`, {
-    hint: "Nothing was run",
+    hint: effect === undefined ? "Nothing was run" : `Nothing was run. ${effect}`,
   });
 }

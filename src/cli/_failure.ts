@@ -22,9 +22,11 @@ export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: ownHint, detail } = asPmlError(error);
   const [command] = args;
   const tool = args.find((word) => /^[\w.-]+(:|__)[\w.-]+$/.test(word)) ?? "SERVER:TOOL";
+  const userHint = HINTS[code];
   // Errors of capabilities, and of tools that a file disables, have hints for the user.
-  const isForUser = command === "capability" || typeof detail?.file === "string";
-  const hint = (isForUser ? ownHint : HINTS[code] ?? ownHint)?.replace(
+  const isForUser = command === "capability" || typeof detail?.file === "string" ||
+    userHint !== undefined && ownHint?.startsWith(userHint);
+  const hint = (isForUser ? ownHint : userHint ?? ownHint)?.replace(
     "SERVER:TOOL",
     tool,
   );

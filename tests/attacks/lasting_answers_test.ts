@@ -256,8 +256,11 @@ Deno.test("never on a terminal denies the tool at once, also in a running PML", 
   const { ws, pml } = scene;
   await answerOf(pml, calling("writes"));
   const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [["[d] never", "d"]] });
-  assert.match(ran.stdout, /lists:writes/);
-  assert.deepEqual((await rulesOf(ws)).deny, ["lists:writes"]);
+  assert.match(ran.stdout, /rules remove lists:writes/);
+  const typed: TerminalInput[] = [["[d] never", "d"]];
+  const called = await runPmlOnTerminal(ws, ["call", "lists:one"], { typed });
+  assert.match(called.stdout, /\.pml\.json[^]*rules remove lists:one/);
+  assert.deepEqual((await rulesOf(ws)).deny, ["lists:one", "lists:writes"]);
   await until(async () => codeOf(await answerOf(pml, calling("writes"))) === "PERMISSION_DENIED");
   assert.ok((await eventsOf(ws)).includes("never"));
   await endWell(ws, pml);
