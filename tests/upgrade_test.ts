@@ -100,6 +100,17 @@ Deno.test("pml upgrade changes the version in a definition, and restores it afte
   assert.match(await said(ws), /1\.1\.0/);
 });
 
+Deno.test("pml outdated prints one line for each server without a package", async () => {
+  const url = "http://127.0.0.1:9/mcp";
+  const mcpServers = { one: { url }, two: { url } };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers } });
+  const { stderr } = await runPml(ws, ["outdated"], MS);
+  assert.deepEqual([...stderr.matchAll(/^(\w+): it is /gm)].map(([, name]) => name), [
+    "one",
+    "two",
+  ]);
+});
+
 Deno.test("pml outdated reports failed look-ups; pml upgrade requires a package of npm", async () => {
   const npm = new FakeNpm({ tiny: { "1.0.0": version("1.0.0") } });
   await using ws = await withTiny(npm, "tiny");

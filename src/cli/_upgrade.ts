@@ -64,9 +64,7 @@ export async function outdated({ app }: CommandContext): Promise<CommandOutput> 
     note: [
       servers.length === 0 && "No server of yours is a package of npm",
       old && `\`pml upgrade ${old.name}\` shows what changes, and asks`,
-      ...[...Map.groupBy(others, ({ why, hint }) => `${why}. ${hint}`)].map(([text, all]) =>
-        `${all.map(({ name }) => name).join(", ")}: ${text}`
-      ),
+      ...others.map(({ name, why, hint }) => `${name}: ${why}. ${hint}`),
     ].filter(Boolean).join("\n"),
   };
 }
