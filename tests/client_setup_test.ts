@@ -190,6 +190,15 @@ Deno.test("pml init --client adds PML to each client's own file, and --undo rest
   assertGolden("init/a client whose file would contain the token", none.stderr);
 });
 
+Deno.test("pml init names the preset that costs less only if another one is set", async () => {
+  for (const exposure of ["meta_only", "full_proxy"]) {
+    const gateway = { tools_exposure: exposure };
+    await using ws = await makeWorkspace({ pml: { version: 1, gateway } });
+    const { stdout, stderr } = await runPml(ws, ["init", "--yes"]);
+    assert.equal(/--preset meta_only/.test(stdout + stderr), exposure === "full_proxy", stderr);
+  }
+});
+
 Deno.test("pml init --client creates the files of a project, and --undo removes them", async () => {
   await using ws = await house();
   const names = Object.keys(SHARED);

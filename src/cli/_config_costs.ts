@@ -66,14 +66,19 @@ export async function measureFit(app: App, costs = new Costs(app)): Promise<Mode
   return { mode, full_proxy, meta_only, break_even: BREAK_EVEN };
 }
 
+/** Returns the exposure that costs less in most clients. */
+export function cheaperExposure({ mode }: Pick<ModeFit, "mode">): Exposure {
+  // Most clients have a prompt cache. `recommendPreset()` assumes one, too.
+  return mode === "full_proxy" ? "full_proxy" : "meta_only";
+}
+
 /** Returns which mode costs less, in one line with the command that switches to it. */
 export function fitText(
   { mode, full_proxy, meta_only, break_even: { cached, uncached } }: ModeFit,
   exposure: Exposure,
 ): string {
   const rounded = (tokens: number) => formatNumber(Math.round(tokens / 100) * 100);
-  // Most clients have a prompt cache. `recommendPreset()` assumes one, too.
-  const preset = mode === "full_proxy" ? "full_proxy" : "meta_only";
+  const preset = cheaperExposure({ mode });
   const lists = `Listing all tools costs about ${rounded(full_proxy)} tokens, the meta-tools ` +
     rounded(meta_only);
   const why = {

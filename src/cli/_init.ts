@@ -26,7 +26,7 @@ import { allowTools, readAskState } from "./_ask_once.ts";
 import { nextStep } from "./_client_steps.ts";
 import { parsePort, SERVE_PORT } from "./_port.ts";
 import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
-import { fitText, measureFit, type ModeFit } from "./_config_costs.ts";
+import { cheaperExposure, fitText, measureFit, type ModeFit } from "./_config_costs.ts";
 import { usage } from "./_failure.ts";
 import { CLOUD_KEY, saveKey } from "./_key.ts";
 import { createFile } from "./_undoable_edits.ts";
@@ -144,7 +144,8 @@ async function addHints(
   if (isDryRun || app.config().problem !== undefined) return undefined;
   await app.servers.lists.prepareCached();
   const fit = await measureFit(app);
-  hints.push(fitText(fit, app.config().gateway.exposure));
+  const { exposure } = app.config().gateway;
+  if (cheaperExposure(fit) !== exposure) hints.push(fitText(fit, exposure));
   return fit;
 }
 
