@@ -91,6 +91,26 @@ Deno.test("pml remove removes a server from the workspace's file, whichever sect
   }
 });
 
+Deno.test("pml remove names the stored keys that no other server needs", async () => {
+  const server = (...names: readonly string[]) => ({
+    command: "true",
+    env: Object.fromEntries(names.map((name) => [name, `\${${name}}`])),
+  });
+  const mcpServers = {
+    one: server("OWN_KEY", "SHARED_KEY", "UNSET_KEY"),
+    two: server("SHARED_KEY"),
+  };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers } });
+  for (const name of ["OWN_KEY", "SHARED_KEY"]) {
+    await runPml(ws, ["key", "set", name, "--stdin"], { stdin: "a value\n" });
+  }
+  const removed = await runPmlOnTerminal(ws, ["remove", "one"], {
+    typed: [["Remove one?", "yes"]],
+  });
+  assert.match(removed.stdout, /key remove OWN_KEY/);
+  assert.doesNotMatch(removed.stdout, /key remove (?:SHARED|UNSET)_KEY/);
+});
+
 Deno.test("pml add stores no secret, names the keys to set, and refuses invalid names, addresses and headers", async () => {
   await using ws = await makeWorkspace();
   const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";

@@ -37,6 +37,7 @@ import { stateText } from "./_find.ts";
 import { startNewServer } from "./_first_start.ts";
 import { findTarget, isReplacement } from "./_undoable_edits.ts";
 import { revertEdits } from "./_import.ts";
+import { storedKeysOf, usersOf } from "./_other_value.ts";
 import { ruleRemovals } from "./_rules.ts";
 import { askValues, storeValues } from "./_server_keys.ts";
 import { pruneUnused } from "./prune.ts";
@@ -299,15 +300,21 @@ export async function remove(
   }
   assertTerminal(`Cannot remove ${quoted(name)}`);
   if (!await agrees(`Remove ${name}?`, context, [change.shown])) return unchanged();
+  const keys = storedKeysOf(app, slug);
   await change.write();
   await app.policy.reload();
   const done = [`${change.path}: changed`];
   const ruleFiles = await afterDone(context.signal, done, () => removeRules(context, slug));
   await removePins(app, slug);
   const pruned = await pruneUnused(app);
-  const note = pruned.length === 0
-    ? ""
-    : `Also removed, because no other server uses it: ${pruned.join(", ")}`;
+  const note = [
+    ...pruned.length === 0
+      ? []
+      : [`Also removed, because no other server uses it: ${pruned.join(", ")}`],
+    ...keys.filter((key) => usersOf(app, key).length === 0).map((key) =>
+      `No server here needs your key ${key} now; \`pml key remove ${key}\` removes it`
+    ),
+  ].join("\n");
   return {
     value: { name, path: change.path, rules: ruleFiles, pruned },
     text: [...new Set([change.path, ...ruleFiles])].map((path) => `${path}: changed`).join("\n"),

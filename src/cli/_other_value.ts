@@ -21,3 +21,11 @@ export function usersOf(app: App, name: string): readonly string[] {
   const key = wantedKeys(app.config(), app.registryKeys()).find((key) => key.name === name);
   return key?.by ?? [];
 }
+
+/** Returns the keys of a server that PML stores, and that `pml key remove` can remove. */
+export function storedKeysOf(app: App, server: string): readonly string[] {
+  return wantedKeys(app.config(), app.registryKeys())
+    .filter(({ by }) => by.includes(server))
+    .map(({ name }) => name)
+    .filter((name) => ["the key file", "the keyring"].includes(app.keys.find(name)?.from ?? ""));
+}
