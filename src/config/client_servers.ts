@@ -10,6 +10,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, listOf, textOf, withoutUndefined } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, convertEntry, type OmittedKey } from "./_client_entry.ts";
+import { isLoopback } from "../core/address.ts";
 import { addressProblem } from "../core/server_address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./settings.ts";
@@ -234,10 +235,19 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
   return `PML requires ${issue.wanted}${key === "" ? "" : ` as its ${key}`}`;
 }
 
-/** Returns why an address is not valid. A password in it would be written to the file. */
+/**
+ * Returns why an address is not valid, or why PML would not connect to it. A password in it would be
+ * written to the file.
+ */
 function urlProblemOf({ url }: ClientDefinition): string | undefined {
-  const problem = url === undefined ? undefined : addressProblem(url);
-  return problem === undefined ? undefined : `its url is not ${problem}`;
+  if (url === undefined) return undefined;
+  const problem = addressProblem(url);
+  if (problem !== undefined) return `its url is not ${problem}`;
+  // Only the value of a variable may show the host.
+  const address = URL.parse(url);
+  return address?.protocol === "http:" && !isLoopback(address.hostname.replace(/\.$/, ""))
+    ? "its url must begin with https://: PML uses http only for addresses of this machine"
+    : undefined;
 }
 
 /** Returns whether an entry is PML, by its name or its command. */

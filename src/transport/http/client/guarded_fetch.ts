@@ -178,7 +178,9 @@ export class GuardedFetch implements Disposable {
       throw connectionError({ code: "ENOTFOUND" }, { target, sent: false });
     }
     for (const { address } of addresses) {
-      if (!isSecure && !isLoopback(address)) throw refusedError(host, "it is not this machine");
+      if (!isSecure && !isLoopback(address)) {
+        throw refusedError(host, "it is not this machine", HTTPS_HINT);
+      }
       if (!isConfigured && await isPrivate(address)) throw refusedError(host, NOT_PUBLIC);
     }
     return addresses;
@@ -186,6 +188,8 @@ export class GuardedFetch implements Disposable {
 }
 
 const NOT_PUBLIC = "its address is not public";
+const HTTPS_HINT = "Write https:// in its address: PML uses http only for addresses of this " +
+  "machine. Nothing was sent";
 /** Names that no public server has. */
 const LOCAL_NAME = /^[^.]+$|\.(?:local|localhost|internal|lan|home\.arpa)$/;
 
@@ -199,9 +203,12 @@ function parseTarget(text: string, configuredHosts: ReadonlySet<string>): FetchT
   if (url.username !== "" || url.password !== "") {
     throw refusedError(host, "the address contains a user name or a password");
   }
-  if (!isSecure && url.protocol !== "http:") throw refusedError(host, "it is not https");
+  if (!isSecure && url.protocol !== "http:") {
+    throw refusedError(host, "it is not https", HTTPS_HINT);
+  }
   if (!isSecure && !(isConfigured && isLoopback(host))) {
-    throw refusedError(host, "it is not https, nor an address of this machine that you named");
+    const why = "it is not https, nor an address of this machine that you named";
+    throw refusedError(host, why, HTTPS_HINT);
   }
   return { url, host, isConfigured, isSecure };
 }
@@ -326,9 +333,13 @@ async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
   return await lookup(host, { all: true });
 }
 
-function refusedError(host: string, why: string): PmlError {
+function refusedError(
+  host: string,
+  why: string,
+  hint = "Nothing was sent; only addresses that you configured may be private",
+): PmlError {
   return new PmlError("PERMISSION_DENIED", `Cannot reach ${quoted(host)}: ${why}`, {
-    hint: "Nothing was sent; only addresses that you configured may be private",
+    hint,
     detail: { may_have_run: false },
   });
 }
