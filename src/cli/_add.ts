@@ -35,6 +35,7 @@ import { findWholeUndo } from "./_whole_undo.ts";
 import { usage } from "./_failure.ts";
 import { stateText } from "./_find.ts";
 import { startNewServer } from "./_first_start.ts";
+import { shellWord } from "./_shell_word.ts";
 import { findTarget, isReplacement } from "./_undoable_edits.ts";
 import { revertEdits } from "./_import.ts";
 import { storedKeysOf, usersOf } from "./_other_value.ts";
@@ -64,9 +65,7 @@ const PACKAGE_OR_ADDRESS = /^(?:npm:|@)|:\/\//;
 export async function add(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
   if (input.undo) return await undoReplacement(context, input);
   const { words, url } = input;
-  if (words.length === 0) {
-    throw usage("Cannot add: the server is missing", "Look at `pml add --help`");
-  }
+  if (words.length === 0) throw missingName(input);
   const module = moduleIn(input);
   if (module !== undefined) return await addModule(context, module, input);
   const [title = "", ...command] = PACKAGE_OR_ADDRESS.test(words[0] ?? "") ? ["", ...words] : words;
@@ -119,6 +118,14 @@ export async function add(context: CommandContext, input: CommandInput): Promise
     revert,
     undoText,
   });
+}
+
+function missingName({ url, header }: CommandInput): PmlError {
+  const more = header === undefined ? "" : " --header …";
+  return usage(
+    "Cannot add: the name of the server is missing",
+    url === undefined ? HOW_TO_ADD : `Write \`pml add NAME --url ${shellWord(url)}${more}\``,
+  );
 }
 
 /** A server to add. */

@@ -35,6 +35,9 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   start: "serve",
 };
 
+/** Matches programs that start servers. A user may type one in place of a name. */
+const STARTERS = /^(?:npx|uvx|bunx|pnpm|node|deno|bun|python3?|docker|podman)$/;
+
 /** Runs the command that the arguments name, and returns the exit code. */
 export async function runCommand(args: readonly string[]): Promise<number> {
   let code = 0;
@@ -82,8 +85,27 @@ function toUsageError({ message }: CommanderError, args: readonly string[]): Pml
   }
   return usage(
     `${tried}: ${reason || "unknown command"}`,
-    `Look at \`pml ${isCommand(word) ? `${word} ` : ""}--help\``,
+    separatedCommand(args, reason) ?? `Look at \`pml ${isCommand(word) ? `${word} ` : ""}--help\``,
   );
+}
+
+/**
+ * Returns the hint for an option of another program, such as \`pml add files npx -y PACKAGE\`: the
+ * command line with \`--\` before that program. Returns undefined for other errors.
+ */
+function separatedCommand(args: readonly string[], reason: string): string | undefined {
+  const [, option = ""] = /^unknown option "(.*)"$/.exec(reason) ?? [];
+  const own = args[0] === "add"
+    ? ["add"]
+    : args[0] === "key" && args[1] === "from" && ["key", "from"];
+  if (!own || option === "" || args.includes("--")) return undefined;
+  // The words before the option are the name and the program, or the program and its arguments.
+  const words = args.slice(own.length, args.indexOf(option));
+  if (words.length === 0 || words.some((word) => word.startsWith("-"))) return undefined;
+  const hasNoName = words.length === 1 || STARTERS.test(words[0] ?? "");
+  const [name = "", ...command] = [...hasNoName ? ["NAME"] : [], ...args.slice(own.length)];
+  const typed = ["pml", ...own, name, "--", ...command].map((one) => shellWord(one)).join(" ");
+  return `Write -- before the command: \`${typed}\``;
 }
 
 function isCommand(word: string | undefined): boolean {
