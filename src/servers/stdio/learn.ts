@@ -1,7 +1,6 @@
 /**
  * Tries a server: the server runs confined to certain grants. For each access that it requested
- * beyond the grants, finds the smallest grant that would allow the access, or a reason against a
- * grant.
+ * beyond the grants, finds a small grant that would allow the access, or a reason against a grant.
  *
  * @module
  */
@@ -54,7 +53,7 @@ export interface Lesson {
    * tools that write cannot work without these variables.
    */
   readonly dataEnv: Readonly<Record<string, string>>;
-  /** The server's existing data, which it would no longer find with the variables of `env`. */
+  /** The server's existing data, which it would no longer find with the variables of `env` or `dataEnv`. */
   readonly data: readonly PresentData[];
   /**
    * Existing files and folders in the user's home folder that the server tried to read, and that
@@ -75,7 +74,10 @@ export interface PresentData {
 type PathKind = "read" | "write";
 type MutableGrants = { -readonly [K in keyof ServerGrants]: string[] };
 
-/** The maximum number of files to grant in a folder. If more are needed, the folder is granted. */
+/**
+ * The maximum number of files to grant in a folder. If more are needed, the folder is granted, unless
+ * it is too wide or contains a protected name.
+ */
 const FILES_OF_FOLDER_MAX = 3;
 /** Matches the name of a program that can be granted. */
 const PROGRAM = /^[\w.+-]+$/;
@@ -90,7 +92,7 @@ const OUTPUT_MAX = 200_000;
 const NPX_FOLDERS_MAX = 200;
 /** Matches names of variables that usually contain the path of a file or folder. */
 const PATH_VARIABLE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
-/** Matches names of files that need no quoting. */
+/** Matches names of files that stay the same in the data folder. */
 const SIMPLE_NAME = /^[\w.-]+$/;
 /** Matches names of files in a package that are not data. */
 const PACKAGE_FILE =
@@ -191,16 +193,15 @@ export function toLesson(requests: RequestedAccess, options: TrialOptions): Less
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(requests.run.map((program) => basename(program)))].filter((program) => {
-    // A text of the server contained the name, so the name may be any text.
-    const isUnsafe = canRunAnything(program) || !PROGRAM.test(program);
-    if (isUnsafe) problems.push(`run ${visible(program)}: it can run any code with your rights`);
-    return !isUnsafe && !has.run.includes(program);
+    const why = whyNoProgram(program);
+    if (why !== undefined) problems.push(`run ${visible(program)}: ${why}`);
+    return why === undefined && !has.run.includes(program);
   });
   const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
   const variables = requests.env.filter((name) =>
     !variableNames.includes(name) && !RUNTIME_VARIABLES.test(name)
   );
-  const { env, dataEnv, data } = dataIn(requests, { variables, options });
+  const { env, dataEnv, data } = findDataSettings(requests, { variables, options });
   const unseen = (missing.read ?? []).map((path) => resolve(workspace, path))
     .filter((path) => isInside(options.userHome, path) && infoAt(path) !== undefined);
   return {
@@ -214,10 +215,17 @@ export function toLesson(requests: RequestedAccess, options: TrialOptions): Less
   };
 }
 
+/** Returns why a program should not be granted; undefined if it can be granted. */
+function whyNoProgram(name: string): string | undefined {
+  // A text of the server contained the name, so the name may be any text.
+  if (!PROGRAM.test(name)) return "its name has a character that no grant can have";
+  return canRunAnything(name) ? "it can run any code with your rights" : undefined;
+}
+
 /**
  * Makes the missing grants valid: a path to write must not contain another grant. If it contains a
- * grant that the server already has, the path to write is left out. If it contains a missing path
- * to read, the path to write replaces that path.
+ * grant that the server already has, the path to write is left out. If it contains a path that the
+ * server lacks for reading, the grant to read is widened to the path to write.
  */
 function fitWrites(
   missing: MutableGrants,
@@ -247,7 +255,7 @@ function fitWrites(
  * A server may try to write or read data in its package. Finds the variables that set the path of
  * this data, and the data that already exists.
  */
-function dataIn(
+function findDataSettings(
   { read, write }: RequestedAccess,
   { variables, options }: {
     readonly variables: readonly string[];
@@ -255,42 +263,40 @@ function dataIn(
   },
 ): Pick<Lesson, "env" | "dataEnv" | "data"> {
   const isInPackage = (path: string) => isInside(join(options.home, "servers"), path);
-  const places = variables.filter((name) => PATH_VARIABLE.test(name) && !isSteering(name));
-  const path = write.find(isInPackage);
-  const file = path === undefined
-    ? read.filter((one) => isInPackage(one) && isData(one, places)).sort().at(-1)
+  const pathVariables = variables.filter((name) => PATH_VARIABLE.test(name) && !isSteering(name));
+  const writtenPath = write.find(isInPackage);
+  const file = writtenPath === undefined
+    ? read.filter((one) => isInPackage(one) && isData(one, pathVariables)).sort().at(-1)
     // The server may write a temporary file, and later rename it to a file that it also reads.
-    : read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
-      path.replace(/\.te?mp$/, "");
+    : read.filter((one) => writtenPath.startsWith(`${one}.`)).sort().at(-1) ??
+      writtenPath.replace(/\.te?mp$/, "");
   if (file === undefined) return { env: {}, dataEnv: {}, data: [] };
-  const title = SIMPLE_NAME.test(basename(file)) ? basename(file) : "data";
-  const set = Object.fromEntries(
-    places.map((
-      name,
-    ) => [name, FOLDER_VARIABLE.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
-  );
-  const [env, dataEnv] = path === undefined ? [{}, set] : [set, {}];
-  if (places.length === 0) return { env, dataEnv, data: [] };
-  const to = join(dataFolder(options), title);
+  const fileName = SIMPLE_NAME.test(basename(file)) ? basename(file) : "data";
+  const valueOf = (name: string) =>
+    FOLDER_VARIABLE.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${fileName}`;
+  const values = Object.fromEntries(pathVariables.map((name) => [name, valueOf(name)]));
+  const [env, dataEnv] = writtenPath === undefined ? [{}, values] : [values, {}];
+  if (pathVariables.length === 0) return { env, dataEnv, data: [] };
+  const to = join(dataFolder(options), fileName);
   return { env, dataEnv, data: presentData(file, options).map((one) => ({ ...one, to })) };
 }
 
 /**
  * Returns whether a file in a package, which the server tried to read, may be the user's data: the
- * file does not exist yet, or the name of a variable in `places` contains its name. Other files
- * belong to the package.
+ * file does not exist yet, or a word of the name of a variable is its name without the ending. Other
+ * files belong to the package, and so do files of code and files without an ending.
  */
-function isData(path: string, places: readonly string[]): boolean {
+function isData(path: string, pathVariables: readonly string[]): boolean {
   const name = basename(path).toLowerCase();
   if (PACKAGE_FILE.test(name) || !name.includes(".")) return false;
   const [stem = ""] = name.split(".");
   return infoAt(path) === undefined ||
-    places.some((place) => place.toLowerCase().split("_").includes(stem));
+    pathVariables.some((name) => name.toLowerCase().split("_").includes(stem));
 }
 
 /**
- * Finds a data file of a package: in the installation of PML, and in the installations of npx,
- * which a client may have used before. Returns the newest file first.
+ * Finds a data file of a package: in the package as PML installed it, and in the copies that npx
+ * installed, which a client may have used before. Returns the newest file first.
  */
 function presentData(
   file: string,
@@ -326,7 +332,8 @@ function refusal(path: string, options: TrialOptions): string | undefined {
 
 /**
  * Returns a reason against a grant if a part of a path has a protected name. Names that are
- * protected in the workspace are protected everywhere, because such files contain keys.
+ * protected in the workspace are protected everywhere, because such files contain keys, or settings
+ * that run code.
  */
 function protectedName(path: string, { protection, home }: TrialOptions): string | undefined {
   if (isInside(home, path)) return undefined;
@@ -341,9 +348,9 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
 }
 
 /**
- * Returns a reason against a grant if a folder contains a protected name. A name with several
- * parts, such as `.git/config`, counts if its first parts match the folder, even if its last parts
- * do not exist yet.
+ * Returns a reason against a grant of a folder: the folder has an entry with a protected name, or
+ * the folder is the first part of a name such as `.git/config`, even if its last part does not
+ * exist yet. Deeper folders are not searched.
  */
 function containedProtection(
   path: string,
@@ -381,7 +388,10 @@ function isTooWide(path: string, { home, userHome, workspace }: TrialOptions): b
   return isTop || [home, userHome, workspace].some((folder) => isInside(path, folder));
 }
 
-/** If a folder has more than `FILES_OF_FOLDER_MAX` of the paths, replaces them by the folder. */
+/**
+ * If a folder has more than `FILES_OF_FOLDER_MAX` of the paths, replaces them by the folder, unless
+ * the folder is too wide or contains a protected name.
+ */
 function foldPaths(
   paths: readonly string[],
   { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
