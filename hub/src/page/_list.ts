@@ -53,14 +53,15 @@ export async function searchPage(
     });
   }
   const words = queryText.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  // The store returns one entry more than the limit if there is a next page.
   const entries = await store.page({ after, words, limit: HITS });
-  const firstHits = entries.slice(0, HITS);
-  const last = firstHits.at(-1)?.fqdn;
+  const hits = entries.slice(0, HITS);
+  const last = hits.at(-1)?.fqdn;
   const isAll = words.length === 0;
   const title = isAll ? "All entries" : `Search: ${queryText}`;
   const main = html`<h1>${isAll ? "All entries" : html`Search for ${quotation(queryText)}`}</h1>
-<p class="calm">${countText(firstHits.length, { isMore: entries.length > HITS, after })}</p>
-${firstHits.length > 0 ? html`<h2 class="unseen">Hits</h2>${hitList(firstHits)}` : noHits(after)}
+<p class="calm">${countText(hits.length, { isMore: entries.length > HITS, after })}</p>
+${hits.length > 0 ? html`<h2 class="unseen">Hits</h2>${hitList(hits)}` : noHits(after)}
 ${
     entries.length > HITS && last !== undefined
       ? html`<p><a class="button" rel="next" href="${
@@ -83,10 +84,11 @@ function countText(
   count: number,
   { isMore, after }: { readonly isMore: boolean; readonly after: string },
 ): Html {
-  const start = after === "" ? html`` : html`, after <span class="external">${after}</span>`;
-  return isMore
-    ? html`The first ${count}${start}, by name`
-    : html`${withNoun(count, "hit", "hits")}${start}, by name`;
+  const start = after === "" ? html`` : html`
+    after <span class="external">${after}</span>
+  `;
+  const more = isMore ? html`. There are more` : html``;
+  return html`${withNoun(count, "hit", "hits")}${start}, in the order of names${more}`;
 }
 
 function noHits(after: string): Html {
