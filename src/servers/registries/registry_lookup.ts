@@ -77,7 +77,7 @@ export class RegistryLookup implements RegistryUser, Disposable {
   }
 
   /** The registries of the current configuration. */
-  get now(): Registries {
+  get registries(): Registries {
     return this.#registries;
   }
 

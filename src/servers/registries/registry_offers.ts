@@ -15,12 +15,12 @@ import { offeredCatalog } from "../../search/offered_catalog.ts";
 /** The lookup of registries. `RegistryLookup` implements it. */
 interface OfferLookup {
   /** The registries of the current configuration. */
-  readonly now: Registries;
+  readonly registries: Registries;
   readonly closing: AbortSignal;
 }
 
 /** How long PML waits for the answer of a registry to a request of this module, in milliseconds. */
-const FIRST_UPDATE_MS = 2_000;
+const REQUEST_MS = 2_000;
 
 /** Combines the catalogs of all registries, and decides which names may be sent to registries. */
 export class RegistryOffers {
@@ -48,7 +48,8 @@ export class RegistryOffers {
   }
 
   /**
-   * Makes the next update create the catalog again, because the names of the user may have changed.
+   * Makes the next update create the catalog again, because the names of the user's servers may have
+   * changed.
    */
   forget(): void {
     this.#items = [];
@@ -56,7 +57,7 @@ export class RegistryOffers {
 
   /** Updates the catalog. If there is no catalog yet, waits at most two seconds for registries. */
   async update(): Promise<void> {
-    const registries = this.#lookup.now;
+    const registries = this.#lookup.registries;
     if (registries.catalog().length === 0 && this.#requestedRegistries !== registries) {
       this.#requestedRegistries = registries;
       // Ignores unreachable registries; the lookup of a server reports them.
@@ -68,7 +69,10 @@ export class RegistryOffers {
     this.#catalog = offeredCatalog(items.filter((item) => !this.#isHidden(item)));
   }
 
-  /** Returns whether the catalog has an entry with this whole name. */
+  /**
+   * Returns whether the catalogs of the last update have an entry with this whole name, also if it
+   * is hidden.
+   */
   has(fqdn: string): boolean {
     return this.#items.some((item) => item.fqdn === fqdn);
   }
@@ -76,16 +80,17 @@ export class RegistryOffers {
   /** Returns the name of the entry that offers a tool; undefined if it is not known. */
   async entryOf(tool: Fqdn): Promise<string | undefined> {
     // Ignores unreachable registries; the lookup of a server reports them.
-    return await this.#lookup.now.findEntryOf(tool, { signal: this.#shortSignal() })
+    return await this.#lookup.registries.findEntryOf(tool, { signal: this.#shortSignal() })
       .catch(() => undefined);
   }
 
   /**
    * Returns an approval request for a name that is in no catalog: a model may have invented the
-   * name and put data into it. Returns undefined if the name may be sent.
+   * name and put data into it. Returns undefined if the name may be sent. The caller has already
+   * checked that no rule of the user names it.
    */
   async findUnapproved(name: string): Promise<Unapproved | undefined> {
-    const registries = this.#lookup.now;
+    const registries = this.#lookup.registries;
     const allowedNames = this.#allowedNames.get(registries) ?? new Set();
     this.#allowedNames.set(registries, allowedNames);
     const isKnown = allowedNames.has(name) || registries.storedEntry(name) !== undefined ||
@@ -110,6 +115,6 @@ export class RegistryOffers {
   }
 
   #shortSignal(): AbortSignal {
-    return AbortSignal.any([this.#lookup.closing, AbortSignal.timeout(FIRST_UPDATE_MS)]);
+    return AbortSignal.any([this.#lookup.closing, AbortSignal.timeout(REQUEST_MS)]);
   }
 }

@@ -70,7 +70,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     for (const [name, pin] of Object.entries(home)) {
       if (isOwnPin(pin) || this.#isHidden(name)) continue;
       this.#approved.add(name);
-      const entry = this.lookup.now.storedEntry(name);
+      const entry = this.lookup.registries.storedEntry(name);
       // guard: token-later
       if (entry === undefined || this.lookup.refusalOf(entry) !== undefined) continue;
       const server = this.#serverOf(entry);
@@ -121,7 +121,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   /** Returns why a server may not be used without another approval; undefined if it may. */
   whyBlocked(name: string): string | undefined {
     const approved = this.#approvedServers.get(name);
-    const entry = this.lookup.now.storedEntry(name);
+    const entry = this.lookup.registries.storedEntry(name);
     if (entry === undefined) return "no configured registry has it now";
     const wrong = this.lookup.refusalOf(entry);
     if (wrong !== undefined) return wrong.message;
@@ -207,9 +207,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   ): Promise<void> {
     const { entry } = this.#approvedServers.get(name) ?? {};
     if (entry === undefined || codeManifest(entry.manifest) === undefined) return;
-    if (this.lookup.now.hasCode(entry)) return;
+    if (this.lookup.registries.hasCode(entry)) return;
     tell(`getting ${name} from ${new URL(entry.source.replace(/^mcp\+/, "")).host}`);
-    await this.lookup.now.code(entry, {
+    await this.lookup.registries.code(entry, {
       signal,
       onProgress: ({ progress, total }) =>
         tell(`getting ${name}: ${progress}${total === undefined ? "" : ` of ${total}`} bytes`),
@@ -280,7 +280,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       config: policy.now.config,
       environment: policy.now.loaded.environment,
       names: [...this.#builtins, ...configuredNames, ...this.#approvedServers.keys()],
-      codePath: (code) => this.lookup.now.codePath(code),
+      codePath: (code) => this.lookup.registries.codePath(code),
     });
     this.#servers.set(name, server);
     return server;
