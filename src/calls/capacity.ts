@@ -72,7 +72,10 @@ export class Capacity {
   }
 }
 
-/** A call that waits for its turn. It leaves the queue when it is cancelled. */
+/**
+ * A call that waits for its turn. The constructor adds it to the queue, and a cancellation removes
+ * it.
+ */
 class QueuedCall implements CancelListener {
   /** Resolves when the call may begin. */
   readonly turn: Promise<void>;
