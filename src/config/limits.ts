@@ -85,7 +85,7 @@ export const ROWS = {
     25_000,
     0,
     "512 MB",
-    "The largest result that an answer contains, if the client lists `call` or `execute_workflow` and the tool has no output schema. For a larger result, the answer contains the beginning, and how to read on. 0: answers contain every result.",
+    "The largest result that an answer contains, in characters, if the client lists `call` or `execute_workflow` and the tool has no output schema. For a larger result, the answer contains the beginning, and how to read on. 0: answers contain every result.",
   ],
   idleMs: [
     "5 min",
