@@ -20,7 +20,7 @@ export interface DeclaringServer {
   readonly definition: unknown;
   readonly workspace: string;
   /** Whether files may be written for the server; by default true. */
-  readonly isKept?: boolean;
+  readonly hasFiles?: boolean;
 }
 
 /** The maximum length of the declarations of one server as JSON, in characters. */
@@ -39,7 +39,7 @@ export class PassedCapabilities {
 
   /** Stores the declared capabilities and extensions of a server that PML itself does not know. */
   note(server: DeclaringServer, { experimental, extensions }: JsonObject): void {
-    if (server.isKept === false) return;
+    if (server.hasFiles === false) return;
     const file = this.#fileOf(server);
     const before = readCache(file);
     const unknown = unknownExtensions(objectOf(extensions));

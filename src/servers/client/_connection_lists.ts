@@ -92,7 +92,8 @@ export class ConnectionLists {
       use(async (connection) => {
         const items = await this.#read(server, { connection, listKey, list });
         // If another client became the current one during the read, the server may have answered
-        // for the capabilities of that client. Then the list must not be cached under this key.
+        // for the capabilities of that client. Then the list must not be cached under this key:
+        // `forget()` during a load has this effect.
         if (this.keyOf(server) !== listKey) this.cache.forget(listKey, list);
         return items;
       });
@@ -183,7 +184,8 @@ export class ConnectionLists {
     server: UpstreamServer,
     signal: AbortSignal,
   ): Promise<readonly ListItem[]> {
-    const [listKey, { cache }] = [this.keyOf(server), this];
+    const { cache } = this;
+    const listKey = this.keyOf(server);
     const before = cache.cached(listKey, "tools");
     let tools = before;
     // A server can report changes without end, so after a few lists the last one is used.
@@ -235,8 +237,8 @@ export class ConnectionLists {
       return usableItems(list, items, { name, host });
     }
     const usable = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
-    const all = withInstructions(usable, connection.instructions);
-    const tools = sameOrNew(this.cache.cached(listKey, "tools"), all);
+    const listed = withInstructions(usable, connection.instructions);
+    const tools = sameOrNew(this.cache.cached(listKey, "tools"), listed);
     connection.listedTools.set(listKey, { tools, requestedAt, ttlMs });
     return tools;
   }

@@ -18,7 +18,7 @@ export interface ListKey {
   /** The facts on which the lists depend, without secrets. */
   readonly definition: unknown;
   /** Whether the lists are stored in a file for other processes. */
-  readonly isKept: boolean;
+  readonly hasFiles: boolean;
 }
 
 interface CachedLists {
@@ -100,12 +100,12 @@ export class ServerLists {
   #newKeyOf(server: ListKey, facts: ListFacts): ListKey {
     const listKeys = this.#keysOf(server);
     const key = sha256(sortedJsonText([facts.workspace, facts.capabilities]));
-    const { name, definition, isKept } = server;
-    const listKey = listKeys.get(key) ?? { name, definition: [definition, key], isKept };
+    const { name, definition, hasFiles } = server;
+    const listKey = listKeys.get(key) ?? { name, definition: [definition, key], hasFiles };
     listKeys.delete(key);
     listKeys.set(key, listKey);
     this.#servers.set(listKey, server);
-    if (isKept) this.#latest.set(listKey, this.#latestOf(server, facts));
+    if (hasFiles) this.#latest.set(listKey, this.#latestOf(server, facts));
     const [[oldestHash, oldest] = []] = listKeys;
     // guard: able-sets
     if (listKeys.size > SETS_MAX && oldestHash !== undefined && oldest !== undefined) {
@@ -266,8 +266,8 @@ export class ServerLists {
   }
 
   #open(listKey: ListKey): CachedLists {
-    const { name, definition, isKept } = listKey;
-    const file = isKept ? this.#fileOf(name, definition) : undefined;
+    const { name, definition, hasFiles } = listKey;
+    const file = hasFiles ? this.#fileOf(name, definition) : undefined;
     const latest = this.#latest.get(listKey);
     const lists = file === undefined ? new Map() : listsAt(file);
     // The file may be older than the start of the server.

@@ -6,7 +6,7 @@ import { parseExact } from "../../core/exact_json.ts";
 import type { ListItem } from "../../protocol/lists.ts";
 import { ServerLists } from "./_server_lists.ts";
 
-const OWNER = { name: "one", definition: { command: "x" }, isKept: true };
+const OWNER = { name: "one", definition: { command: "x" }, hasFiles: true };
 const TOOLS: readonly ListItem[] = [{ name: "t", inputSchema: { type: "object" }, "x/kept": 1 }];
 
 async function inHome(work: (home: string) => Promise<void>): Promise<void> {

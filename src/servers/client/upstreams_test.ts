@@ -79,7 +79,7 @@ class Stage implements AsyncDisposable {
       name: "s",
       tools: undefined,
       definition: {},
-      isKept: false,
+      hasFiles: false,
       version: () => this.version,
       prepare: () => Promise.resolve((events) => this.#open(events)),
     };

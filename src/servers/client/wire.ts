@@ -19,8 +19,8 @@ export interface UpstreamServer {
   readonly definition: unknown;
   /** The address and the headers with the values of variables, if the server has an address. */
   readonly values?: unknown;
-  /** Whether the lists of the server are stored in files for other processes. */
-  readonly isKept: boolean;
+  /** Whether PML stores the lists and declarations of the server in files, for other processes. */
+  readonly hasFiles: boolean;
   /** Whether the server is reached over the network: failures take long, so they are remembered. */
   readonly isRemote?: boolean;
   /**

@@ -116,8 +116,8 @@ function loginHint({ name, written }: HttpServerFacts): string {
     const value = `Bearer \${${variableNameFrom(`${name}_TOKEN`)}}`;
     return `Give it a key: \`pml add ${name} --replace --header '${value}'\``;
   }
-  const all = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
-  return `It rejects the headers that it is sent: check ${all}`;
+  const names = headers.map(([header, value]) => `${header} (${namesIn(value)})`).join(", ");
+  return `It rejects the headers that it is sent: check ${names}`;
 }
 
 /** Returns the error for a header that cannot be sent. The message never contains the value. */

@@ -109,9 +109,9 @@ export class ServerHttpRequest {
     let stream: Response | undefined = response;
     for (let tries = 0; !this.#isAnswered;) {
       const before = this.#last;
-      const broke = stream && await this.#events(stream).catch((error) => error);
+      const streamError = stream && await this.#events(stream).catch((error) => error);
       if (this.#isAnswered) return;
-      if (broke instanceof TooLong || this.abort.signal.aborted) throw broke;
+      if (streamError instanceof TooLong || this.abort.signal.aborted) throw streamError;
       // Only servers of older revisions resume a stream, and only if they sent event ids.
       tries = this.#last === before ? tries + 1 : 1;
       const { options, session } = this.#context;
@@ -163,8 +163,8 @@ export class ServerHttpRequest {
     if (isUnnamed) return this.#deliver({ ...message, id: this.#id });
     if (numberOf(message.id) === this.#id && message.method === undefined) {
       this.#isAnswered = true;
-      const isGreeting = isInitialize(this.#message) && (message.error ?? null) === null;
-      if (isGreeting) this.#context.session.onInitialized(message.result);
+      const isHandshake = isInitialize(this.#message) && (message.error ?? null) === null;
+      if (isHandshake) this.#context.session.onInitialized(message.result);
     }
     this.#context.events.onMessage(message, this.#id);
   }

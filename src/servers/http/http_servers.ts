@@ -36,7 +36,7 @@ export class HttpServers {
       values: server,
       tools,
       definition,
-      isKept: true,
+      hasFiles: true,
       isRemote: true,
       version: () => `${key}${this.#marks.get(name)}`,
       prepare: async () => {

@@ -56,7 +56,7 @@ export class TransportChoice implements AddressFacts, AddressState {
   readonly #server: HttpValues;
   readonly #facts: Map<string, AddressFacts>;
   readonly #key: string;
-  readonly #file: string;
+  readonly #sseFile: string;
   readonly #firstError: PmlError | undefined;
 
   /** Reads the known facts about the address. */
@@ -66,12 +66,12 @@ export class TransportChoice implements AddressFacts, AddressState {
     this.#key = `${name} ${url}`;
     const fileOf = (fact: string) =>
       join(host.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
-    this.#file = fileOf("sse");
+    this.#sseFile = fileOf("sse");
     this.#olderFile = fileOf("older");
     this.#statelessFile = fileOf("newest");
     const { olderUntil, isSse, firstError }: AddressFacts = this.#facts.get(this.#key) ?? {};
     this.olderUntil = olderUntil ?? Number(readCache(this.#olderFile) ?? 0);
-    this.isSse = isSse ?? server.isSse ?? readCache(this.#file) === true;
+    this.isSse = isSse ?? server.isSse ?? readCache(this.#sseFile) === true;
     this.#firstError = firstError;
   }
 
@@ -118,7 +118,7 @@ export class TransportChoice implements AddressFacts, AddressState {
       ...noSessionUntil !== undefined && { noSessionUntil },
       ...facts,
     });
-    if (isSse && !this.#server.isSse) this.#writeFact(this.#file, true);
+    if (isSse && !this.#server.isSse) this.#writeFact(this.#sseFile, true);
   }
 
   #writeFact(file: string, fact: unknown): void {
@@ -135,7 +135,7 @@ export class TransportChoice implements AddressFacts, AddressState {
    */
   useOtherTransport(error: PmlError): PmlError {
     if (error.code !== "UPSTREAM_PROTOCOL") return error;
-    if (this.isSse) removeIfPossible(this.#file);
+    if (this.isSse) removeIfPossible(this.#sseFile);
     if (this.#firstError === undefined) {
       this.#facts.set(this.#key, { isSse: !this.isSse, firstError: error });
       return new SessionLost(this.#server.name, "it refused the transport");

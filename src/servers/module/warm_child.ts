@@ -67,9 +67,9 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
 
   /** Closes the warm child. Returns whether there was one. */
   closeWarm(): boolean {
-    const isKept = this.#child !== undefined;
-    if (isKept) void this.#drop();
-    return isKept;
+    const hasChild = this.#child !== undefined;
+    if (hasChild) void this.#drop();
+    return hasChild;
   }
 
   /** Closes the warm child. */

@@ -38,9 +38,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   /**
    * All names that the user approved in this workspace, also if their entries have changed since.
    */
-  readonly #approved = new Set<string>();
-  /** The names that a server of the user hides, and for which the log already says so. */
-  readonly #hidden = new Set<string>();
+  readonly #approvedNames = new Set<string>();
+  /** The names that a server of the user hides, and that are logged already. */
+  readonly #hiddenNames = new Set<string>();
 
   /** `builtins` are the names of the servers that ship with PML. Sends no request yet. */
   constructor(parts: RegistryParts, builtins: ReadonlySet<string>) {
@@ -59,7 +59,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
       // Approval requests contain grants and similar names, which may have changed.
       // guard: found-anew
       this.#servers.clear();
-      if (this.#approved.size > 0) this.#reportApproved();
+      if (this.#approvedNames.size > 0) this.#reportApproved();
     });
   }
 
@@ -69,7 +69,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const { home } = await pins.state();
     for (const [name, pin] of Object.entries(home)) {
       if (isOwnPin(pin) || this.#isHidden(name)) continue;
-      this.#approved.add(name);
+      this.#approvedNames.add(name);
       const entry = this.lookup.registries.storedEntry(name);
       // guard: token-later
       if (entry === undefined || this.lookup.refusalOf(entry) !== undefined) continue;
@@ -78,7 +78,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
         this.#approvedServers.set(name, server);
       }
     }
-    if (this.#approved.size > 0) this.#reportApproved();
+    if (this.#approvedNames.size > 0) this.#reportApproved();
   }
 
   /** Returns a server that the user approved in this workspace. */
@@ -96,7 +96,7 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
    * Leaves out names that belong to a server that is not from a registry now.
    */
   names(): readonly string[] {
-    return [...this.#approved].filter((name) => !this.#isReserved(name));
+    return [...this.#approvedNames].filter((name) => !this.#isReserved(name));
   }
 
   /** Returns the approved names of servers. */
@@ -123,8 +123,8 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const approved = this.#approvedServers.get(name);
     const entry = this.lookup.registries.storedEntry(name);
     if (entry === undefined) return "no configured registry has it now";
-    const wrong = this.lookup.refusalOf(entry);
-    if (wrong !== undefined) return wrong.message;
+    const refusal = this.lookup.refusalOf(entry);
+    if (refusal !== undefined) return refusal.message;
     return approved !== undefined && entry.hash === approved.entry.hash
       ? undefined
       : "its registry has another entry now; calling it asks the user";
@@ -168,9 +168,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     if (nameRequest !== undefined) return identity === undefined ? nameRequest : undefined;
     const entry = await this.lookup.newestEntry(name, signal);
     if (entry === undefined) return undefined;
-    const wrong = this.lookup.refusalOf(entry);
+    const refusal = this.lookup.refusalOf(entry);
     // guard: token
-    if (wrong !== undefined) throw wrong;
+    if (refusal !== undefined) throw refusal;
     const server = this.#serverOf(entry);
     const { pins } = this.#parts;
     const unapproved = await pins.findUnapproved(server.identity);
@@ -247,9 +247,9 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const { policy, log } = this.#parts;
     const [server] = name.split(":", 1);
     const isOwn = policy.now.config.servers.some((own) => own.name === server);
-    if (isOwn && !this.#hidden.has(name)) {
+    if (isOwn && !this.#hiddenNames.has(name)) {
       log.debug(`A registry has a server ${quoted(name)}, too: your own definition counts`);
-      this.#hidden.add(name);
+      this.#hiddenNames.add(name);
     }
     return this.#isReserved(name);
   }
@@ -258,13 +258,13 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
     const { name } = server.identity;
     if (this.#approvedServers.get(name) === server) return;
     this.#approvedServers.set(name, server);
-    this.#approved.add(name);
+    this.#approvedNames.add(name);
     this.#reportApproved();
   }
 
   #reportApproved(): void {
-    const here = [...this.#approvedServers].filter(([name]) => !this.#isReserved(name));
-    this.#parts.policy.approve(new Map(here.map(([name, { entry }]) => [name, entry.source])));
+    const servers = [...this.#approvedServers].filter(([name]) => !this.#isReserved(name));
+    this.#parts.policy.approve(new Map(servers.map(([name, { entry }]) => [name, entry.source])));
   }
 
   /** Returns the server of an entry: the same object until the entry changes. */

@@ -82,7 +82,7 @@ export class StdioServers {
       tools,
       definition,
       // The lists of a trial are not stored.
-      isKept: trial === undefined,
+      hasFiles: trial === undefined,
       // A confined server is started again if its grants change.
       version: () => key + (confine ? JSON.stringify(host.grants(name) ?? null) : ""),
       prepare: async (closing) => {
