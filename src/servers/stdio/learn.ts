@@ -182,13 +182,7 @@ export function toLesson(requests: RequestedAccess, options: TrialOptions): Less
   const net = requests.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
   const hasNames = [...net, ...has.net].some((host) => !isLiteral(host));
   missing.net = net.filter((host) => {
-    const why = !HOST.test(host)
-      ? "it is not a host with a port"
-      : /:0$/.test(host)
-      ? "port 0 cannot be granted"
-      : hasNames && isLiteral(host)
-      ? "an IP address cannot be granted together with host names"
-      : undefined;
+    const why = whyNoHost(host, hasNames);
     if (why !== undefined) problems.push(`net ${visible(host, 300)}: ${why}`);
     return why === undefined;
   }).map((host) => host.replace(/:443$/, ""));
@@ -213,6 +207,18 @@ export function toLesson(requests: RequestedAccess, options: TrialOptions): Less
     data,
     unseen,
   };
+}
+
+/**
+ * Returns why a host cannot be granted; undefined if it can be granted. `hasNames` says whether there
+ * are grants of host names.
+ */
+function whyNoHost(host: string, hasNames: boolean): string | undefined {
+  if (!HOST.test(host)) return "it is not a host with a port";
+  if (/:0$/.test(host)) return "port 0 cannot be granted";
+  return hasNames && isLiteral(host)
+    ? "an IP address cannot be granted together with host names"
+    : undefined;
 }
 
 /** Returns why a program should not be granted; undefined if it can be granted. */
@@ -340,9 +346,9 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
   const parts = path.split(sep);
   const names = [...protection.readProtected, ...protection.writeProtected];
   const match = names.find((name) => {
-    const like = starPattern(name);
-    const wide = name.split("/").length;
-    return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
+    const pattern = starPattern(name);
+    const count = name.split("/").length;
+    return parts.some((_, at) => pattern.test(parts.slice(at, at + count).join("/")));
   });
   return match && `${match} is protected`;
 }
@@ -361,11 +367,12 @@ function containedProtection(
   const parts = path.split(sep);
   const entries = entriesOf(path);
   const match = names.find((name) => {
-    const own = name.split("/");
-    const isAbove = own.slice(1).some((_, at) =>
-      starPattern(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
+    const nameParts = name.split("/");
+    const isAbove = nameParts.slice(1).some((_, at) =>
+      starPattern(nameParts.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
     );
-    return isAbove || own.length === 1 && entries.some((entry) => starPattern(name).test(entry));
+    return isAbove ||
+      nameParts.length === 1 && entries.some((entry) => starPattern(name).test(entry));
   });
   return match && `it contains ${match}, which is protected`;
 }
@@ -397,14 +404,14 @@ function foldPaths(
   { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
 ): readonly string[] {
   const counts = Map.groupBy(paths, (path) => dirname(path));
-  const some = paths.map((path) => {
+  const foldedPaths = paths.map((path) => {
     const folder = dirname(path);
     const isMany = (counts.get(folder)?.length ?? 0) > FILES_OF_FOLDER_MAX;
     const isFolded = isMany && !isTooWide(folder, options) &&
       containedProtection(folder, { kind, options }) === undefined;
     return isFolded ? folder : path;
   });
-  const all = [...new Set(some)];
+  const all = [...new Set(foldedPaths)];
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
 }
 
