@@ -58,7 +58,7 @@ export async function withRun<T extends { readonly kind: string }>(
   const {
     via,
     actor,
-    maxCalls: calls,
+    maxCalls,
     ms,
     totalMs,
     about,
@@ -69,7 +69,7 @@ export async function withRun<T extends { readonly kind: string }>(
   const { waiting, journal } = parts;
   const runWork = async (timed: TimedContext, untimed: Untimed) => {
     const callTool: CallTool = (call) => untimed(() => parts.callTool(call));
-    const run = new Run({ ...context, ...timed, id, via, actor, maxCalls: calls, depth, callTool });
+    const run = new Run({ ...context, ...timed, id, via, actor, maxCalls, depth, callTool });
     const since = performance.now();
     const end = (outcome: string) => {
       const duration = Math.round(performance.now() - since);
