@@ -215,9 +215,9 @@ Deno.test("pml lock --check and pml doctor say whether a call of a server would 
     });
     if (isOfUser) await writeFile(join(ws.home, "config.yaml"), JSON.stringify({ mcpServers }));
     const check = await runPml(ws, ["lock", "--check"]);
-    const title = `without a lock, ${
-      isOfUser ? "a server of config.yaml" : "a server of .pml.json"
-    }`;
+    const title = isOfUser
+      ? "without a lock, a server of config.yaml"
+      : "without a lock, a server of .pml.json";
     assertGolden(`lock/${title}`, check.stdout.replaceAll(ws.root, "<ROOT>"));
     const doctor = await runPml(ws, ["doctor"]);
     const [line] = /^ok {3}lock: .*$/m.exec(doctor.stdout) ?? [];

@@ -131,14 +131,15 @@ Deno.test("pml call shows the whole result of a tool that ran if it cannot selec
   const hosts = '{"hosts":[]}';
   await using ws = await makeWorkspace({ files: { "c.json": hosts } });
   const read = ["call", "filesystem:read_file", "path=c.json"];
-  const options = [["--select", "none"], ["--select", "/hosts/1"], ["--save", "none/c.json"]];
-  for (const option of options) {
+  const options = [
+    ["call/--select none after the tool ran", "--select", "none"],
+    ["call/--select /hosts/1 after the tool ran", "--select", "/hosts/1"],
+    ["call/--save none/c.json after the tool ran", "--save", "none/c.json"],
+  ] as const;
+  for (const [title, ...option] of options) {
     const { stdout, stderr, code } = await runPml(ws, [...read, ...option]);
     assert.equal(stdout, `${hosts}\n`);
-    assertGolden(
-      `call/${option.join(" ")} after the tool ran`,
-      stderr.replaceAll(ws.root, "<ROOT>"),
-    );
+    assertGolden(title, stderr.replaceAll(ws.root, "<ROOT>"));
     assert.equal(code, 1);
     const json = await runPml(ws, [...read, ...option, "--json"]);
     assert.equal(JSON.parse(json.stdout).content[0].text, hosts);

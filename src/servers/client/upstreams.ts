@@ -406,7 +406,7 @@ export class Upstreams implements PoolOwner, ConnectionOwner, AsyncDisposable {
       (isStart || isUnsent(error));
     if (!isOutage || !isStart && !server.isRemote || this.closing.aborted) return error;
     const isNew = isStart || this.#outages.errorOf(keyOf(server)) === undefined;
-    if (isNew && server.isKept && FAILED_STARTS.includes(error.code)) {
+    if (isNew && server.hasFiles && FAILED_STARTS.includes(error.code)) {
       this.lists.recordUnreached(server, error);
     }
     if (server.isRemote) this.#outages.record(keyOf(server), error);
