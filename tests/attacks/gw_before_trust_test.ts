@@ -171,7 +171,7 @@ for (const [name, make] of Object.entries(WAYS)) {
     });
     await again.open();
     const code = await questionOf(again, call);
-    assert.match(code.text, /the code of "mine" .* never approved/);
+    assert.match(code.text, /the code of "mine" .* is new/);
     const message = await code.answer(picked("Yes"));
     assert.equal(textOf(message), "ran");
     await endWell(ws, again);
