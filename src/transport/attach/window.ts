@@ -115,7 +115,8 @@ class Window {
     using _ = callAfter(LAST_WRITE_MS, () => socket.destroy());
     await fromServe.whenEnded;
     await input.close();
-    if (toClient.size > 0) this.#client.discardOutput();
+    const isUnwritten = () => toClient.size > 0;
+    if (isUnwritten()) this.#client.discardOutput(isUnwritten);
     return undefined;
   }
 

@@ -31,8 +31,8 @@ export interface ClientPipes {
   /** Opens the input. `take` receives each piece; the next piece may reuse its memory. */
   readonly open: (take: (piece: Uint8Array) => void) => Input;
   readonly output: Output;
-  /** Discards unwritten data after the end. */
-  readonly discardOutput: () => void;
+  /** Discards data that is still unwritten a while after the end, as `isUnwritten` states. */
+  readonly discardOutput: (isUnwritten: () => boolean) => void;
   /** Loads sockets, and uses them for later pieces. */
   readonly useSockets?: () => Promise<void>;
 }
@@ -56,7 +56,11 @@ export function standardPipes(): ClientPipes {
         return input;
       }),
     output,
-    discardOutput: () => Deno.unrefTimer(setTimeout(end, LAST_WRITE_MS)),
+    discardOutput: (isUnwritten) =>
+      Deno.unrefTimer(setTimeout(() => {
+        // The end of servers may take longer than the last answers.
+        if (isUnwritten()) end();
+      }, LAST_WRITE_MS)),
     useSockets: async () => {
       sockets = await import("./_sockets.ts");
       output.use(sockets);

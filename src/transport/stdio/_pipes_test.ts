@@ -112,3 +112,18 @@ Deno.test("a long answer that waits for the client is written while sockets are 
   const output = await new Response(child.stdout).bytes();
   assert.equal(output.length, size + 1);
 });
+
+Deno.test("a process that ends slowly is killed only if an answer is still unwritten", async () => {
+  for (const isUnwritten of [true, false]) {
+    const code = `
+      import { LAST_WRITE_MS, standardPipes } from ${
+      JSON.stringify(import.meta.resolve("./_pipes.ts"))
+    };
+      standardPipes().discardOutput(() => ${isUnwritten});
+      setTimeout(() => {}, 2 * LAST_WRITE_MS);
+    `;
+    const args = ["eval", "--no-check", code];
+    const { signal } = await new Deno.Command(Deno.execPath(), { args, stdin: "null" }).output();
+    assert.equal(signal, isUnwritten ? "SIGTERM" : null);
+  }
+});

@@ -185,7 +185,8 @@ class StdioConnection implements ClientTransport, OutgoingOwner {
     // An open read would keep the process alive.
     await this.#input?.close().catch((error) => this.#host.reportError(asError(error)));
     this.#closed.resolve(false);
-    if (this.#output.size > 0) this.#pipes.discardOutput();
+    const isUnwritten = () => this.#output.size > 0;
+    if (isUnwritten()) this.#pipes.discardOutput(isUnwritten);
   }
 
   async #read(): Promise<void> {
