@@ -171,6 +171,23 @@ Deno.test("pml add --replace needs a terminal, a new definition and one place, a
   assert.equal(await configOf(ws), CONFIG);
 });
 
+Deno.test("pml add drops neither a header for a program, nor a variable for a server at an address", async () => {
+  await using ws = await withEcho();
+  const [url, env] = [["--url", "https://far.example.com/mcp"], ["--env", "A=b"]];
+  for (
+    const args of [["far", ...url, ...env], ["echo", "--replace", "--header", "A: b"], [
+      "near",
+      "--header",
+      "A: b",
+      "--",
+      "true",
+    ]]
+  ) {
+    assertError(await runPml(ws, ["add", ...args]), { code: "USAGE", exit: 2 });
+  }
+  assert.equal(await configOf(ws), CONFIG);
+});
+
 Deno.test("pml add says whether the variable of a header is set, and where", async () => {
   await using ws = await makeWorkspace({ env: { TIX_ENV: "env-0a1b2c3d4e5f" } });
   await writeFile(join(ws.home, "keys.env"), 'TIX_FILE="file-0a1b2c3d4e5f"\n', { mode: 0o600 });

@@ -166,12 +166,14 @@ export async function toAddition(
   const present = program === undefined && url === undefined
     ? changeableEntry(name, existing, input)
     : {};
+  const hasAddress = (url ?? present.url) !== undefined;
+  assertPassable(name, input, hasAddress);
   const headers = { ...objectOf(present.headers), ...parseHeaders(input.header) };
   const fields = {
     ...present,
     ...(program !== undefined && { command: program, args }),
     ...(url !== undefined && { url }),
-    ...((url ?? present.url) !== undefined && { headers }),
+    ...(hasAddress && { headers }),
     ...(input.env !== undefined && {
       env: { ...objectOf(present.env), ...parsePairs(input.env, "=") },
     }),
@@ -188,6 +190,22 @@ export async function toAddition(
     isReplaced: existing !== undefined,
     isPackage: (program ?? present.command) === "npx" && present.confine !== true,
   };
+}
+
+/** Throws if a program would get headers, or a server at an address variables. */
+function assertPassable(name: string, { env, header }: CommandInput, hasAddress: boolean): void {
+  if (hasAddress && env !== undefined) {
+    throw usage(
+      `Cannot pass variables to ${quoted(name)}: it runs at its address, not on this machine`,
+      "Pass a key with --header",
+    );
+  }
+  if (!hasAddress && header !== undefined) {
+    throw usage(
+      `Cannot send headers to ${quoted(name)}: it is a program`,
+      "Pass a key with --env",
+    );
+  }
 }
 
 /** Returns the definition that `--env` or `--header` change. Throws if there is none. */
