@@ -34,8 +34,13 @@ export async function startServers(
   },
 ): Promise<Servers> {
   await using stack = new AsyncDisposableStack();
-  const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
-  stack.defer(() => Deno.remove(folder, { recursive: true }));
+  const makeFolder = async () => {
+    const path = await Deno.makeTempDir({ prefix: "pml-bench-" });
+    stack.defer(() => Deno.remove(path, { recursive: true }));
+    return path;
+  };
+  // PML ignores a home in its workspace, and would use the home of the user.
+  const [folder, home] = [await makeFolder(), await makeFolder()];
   const targets: Target[] = [];
   const start = async (command: readonly string[], env: Record<string, string> = {}) => {
     const child = new Child(command, { cwd: folder, env });
@@ -59,7 +64,7 @@ export async function startServers(
       "0",
       "--json",
     ],
-    await configurePml(folder),
+    await configurePml(folder, home),
   );
   const { url, token } = JSON.parse(await pml.firstLine);
   targets.push(...bothRevisions("pml", { url, token: (await Deno.readTextFile(token)).trim() }));
@@ -121,7 +126,7 @@ function urlOf(port: number): string {
 }
 
 /** Writes PML's configuration with one server, without a prefix. Returns PML's variables. */
-async function configurePml(folder: string): Promise<Record<string, string>> {
+async function configurePml(folder: string, home: string): Promise<Record<string, string>> {
   const [command, ...args] = BACKEND;
   const config = {
     version: 1,
@@ -131,7 +136,7 @@ async function configurePml(folder: string): Promise<Record<string, string>> {
   };
   await Deno.writeTextFile(`${folder}/.pml.json`, JSON.stringify(config));
   return {
-    PML_HOME: `${folder}/home`,
+    PML_HOME: home,
     PML_LOG_LEVEL: "error",
     PML_REGISTRIES: "none",
     PML_TRUST: folder,
