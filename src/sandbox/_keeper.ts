@@ -15,6 +15,8 @@ import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 
 const SHELL = "/bin/sh";
+/** The number of bytes that every new pipe on Linux can hold. */
+export const PIPE_BYTES = 4_096;
 /**
  * Runs its arguments as a program. The program gets the keeper's standard input and outputs, and
  * the keeper closes its copies. The children of a killed process become children of the keeper, so
@@ -78,4 +80,19 @@ export function descriptionOf(program: SupervisedProgram): Uint8Array {
   const encoder = new TextEncoder();
   const text = encoder.encode(JSON.stringify(program));
   return new Uint8Array([...encoder.encode(`${text.length}\n`), ...text]);
+}
+
+/**
+ * Opens the pipe of the standard input of a new process. Returns undefined if the process has ended,
+ * or if it has replaced its input, which a keeper does when it waits for its program.
+ */
+export function openInput(pid: number): Deno.FsFile | undefined {
+  try {
+    const input = Deno.openSync(`/proc/${pid}/fd/0`, { write: true });
+    if (input.statSync().isFifo) return input;
+    input.close();
+  } catch {
+    // The status of the process reports its end.
+  }
+  return undefined;
 }

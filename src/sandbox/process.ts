@@ -8,7 +8,7 @@
 import { withoutColours } from "../core/program_output.ts";
 import { namesInFolder } from "../io/path_info.ts";
 import { onAbort } from "../io/waiting.ts";
-import { canRunKeepers, descriptionOf, keeperProgram } from "./_keeper.ts";
+import { canRunKeepers, descriptionOf, keeperProgram, openInput, PIPE_BYTES } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { PipedProcess, Start } from "./_pipe_threads.ts";
 import type { StartedCommand } from "../core/batch_files.ts";
@@ -179,6 +179,8 @@ export class StartedProgram {
 /** A keeper: a process that runs one program, and ends all its processes when PML ends. */
 class Keeper {
   readonly running: Process;
+  /** A second handle of its standard input, which is open until the program runs. */
+  #input: Deno.FsFile | undefined;
   #mark: string | undefined;
   /** The program as it was passed, without its mark. */
   #program: string | undefined;
@@ -186,6 +188,8 @@ class Keeper {
   /** Starts a keeper, which waits for its program. */
   constructor(isConfined: boolean) {
     this.running = startProcess(keeperProgram(isConfined), { createsGroup: true });
+    this.#input = openInput(this.running.pid);
+    this.running.status.then(() => this.#input?.close());
   }
 
   /** The value of PML_RUN in the environment of the program and all that it starts. */
@@ -206,9 +210,24 @@ class Keeper {
     this.#mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
     const markedEnvironment = { ...env, PML_RUN: this.#mark };
     const supervised: SupervisedProgram = { file, args, cwd, env: markedEnvironment, reach };
+    this.#describe(descriptionOf(supervised)).catch(() => {}); // its exit reports the error
+  }
+
+  /**
+   * Writes the description of the program. If every pipe can hold it, it is written at once, because
+   * a stream writes only after PML has loaded the code of a first call (80 ms).
+   */
+  async #describe(description: Uint8Array): Promise<void> {
+    using input = this.#input;
+    this.#input = undefined;
+    if (input !== undefined && description.length <= PIPE_BYTES) {
+      input.writeSync(description);
+      return;
+    }
     const writer = this.running.stdin.getWriter();
-    writer.write(descriptionOf(supervised)).catch(() => {}); // its exit reports the error
+    const written = writer.write(description);
     writer.releaseLock();
+    await written;
   }
 }
 

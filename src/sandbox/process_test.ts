@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { until, waitUntil } from "../../tests/kit/wait.ts";
-import { canRunKeepers } from "./_keeper.ts";
+import { canRunKeepers, openInput, PIPE_BYTES } from "./_keeper.ts";
 import { killsOf } from "./_kills_test.ts";
 import { killGroup, runProgram, SpareKeeper, StartedProgram, startProcess } from "./process.ts";
+import { stampAt } from "../io/path_info.ts";
 import type { Program } from "./program.ts";
 
 const OPEN = { ms: 60_000, maxBytes: 1_000 };
@@ -186,6 +187,54 @@ Deno.test({
   },
 });
 
+Deno.test("a program begins in the spare keeper while PML is busy", {
+  ignore: !canRunKeepers(),
+}, async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    using spare = new SpareKeeper();
+    spare.start(60_000);
+    const path = `${folder}/began`;
+    const program = { file: "/usr/bin/touch", args: [path], cwd: "/", env: {}, hasKeeper: true };
+    spare.begin(program);
+    // Nothing else of this process runs until then.
+    const end = performance.now() + 20_000;
+    while (!hasFile(path) && performance.now() < end);
+    assert.ok(hasFile(path));
+    assert.equal((await ran(new StartedProgram(program, spare))).code, 0);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a keeper runs a program whose description is longer than a pipe can hold", {
+  ignore: !canRunKeepers(),
+}, async () => {
+  const args = ["-c", 'echo "${#0}"; cat', "x".repeat(100_000)];
+  assert.ok(args.join("").length > PIPE_BYTES);
+  const program = { file: "/bin/sh", args, cwd: "/", env: {}, hasKeeper: true };
+  const { code, stdout } = await ran(new StartedProgram(program), "given");
+  assert.deepEqual([code, stdout], [0, "100000\ngiven"]);
+});
+
+Deno.test("openInput() opens only a pipe of a running process", {
+  ignore: Deno.build.os !== "linux",
+}, async () => {
+  const args = ["-c", "echo a; read -r line; exec </dev/null; echo b; sleep 60"];
+  const { pid, running } = new StartedProgram({ file: "/bin/sh", args, cwd: "/", env: {} });
+  const reader = running.stdout.getReader();
+  await reader.read();
+  const input = openInput(pid);
+  input?.writeSync(new TextEncoder().encode("line\n"));
+  input?.close();
+  await reader.read();
+  assert.equal(openInput(pid), undefined);
+  killGroup(pid);
+  await Promise.all([running.status, running.stdin.abort().catch(() => {}), reader.cancel()]);
+  await running.stderr.cancel();
+  assert.equal(openInput(pid), undefined);
+});
+
 Deno.test({
   name: "an unused spare keeper ends after its time, and when it is disposed",
   ignore: Deno.build.os !== "linux",
@@ -201,6 +250,10 @@ Deno.test({
     }
   },
 });
+
+function hasFile(path: string): boolean {
+  return stampAt(path) !== undefined;
+}
 
 async function ran({ running }: StartedProgram, input = "") {
   const writer = running.stdin.getWriter();

@@ -39,12 +39,14 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Opening a file",
-    // All files except the first write or lock PML's own files.
+    // `_keeper.ts` opens the input of a process. The others, except the first, write or lock PML's
+    // own files.
     owners: [
       "src/io/regular_file.ts",
       "src/audit/_journal_file.ts",
       "src/io/private_files.ts",
       "src/io/folder_lock.ts",
+      "src/sandbox/_keeper.ts",
       "src/sandbox/_private_folder.ts",
       "hub/src/store/backup.ts",
     ],
