@@ -23,7 +23,6 @@ export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   "@cfworker/json-schema": () => import("@cfworker/json-schema"),
   "smol-toml": () => import("smol-toml"),
   "tldts": () => import("tldts"),
-  "yaml": () => import("yaml"),
 };
 
 /** A package, server or library to fetch. `get` returns quickly if it is installed already. */

@@ -23,6 +23,7 @@ import { usage } from "./_failure.ts";
 import { backUp, fileNotChanged, readInside, type TextFile, writeFile } from "./_files.ts";
 import type { RuleList } from "../policy/rule_lists.ts";
 import { type YamlSetting, yamlWith } from "../config/yaml_text.ts";
+import { loadYaml } from "../config/yaml.ts";
 
 /** A file to edit. `found` is undefined if the file does not exist yet. */
 export interface TargetFile {
@@ -517,7 +518,7 @@ export async function textWith(
 /** Parses a file; an empty object if it does not exist. */
 export async function parseTarget({ path, found }: TargetFile): Promise<unknown> {
   if (found === undefined) return {};
-  if (!isWorkspaceFile(path)) return (await import("yaml")).parse(found.text);
+  if (!isWorkspaceFile(path)) return (await loadYaml()).parse(found.text);
   return (await import("jsonc-parser")).parse(found.text.replace(/^\uFEFF/, ""));
 }
 

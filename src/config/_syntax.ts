@@ -5,11 +5,12 @@
  */
 
 import type { Node, ParseError } from "jsonc-parser";
-import type { Scalar } from "yaml";
+import type { Scalar } from "./yaml_main.ts";
 import { placeAt } from "../core/errors.ts";
 import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
 import type { Path } from "../core/value_schema.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** A parsed text: its value with JavaScript numbers, and functions that look up its parts. */
 export interface Syntax {
@@ -79,7 +80,7 @@ function exactOf(value: unknown, text: string): unknown {
 
 /** Parses YAML 1.2. Reports problems and returns undefined if it is not valid. */
 export async function parseYaml(text: string, note: ReportAt): Promise<Syntax | undefined> {
-  const yaml = await import("yaml");
+  const yaml = await loadYaml();
   // With a lower log level the library ignores a second document silently.
   const options = { version: "1.2", prettyErrors: false, logLevel: "error" } as const;
   const document = yaml.parseDocument(text, options);

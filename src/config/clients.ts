@@ -23,6 +23,7 @@ import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { withoutCmd } from "./windows_command.ts";
 import { pathExists, realPathOf } from "./workspace.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** The clients whose files PML knows. */
 export const CLIENTS = [
@@ -319,7 +320,7 @@ export async function parseToml(text: string, path: string): Promise<unknown> {
 
 /** Parses the text of a client's YAML file. Throws as `readClientFile` does. */
 export async function parseClientYaml(text: string, path: string): Promise<unknown> {
-  const { parse } = await import("yaml");
+  const { parse } = await loadYaml();
   try {
     return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, "")) ?? {}));
   } catch {

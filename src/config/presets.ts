@@ -7,6 +7,7 @@
 
 import text from "../../config/gateway-presets.yaml" with { type: "text" };
 import { gatewayOptions, type GatewayOverrides, type GatewaySection } from "./gateway_options.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** A preset. */
 export interface Preset {
@@ -28,7 +29,7 @@ interface PresetEntry extends Pick<Preset, "does"> {
 
 /** Returns all presets, the smallest first. */
 export async function presets(): Promise<readonly Preset[]> {
-  const { parse } = await import("yaml");
+  const { parse } = await loadYaml();
   // The file ships with PML, and a test reads all of it.
   const entries = Object.entries(parse(text) as Record<string, PresetEntry>);
   return entries.map(([name, { alias, does, gateway }]) => ({

@@ -6,9 +6,10 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { Document, Node, YAMLSeq } from "yaml";
+import type { Document, Node, YAMLSeq } from "./yaml_main.ts";
 import { isObject, memberOf } from "../core/json.ts";
 import { unchangedFileError, uneditableError } from "../io/private_files.ts";
+import { loadYaml } from "./yaml.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
 export interface YamlSetting {
@@ -26,7 +27,7 @@ export async function yamlWith(
   text: string,
   { path, settings }: { readonly path: string; readonly settings: readonly YamlSetting[] },
 ): Promise<string> {
-  const yaml = await import("yaml");
+  const yaml = await loadYaml();
   const byteOrderMark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const before = text.slice(byteOrderMark.length).replaceAll("\r\n", "\n");
   try {
@@ -75,7 +76,7 @@ export async function withListItem(
     readonly item: unknown;
   },
 ): Promise<string> {
-  const yaml = await import("yaml");
+  const yaml = await loadYaml();
   const end = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
   try {
     const document = yaml.parseDocument(text, { version: "1.2", logLevel: "error" });
@@ -121,7 +122,7 @@ export async function withoutListItems(
     readonly names: readonly string[];
   },
 ): Promise<string> {
-  const yaml = await import("yaml");
+  const yaml = await loadYaml();
   const isCrlf = /^[^\n]*\r\n/.test(text);
   try {
     const before = text.replaceAll("\r\n", "\n");

@@ -12,6 +12,7 @@ import { type PlainFile, readPlain, writeWhole } from "../io/private_files.ts";
 import { type AddedRules, newText, type RuleLists, textWithRules } from "./_rule_text.ts";
 import { listSettings, movedRules, type RuleList } from "./rule_lists.ts";
 import { hashOf, type TrustStore } from "./trust.ts";
+import { loadYaml } from "../config/yaml.ts";
 
 export type { RuleLists } from "./_rule_text.ts";
 
@@ -82,7 +83,7 @@ export async function addUserRules(
       .decode(plain?.bytes ?? new Uint8Array());
     const [{ yamlWith }, yaml] = await Promise.all([
       import("../config/yaml_text.ts"),
-      import("yaml"),
+      loadYaml(),
     ]);
     const { permissions } = objectOf(yaml.parse(text));
     const before = objectOf(permissions);
