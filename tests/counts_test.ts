@@ -21,11 +21,12 @@ const SETTLED_MS = 500;
 /** A module that Deno passes to V8: a file, or a part of Deno. */
 const LOADED = /V8 code cache \w+ for ES module: (\S+),/g;
 
-async function workspaceOf(): Promise<Workspace> {
+async function workspaceOf(gateway: object = {}): Promise<Workspace> {
   const [command, ...args] = denoCommand("bench/floor/server.ts");
   return await makeWorkspace({
     pml: {
       version: 1,
+      gateway,
       permissions: { allow: ["plain:*"] },
       mcpServers: { plain: { command, args } },
     },
@@ -217,6 +218,21 @@ Deno.test("a first answer loads neither `node:crypto` nor `process`, which take 
   for (const { answer, call } of [await loadedIn(ws), await loadedIn(ws)]) {
     assert.ok(call.some((path) => SLOW_PARTS.test(path)), "no part of Deno was listed");
     assert.deepEqual(answer.filter((path) => SLOW_PARTS.test(path)), []);
+  }
+});
+
+Deno.test("with all tools, a first answer loads no more files, also after the server was listed", async () => {
+  await using ws = await workspaceOf({ tools_exposure: "full_proxy" });
+  for (let start = 0; start < 2; start++) {
+    const { pml, loaded } = startIn(ws);
+    await using _ = pml;
+    await pml.open();
+    const { result } = await pml.request("tools/list", {});
+    assert.ok(JSON.stringify(result).includes("plain__echo"));
+    const answer = before(loaded(), FIRST_REQUEST);
+    assert.deepEqual(answer.filter((path) => SLOW_PARTS.test(path)), []);
+    const { length } = answer.filter(isFile);
+    assert.ok(length > 50 && length <= FILES_MAX.answer, `${length} files in start ${start}`);
   }
 });
 

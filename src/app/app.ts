@@ -39,7 +39,7 @@ import { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
 import { ModuleFiles, type ModuleSource } from "../servers/module/module_files.ts";
 import { sweepApprovals } from "../policy/sweep_approvals.ts";
 import type { Pins } from "../policy/pins.ts";
-import { mayHaveRegistryServers } from "../policy/pins_file.ts";
+import { mayHaveInstructions, mayHaveRegistryServers } from "../policy/pins_file.ts";
 import { Policy, PolicyKeysHost } from "../policy/policy.ts";
 import { hideOwnProcess } from "../sandbox/own_process.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
@@ -476,9 +476,10 @@ export class App
   /** Reads the approved instructions of servers that were listed here before, for `full_proxy`. */
   async recallInstructions(): Promise<void> {
     if (this.config().gateway.exposure !== "full_proxy") return;
+    const names = this.directory.all().map(({ name }) => name);
+    // Returns early, so that the code of pins and calls is not loaded before the first answer.
+    if (!await mayHaveInstructions(this.policy, names)) return;
     const pins = await this.pins();
-    // Returns early, so that a new home does not load the call path before the first answer.
-    if (!this.directory.all().some(({ name }) => pins.listedBy(name).length > 0)) return;
     const { judge } = this.policy.now;
     for (const identity of await this.identities()) {
       const { name } = identity;

@@ -5,10 +5,9 @@
  * @module
  */
 
-import { join } from "node:path";
 import { parseExact } from "../core/exact_json.ts";
-import { sha256 } from "../core/hash.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
+import { listedFile } from "./pins_file.ts";
 import type { ServerIdentity } from "./server_identity.ts";
 import { isSkillPin } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
@@ -116,8 +115,7 @@ export class ListedDefinitions {
   }
 
   #fileOf(server: string): string {
-    const name = sha256(JSON.stringify([this.#folder, server]));
-    return join(this.#home, "pins", "listed", `${name}.json`);
+    return listedFile({ home: this.#home, root: this.#folder }, server);
   }
 }
 
