@@ -258,6 +258,8 @@ Deno.test("pml init --undo names the option for one client if it changed the fil
   const lines = no.stdout.split(/\r?\n/).filter((line) => line.includes("--client"));
   assertGolden("init/undo of several clients", lines.join("\n"));
   await runPml(ws, ["init", "--undo", "--client", "gemini", "--yes"]);
+  const none = await runPml(ws, ["init", "--undo", "--client", "gemini", "--yes"]);
+  assertGolden("init/undo of a client without a record", none.stderr);
   const one = await runPmlOnTerminal(ws, ["init", "--undo"], { typed: [[/Continue\?/, "y"]] });
   assert.equal(one.code, 0, one.stdout);
   assert.doesNotMatch(one.stdout, /--client/);

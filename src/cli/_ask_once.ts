@@ -17,7 +17,14 @@ import {
 import { messageOf } from "../core/errors.ts";
 import { isObject, type JsonObject, memberOf, objectOf, textsOf } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { type ClientEdit, NAME, readPmlEntry, withListText, withMembers } from "./_client_file.ts";
+import {
+  CLAUDE_RULE,
+  type ClientEdit,
+  NAME,
+  readPmlEntry,
+  withListText,
+  withMembers,
+} from "./_client_file.ts";
 import { allowingMembers, type ClientEntryValue } from "./_client_form.ts";
 import {
   type ClientSetup,
@@ -31,8 +38,6 @@ import { editFile, type TargetFile } from "./_undoable_edits.ts";
 import { agrees } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-/** The permission rule of Claude Code for every tool of PML's entry. */
-const CLAUDE_RULE = `mcp__${NAME}`;
 /** The clients that `--ask-once` can configure but that cannot show PML's questions. */
 const WITHOUT_QUESTIONS: readonly ClientName[] = ["gemini", "qwen"];
 /** The clients that ignore the user's own entry in a project that has an entry of the same name. */

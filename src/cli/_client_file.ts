@@ -16,6 +16,8 @@ import { toJson, withEntry, withListItem, type YamlSetting } from "../config/yam
 
 /** The name of PML's entry in the file of a client. */
 export const NAME = "pml";
+/** The permission rule of Claude Code for every tool of PML's entry. */
+export const CLAUDE_RULE = `mcp__${NAME}`;
 /** The keys of an entry that name the command or address of the server. */
 const START_KEYS = ["command", "args", "url", "serverUrl", "httpUrl"];
 

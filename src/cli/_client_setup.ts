@@ -24,7 +24,7 @@ import { FILE_NAME, pathExists } from "../config/workspace.ts";
 import { isObject, quoted, textOf, visible, withoutUndefined } from "../core/json.ts";
 import { withoutSecrets } from "../core/secret_words.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import { type ClientEdit, editClientText } from "./_client_file.ts";
+import { CLAUDE_RULE, type ClientEdit, editClientText, NAME } from "./_client_file.ts";
 import { canUseHttp, type ClientForm, createForm, newFileText } from "./_client_form.ts";
 import { withoutServers } from "./_client_removal.ts";
 import {
@@ -286,7 +286,11 @@ export async function undoSetups(
         first,
       );
     }
-    throw usage("Cannot undo: `pml init` wrote no client file here", "Run it in the project");
+    throw await noSetupError(
+      app,
+      files,
+      client === undefined ? "here" : `for ${clients.join(", ")}`,
+    );
   }
   if (!yes) {
     assertTerminal("Cannot undo", "; `--yes` asks nothing");
@@ -315,22 +319,51 @@ export async function undoSetups(
   };
 }
 
-/** Returns the files of clients that `pml init` can change. */
-function filesOf(app: App, clients: readonly ClientName[]): readonly ClientFile[] {
-  const place = placeOf(app);
-  return clients.flatMap((each) => [...clientFiles(each, place), ...permissionFiles(each, place)]);
+/** Returns the error for files without a record. Its hint names the files that still start PML. */
+async function noSetupError(app: App, files: readonly ClientFile[], scope: string) {
+  const steps = await Promise.all(files.map(async (file) => {
+    const { found } = await readClientTarget(file).catch(() => ({ found: undefined }));
+    const part = found && await findPmlPart(file, { text: found.text, place: placeOf(app) });
+    return part === undefined ? [] : [`${part} from ${file.path}`];
+  }));
+  const parts = steps.flat();
+  return usage(
+    `Cannot undo: PML has no record of a change by \`pml init\` ${scope}`,
+    parts.length === 0
+      ? "Run it in a project that `pml init` set up. `pml uninstall` removes the records"
+      : `Remove ${parts.join(", and ")} by hand`,
+  );
 }
 
-/** Returns the undos that `revertSetups()` begins with; empty if a file cannot be changed back. */
-export async function setupUndos(app: App): Promise<readonly FileUndo[]> {
-  return await findUndos(app, filesOf(app, CLIENTS)).catch(() => []);
+/**
+ * Returns the part of a client's file that starts PML or allows its tools; undefined if there is none.
+ */
+export async function findPmlPart(
+  file: ClientFile,
+  { text, place }: { readonly text: string; readonly place: ClientPlace },
+): Promise<string | undefined> {
+  const entries = await readClientFile(file, place).catch(() => undefined);
+  // In a file that cannot be parsed, PML cannot tell its own entry from others.
+  const hasEntry = entries?.some(isPml) ?? text.includes(NAME);
+  if (hasEntry) return `the entry "${NAME}"`;
+  return text.includes(CLAUDE_RULE) ? `the rule "${CLAUDE_RULE}"` : undefined;
+}
+
+/** Returns the files of clients that `pml init` can change. */
+export function filesOf(
+  app: App,
+  clients: readonly ClientName[],
+  root = placeOf(app).root,
+): readonly ClientFile[] {
+  const place = { ...placeOf(app), root };
+  return clients.flatMap((each) => [...clientFiles(each, place), ...permissionFiles(each, place)]);
 }
 
 /**
  * Reverts the edits that added PML to the files of clients. Returns a line about each changed file, and
  * the next step for each file in which a later move hides such an edit, by path.
  */
-export async function revertSetups(app: App, clients: readonly ClientName[] = CLIENTS) {
+async function revertSetups(app: App, clients: readonly ClientName[]) {
   const files = filesOf(app, clients);
   const lines = new Map<string, string>();
   // A file has several edits if the client was connected again, for example over HTTP.
@@ -345,7 +378,7 @@ export async function revertSetups(app: App, clients: readonly ClientName[] = CL
  * Finds the files in which a later move of servers hides the edit that added PML. Returns the next
  * steps of the user, by path.
  */
-async function hiddenSetups(
+export async function hiddenSetups(
   app: App,
   files: readonly ClientFile[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -381,30 +414,38 @@ async function findUndos(
     files.map((file) => readClientTarget(file).catch(() => undefined)),
   );
   return await Promise.all(
-    targets.flatMap((target, index) =>
-      target && canUndo(app, target.path)
-        ? [
-          findUndo(app, target, {
-            editName: EDIT_NAME,
-            withoutEntries: withoutPml(files[index], placeOf(app)),
-            undoesAll: true,
-          }),
-        ]
-        : []
-    ),
+    targets.flatMap((target, index) => {
+      const file = files[index];
+      const canRevert = file !== undefined && target !== undefined && canUndo(app, target.path);
+      return canRevert ? [findSetupUndo(app, file, target)] : [];
+    }),
   );
 }
 
+/** Finds the last edit of a client's file. Throws if the file cannot be changed back. */
+export async function findSetupUndo(
+  app: App,
+  file: ClientFile,
+  target: TargetFile,
+): Promise<FileUndo> {
+  return await findUndo(app, target, {
+    editName: EDIT_NAME,
+    withoutEntries: withoutPml(file, placeOf(app)),
+    undoesAll: true,
+    root: file.inside,
+  });
+}
+
 /** Returns the function that removes exactly PML's entry from the text of a client's file. */
-function withoutPml(file: ClientFile | undefined, place: ClientPlace) {
-  return file && (async (text: string) => {
+function withoutPml(file: ClientFile, place: ClientPlace) {
+  return async (text: string) => {
     const entries = await readClientFile(file, place);
     const keys = entries.filter((entry) => isPml(entry) && entry.key[0] !== "projects")
       .map(({ key }) => key);
     // The edit may have added something else, such as a permission.
     if (keys.length === 0) throw usage("Cannot undo: it has no entry of PML", "Edit it yourself");
     return await withoutServers(text, file.path, keys);
-  });
+  };
 }
 
 /** Returns the servers that clients start. Ignores unreadable files: `pml import` reports them. */

@@ -72,7 +72,8 @@ function contentOf(app: App, text: string): Pick<FileCopy, "hasKey" | "bytes"> {
   return { hasKey: containsSecret(app, text), bytes: new TextEncoder().encode(text).length };
 }
 
-function recordsAt(path: string): readonly Record<string, unknown>[] {
+/** Returns the edits of a record; none if it is damaged. */
+export function recordsAt(path: string): readonly Record<string, unknown>[] {
   try {
     return listOf(JSON.parse(readPlainText(path) ?? "[]")).map(objectOf);
   } catch {

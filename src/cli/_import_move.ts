@@ -17,8 +17,9 @@ import { serverText } from "../config/workspace_lines.ts";
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { revertAllSetups } from "./_all_setups.ts";
 import { withoutServers } from "./_client_removal.ts";
-import { placeOf, readClientStates, readClientTarget, revertSetups } from "./_client_setup.ts";
+import { placeOf, readClientStates, readClientTarget } from "./_client_setup.ts";
 import type { CommandContext } from "./_command_context.ts";
 import {
   canUndo,
@@ -203,7 +204,7 @@ export async function putServersBack(app: App, onLine: (line: string) => void): 
   const from = await importSources(app);
   // PML's entry may have been added before a move, after it, or both.
   const disconnect = async () => {
-    for (const line of (await revertSetups(app)).lines.values()) onLine(line);
+    for (const line of (await revertAllSetups(app)).lines) onLine(line);
     return await undoableMoves(app, () => true, from);
   };
   for (let moves = await disconnect(); moves.length > 0; moves = await disconnect()) {

@@ -41,6 +41,8 @@ export interface MovedServer {
 
 /** The record of one edit in the PML home, with which it can be undone. */
 interface EditRecord {
+  /** The path of the edited file. Earlier versions did not record it. */
+  readonly path?: string;
   /** The path of the copy of the old file; null if there was no file. */
   readonly backup: string | null;
   /** The hash of the old file; null if there was no file. */
@@ -208,7 +210,7 @@ export async function editFile(
   app: App,
   { path, found }: TargetFile,
   { text, mode, ...about }:
-    & Omit<EditRecord, "backup" | "before" | "after" | "trusted">
+    & Omit<EditRecord, "path" | "backup" | "before" | "after" | "trusted">
     & { readonly text: string; readonly mode?: number },
 ): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
@@ -218,7 +220,7 @@ export async function editFile(
     const earlier = readEdits(app, path);
     const hasKey = found !== undefined && containsSecret(app, found.text);
     const backup = found && await backUp(found, { elsewhere: backupFolder(app), hasKey });
-    const edit = { backup: backup ?? null, before, after, trusted, ...about };
+    const edit = { path, backup: backup ?? null, before, after, trusted, ...about };
     try {
       await writeEdits(app, path, [...earlier, edit]);
       if (found !== undefined) await replaceFile(app, { path, found, text, trusted });
@@ -263,6 +265,8 @@ export interface UndoScope {
   readonly part?: MovePart | undefined;
   /** Whether the caller undoes all edits since the last move, which the summary then describes. */
   readonly undoesAll?: boolean;
+  /** The folder of the file's project, which stays; by default that of the app. */
+  readonly root?: string | undefined;
 }
 
 /**
@@ -272,7 +276,7 @@ export interface UndoScope {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { editName = "the import", withoutEntries, part, undoesAll = false }: UndoScope = {},
+  { editName = "the import", withoutEntries, part, undoesAll = false, root }: UndoScope = {},
 ): Promise<FileUndo> {
   const { path, found } = target;
   const all = readEdits(app, path);
@@ -320,7 +324,7 @@ export async function findUndo(
         throw fileNotChanged(path, "it was changed meanwhile");
       }
       if (found !== undefined && currentHash === after) {
-        await restoreFile(app, { path, found, copy, last });
+        await restoreFile(app, { path, found, copy, last, root });
       }
       await writeEdits(app, path, all.slice(0, -1));
       if (copy !== undefined) await Deno.remove(copy.path);
@@ -444,11 +448,12 @@ function toPartUndo(
 }
 
 /** Restores a file from its copy. Removes it if the edit created it. */
-async function restoreFile(app: App, { path, found, copy, last }: {
+async function restoreFile(app: App, { path, found, copy, last, root }: {
   readonly path: string;
   readonly found: TextFile;
   readonly copy: TextFile | undefined;
   readonly last: EditRecord;
+  readonly root: string | undefined;
 }): Promise<void> {
   const { trusted } = last;
   if (copy !== undefined) return await replaceFile(app, { path, found, text: copy.text, trusted });
@@ -458,7 +463,7 @@ async function restoreFile(app: App, { path, found, copy, last }: {
   await Deno.remove(path);
   // Also removes the folder of a client that was created for the file, unless it has other files.
   const folder = dirname(path);
-  if (folder !== app.config().workspace) await Deno.remove(folder).catch(() => {});
+  if (folder !== (root ?? app.config().workspace)) await Deno.remove(folder).catch(() => {});
 }
 
 /** Creates a file. A workspace file that PML creates is trusted. */

@@ -12,7 +12,8 @@ import { asPmlError } from "../core/errors.ts";
 import { memberOf, visible } from "../core/json.ts";
 import { infoAt, isGone, isInside } from "../io/path_info.ts";
 import { namesIn, unlessGone } from "../io/private_files.ts";
-import { readClientStates, revertSetups, setupUndos } from "./_client_setup.ts";
+import { findAllSetups, type RemainingSetup, revertAllSetups } from "./_all_setups.ts";
+import { readClientStates } from "./_client_setup.ts";
 import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
 import { fileCopies, type FileCopy, recordPaths } from "./_file_copies.ts";
 import { type MovedFile, movedFiles, putServersBack } from "./_import_move.ts";
@@ -94,10 +95,12 @@ interface Findings {
   /** The other files in its home. */
   readonly others: readonly string[];
   readonly keyring: readonly string[];
-  /** The clients that start PML. */
+  /** The clients that start PML here. */
   readonly clients: readonly string[];
-  /** The undos of the edits of their files. */
+  /** The undos of the edits of clients' files, of all workspaces. */
   readonly undos: readonly FileUndo[];
+  /** The files of clients that PML cannot change back, of all workspaces. */
+  readonly remaining: readonly RemainingSetup[];
   /** The copies of the user's files, in the home and next to the files. */
   readonly copies: readonly FileCopy[];
   /** The paths of the records of edits of these files. */
@@ -113,12 +116,16 @@ export async function uninstall(
 ): Promise<CommandOutput> {
   const { app } = context;
   const findings = await findAll(app);
-  const { home, ownFiles, others, keyring, clients, undos, copies } = findings;
+  const { home, ownFiles, others, keyring, clients, undos, remaining, copies } = findings;
   const moved = copies.filter(({ isMove }) => isMove !== false);
   const outside = copies.filter((copy) => isOutside(copy, home));
   const value = {
     ...{ home, kept: ownFiles, keyring, others, clients },
     undone: undos.map(({ path }) => path),
+    remaining: remaining.map((each) => ({
+      path: each.path,
+      message: textBefore(each, findings.movedFiles),
+    })),
     moved: moved.map(({ path }) => path),
     copies: outside.map((copy) => ({ path: copy.path, what: textAbout(copy), bytes: copy.bytes })),
   };
@@ -160,13 +167,12 @@ async function findAll(app: App): Promise<Findings> {
   return { home, ownFiles, others, keyring, ...await findEdits(app) };
 }
 
-/** Finds the edits of the user's files, and the clients that start PML because of them. */
+/** Finds the edits of the user's files, and the clients that start PML here. */
 async function findEdits(app: App) {
   const states = await readClientStates(app);
-  const clients = states.filter(({ startsPml }) => startsPml).map(({ client }) => client);
   return {
-    clients,
-    undos: clients.length === 0 ? [] : await setupUndos(app),
+    clients: states.filter(({ startsPml }) => startsPml).map(({ client }) => client),
+    ...await findAllSetups(app),
     copies: await fileCopies(app),
     records: await recordPaths(app),
     movedFiles: await movedFiles(app),
@@ -206,14 +212,12 @@ function isOutside({ path }: FileCopy, home: string): boolean {
 /** Removes everything except for some copies. Returns lines about it, and whether all is removed. */
 async function removeFindings(
   context: CommandContext,
-  { home, ownFiles, keyring, clients, copies, records, movedFiles }: Findings,
+  { home, ownFiles, keyring, copies, records, movedFiles }: Findings,
   keptCopies: readonly FileCopy[],
 ): Promise<{ readonly lines: readonly string[]; readonly isComplete: boolean }> {
   const { app } = context;
-  const undone = clients.length === 0 ? [] : await disconnect(app, {
-    clients,
-    canPutBack: keptCopies.length > 0 && movedFiles.length > 0,
-  });
+  const backFiles = movedFiles.map(({ record }) => record);
+  const undone = await disconnect(app, keptCopies.length > 0 ? backFiles : []);
   // The journal has recorded the undo. It is closed here, so that no later record creates it again.
   await (await app.callPath())[Symbol.asyncDispose]();
   // The entries in the keyring go first, because the files contain their names.
@@ -224,7 +228,6 @@ async function removeFindings(
   // The files of these folders go one by one, because another PML may add some meanwhile.
   const folders = [join(home, BACKUPS), join(home, RECORDS)];
   const paths = ownFiles.map(({ path }) => path).filter((path) => !folders.includes(path));
-  const backFiles = movedFiles.map(({ record }) => record);
   const nextFor = ({ isMove, record = "" }: FileCopy) => {
     if (isMove !== true) return "";
     return backFiles.includes(record)
@@ -261,31 +264,36 @@ async function removeFindings(
   return { lines, isComplete: failures.length === 0 };
 }
 
-/** Removes PML from the files of clients. Returns lines about it. */
-async function disconnect(
-  app: App,
-  { clients, canPutBack }: {
-    readonly clients: readonly string[];
-    /** Whether `pml import --undo` can put the servers back later. */
-    readonly canPutBack: boolean;
-  },
-): Promise<readonly string[]> {
-  const byHand = `Remove the entry "pml" from the files of ${clients.join(", ")}`;
-  const undone = await revertSetups(app).catch(() => undefined);
-  if (undone === undefined) return [byHand];
-  const { lines, hidden } = undone;
-  const hiddenLines = [...hidden].map(([path, next]) =>
-    `${path}: ${canPutBack ? `"pml" is still in it. ${next}` : 'remove the entry "pml" from it'}`
-  );
-  const all = [...lines.values(), ...hiddenLines];
-  return all.length === 0 ? [byHand] : all;
+/**
+ * Removes PML from the files of clients. Returns lines about it. `backRecords` are the records with
+ * which `pml import --undo` can put servers back later.
+ */
+async function disconnect(app: App, backRecords: readonly string[]): Promise<readonly string[]> {
+  const { lines, remaining } = await revertAllSetups(app);
+  const remainingLines = remaining.map(({ path, record, message, next }) => {
+    const canPutBack = next !== undefined && backRecords.includes(record);
+    return `${visible(path)}: ${canPutBack ? `"pml" is still in it. ${next}` : message}`;
+  });
+  return [...lines, ...remainingLines];
+}
+
+/** Returns the text about a file that PML cannot change back, before everything is removed. */
+function textBefore(
+  { message, next, record }: RemainingSetup,
+  movedFiles: readonly MovedFile[],
+): string {
+  if (next === undefined) return message;
+  return movedFiles.some((file) => file.record === record)
+    ? '"pml" stays in it, unless PML puts its servers back: PML asks about this next'
+    : '"pml" stays in it, because PML took servers out of it later. To undo both, go to its ' +
+      `project first. ${next}`;
 }
 
 /** Returns the facts for the question. */
 function factsAbout({ copies, movedFiles }: Findings): readonly string[] {
   const offered = movedFiles.map(({ record }) => record);
   return [
-    "Your projects keep their files, .pml.json and pml.lock",
+    "Your projects keep .pml.json and pml.lock",
     "Before you answer yes, close the clients that start PML, and end `pml serve` and `pml page`",
     ...copies.filter(({ isMove }) => isMove !== false).map((copy) => {
       const { path, isMove, record = "" } = copy;
@@ -308,10 +316,11 @@ function textAbout({ isMove, hasKey }: FileCopy): string {
 }
 
 /** Shows the names of keys in the keyring, the clients that start PML, and changes of their files. */
-function tellOthers({ keyring, clients, undos }: Findings): void {
+function tellOthers({ keyring, clients, undos, remaining, movedFiles }: Findings): void {
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
-  if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
+  if (clients.length > 0) tell(`These clients start PML here: ${clients.join(", ")}`);
   for (const { summary } of undos) tell(summary);
+  for (const each of remaining) tell(`${visible(each.path)}: ${textBefore(each, movedFiles)}`);
 }
 
 /** Removes files and folders. Returns the messages of the failures. */
