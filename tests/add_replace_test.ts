@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parse as yaml } from "yaml";
 import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { assertError } from "./cli_greeter.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
@@ -96,6 +97,47 @@ Deno.test("pml add --undo brings the rules of both files back", async () => {
   assert.deepEqual(await own(), pml);
   const trust = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
   assert.equal(trust.trusted, true);
+});
+
+Deno.test("pml add --undo removes the allow rules and grants that were written for the replacement", async () => {
+  const pml = { version: 1, permissions: { allow: ["git:log"] } };
+  for (const keeps of [true, false]) {
+    await using ws = await makeWorkspace({ pml: JSON.stringify(pml), trusted: true });
+    const config = CONFIG.replace("permissions:", "permissions:\n  deny: [ 'echo:late' ]");
+    await writeFile(join(ws.home, "config.yaml"), config);
+    const replaced = await runPmlOnTerminal(ws, [
+      ...["add", "echo", "--replace", ...ENV, "--", COMMAND, ...ARGS, "other"],
+    ], {
+      typed: [["Replace echo", "y"], ["rules and grants", keeps ? "n" : "y"], ACCEPT],
+    });
+    assert.equal(replaced.code, 0, replaced.stdout);
+    // The user allows more of the replacement, in both files, and takes back a deny rule.
+    const grants = await configOf(ws);
+    if (keeps) {
+      const more = grants.replace("[example.com]", "[example.com, evil.example]");
+      assert.notEqual(more, grants);
+      await writeFile(join(ws.home, "config.yaml"), more);
+    }
+    for (const words of [["echo:late"], ["echo:*", "--workspace"]]) {
+      const { code, stdout } = await runPmlOnTerminal(ws, ["allow", ...words], {
+        typed: [["write exactly", "write\r"]],
+      });
+      assert.equal(code, 0, stdout);
+    }
+    const undone = await runPmlOnTerminal(ws, ["add", "--undo"], {
+      typed: [
+        [/are removed:[^]*allow echo:late[^]*allow echo:\*[^]*come back:[^]*deny echo:late/, "y"],
+      ],
+    });
+    assert.equal(undone.code, 0, undone.stdout);
+    const text = await configOf(ws);
+    const { allow, deny } = yaml(text).permissions;
+    assert.deepEqual([allow.toSorted(), deny], [["echo:echo", "git:log"], ["echo:late"]]);
+    assert.deepEqual(yaml(text).grants, { echo: { net: ["example.com"] } });
+    assert.deepEqual(JSON.parse(await Deno.readTextFile(ws.file(".pml.json"))), pml);
+    const trust = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+    assert.equal(trust.trusted, true);
+  }
 });
 
 Deno.test("pml add asks about the rules and grants of an earlier server of its name before it starts", async () => {

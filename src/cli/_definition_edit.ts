@@ -17,11 +17,11 @@ import { unknownNameError, usage } from "./_failure.ts";
 import { fileNotChanged } from "./_files.ts";
 import {
   editFile,
-  type EndedRules,
   findTarget,
   parseTarget,
   type SectionName,
   SECTIONS,
+  type ServerRules,
   type TargetFile,
   textWith,
 } from "./_undoable_edits.ts";
@@ -120,7 +120,9 @@ export class DefinitionEdit {
   /** The changes that remove rules and grants from the other file. */
   #otherChanges: readonly FileChange[] = [];
   /** The rules and grants that the edit removes from both files. */
-  #ended: readonly EndedRules[] = [];
+  #ended: readonly ServerRules[] = [];
+  /** The rules and grants of the replaced server that the user keeps. */
+  #keptRules: readonly ServerRules[] = [];
 
   private constructor(
     context: CommandContext,
@@ -195,7 +197,9 @@ export class DefinitionEdit {
     // guard: added-rules
     if (await agreesToRemove(this.#context, name, { removals, question })) {
       await this.#prepare(removals);
+      return;
     }
+    this.#keptRules = removals.map(({ ended }) => ended);
   }
 
   /**
@@ -254,7 +258,7 @@ export class DefinitionEdit {
     const text = await textWith(this.#target, [...this.#removals, ...this.#settings]);
     const { section: from, title } = existing;
     const replaced = { name, into: section, section: from, title };
-    const about = { replaced, ended: this.#ended };
+    const about = { replaced, ended: this.#ended, keptRules: this.#keptRules };
     const { backup } = await editFile(app, this.#target, { text, ...about });
     this.#backup = backup;
     // Removes the pins of the old server, as `pml remove` does. The new server gets its own.
@@ -338,9 +342,9 @@ export async function askOldRules(
 export async function removeRules(
   app: App,
   names: readonly string[],
-): Promise<{ readonly paths: readonly string[]; readonly ended: readonly EndedRules[] }> {
+): Promise<{ readonly paths: readonly string[]; readonly ended: readonly ServerRules[] }> {
   const paths: string[] = [];
-  const ended: EndedRules[] = [];
+  const ended: ServerRules[] = [];
   // One after another, because the removals of one server change the lists of the next.
   for (const name of names) {
     const removals = await ruleRemovals(app, name);

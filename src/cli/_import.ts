@@ -39,10 +39,10 @@ import {
 } from "./_command_context.ts";
 import {
   addServers,
-  type EndedRules,
   type FileUndo,
   findTarget,
   isInUse,
+  type ServerRules,
   serversOf,
   type TargetFile,
   workspaceServers,
@@ -235,7 +235,7 @@ export async function writeImport(
     readonly target: TargetFile;
     readonly workspace: boolean;
     /** The rules of earlier servers that were removed for this import. */
-    readonly ended?: readonly EndedRules[];
+    readonly ended?: readonly ServerRules[];
   },
 ): Promise<readonly string[]> {
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);

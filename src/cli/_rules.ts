@@ -27,7 +27,7 @@ import {
 } from "./_command_context.ts";
 import { confirmChange, type FileChange, planChange } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { type EndedRules, findTarget, parseTarget } from "./_undoable_edits.ts";
+import { findTarget, parseTarget, type ServerRules } from "./_undoable_edits.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 import { readersOf, readersText } from "./_readers.ts";
 import { denyingRule, unmetRule, whyUncovered } from "./_unmet_rules.ts";
@@ -233,7 +233,7 @@ export interface RuleRemoval {
   readonly parts: readonly string[];
   readonly settings: readonly YamlSetting[];
   /** The rules and grants themselves, so that an undo can bring them back. */
-  readonly ended: EndedRules;
+  readonly ended: ServerRules;
 }
 
 /** Returns the rules of the user and of a trusted workspace about a server, each as `LIST RULE`. */
@@ -258,26 +258,39 @@ function isRuleOf(server: string) {
 
 /**
  * Returns the settings that remove the rules and grants of a server from the user's file and from a
- * trusted workspace file. Another server of that name would run by them.
+ * trusted workspace file. Another server of that name would run by them. With `before`, only allow
+ * rules and grants that are not among these: deny and ask rules make nothing possible.
  */
-export async function ruleRemovals(app: App, server: string): Promise<readonly RuleRemoval[]> {
+export async function ruleRemovals(
+  app: App,
+  server: string,
+  before?: readonly ServerRules[],
+): Promise<readonly RuleRemoval[]> {
   const removals: RuleRemoval[] = [];
   for (const workspace of app.config().trusted ? [false, true] : [false]) {
     const { permissions, grants } = await listsIn(app, workspace);
-    const lists = objectOf(permissions) as PresentLists;
-    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter(isRuleOf(server));
+    const { allow, ...others } = objectOf(permissions) as PresentLists;
+    const lists: PresentLists = { ...withoutUndefined({ allow }), ...before ? {} : others };
+    const earlier = before?.filter((one) => one.workspace === workspace) ?? [];
+    const isEarlier = (rule: string) =>
+      earlier.some(({ rules }) => rules.allow?.some((one) => isSameRule(one, rule)));
+    const isRemoved = (rule: string) => isRuleOf(server)(rule) && !isEarlier(rule);
+    const rules = RULE_LISTS.flatMap((list) => lists[list] ?? []).filter(isRemoved);
     const settings: YamlSetting[] = rules.length === 0
       ? []
       : [...listSettings(lists, movedRules(lists, rules, undefined))];
     const granted = Object.keys(objectOf(grants));
-    const ownGrants = granted.filter((one) => one === server);
+    const isGrantedBefore = (text: string) =>
+      earlier.some((one) => JSON.stringify(one.grants[server]) === text);
+    const ownGrants = granted.filter((one) => one === server)
+      .filter((one) => !isGrantedBefore(JSON.stringify(objectOf(grants)[one])));
     const at: YamlSetting["at"] = granted.length === 1 ? ["grants"] : ["grants", server];
     // guard: replaced-grants
     if (ownGrants.length > 0) settings.push({ at, entry: undefined });
     const parts = [...rules.length > 0 ? ["rules"] : [], ...ownGrants.length > 0 ? ["grants"] : []];
     if (parts.length === 0) continue;
     const ended = Object.fromEntries(
-      RULE_LISTS.map((list) => [list, (lists[list] ?? []).filter(isRuleOf(server))]),
+      RULE_LISTS.map((list) => [list, (lists[list] ?? []).filter(isRemoved)]),
     );
     const entries = ownGrants.map((name) => [name, objectOf(grants)[name]]);
     removals.push({

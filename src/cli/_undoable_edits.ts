@@ -68,11 +68,13 @@ interface EditRecord {
   /** The definition that the edit replaced; undefined for an import. */
   readonly replaced?: ReplacedEntry;
   /** The rules and grants of earlier servers that were removed with the edit. */
-  readonly ended?: readonly EndedRules[];
+  readonly ended?: readonly ServerRules[];
+  /** The rules and grants of a replaced server that the user kept. Earlier versions did not record it. */
+  readonly keptRules?: readonly ServerRules[];
 }
 
-/** The rules and grants of a server that were removed from one file. */
-export interface EndedRules {
+/** The rules and grants of a server in one file. */
+export interface ServerRules {
   /** Whether they were in the workspace's file; otherwise in the user's. */
   readonly workspace: boolean;
   readonly rules: Readonly<Partial<Record<RuleList, readonly string[]>>>;
@@ -267,6 +269,8 @@ export interface UndoScope {
   readonly undoesAll?: boolean;
   /** The folder of the file's project, which stays; by default that of the app. */
   readonly root?: string | undefined;
+  /** Settings that the undo of a replacement also makes, if other parts of the file changed after it. */
+  readonly more?: readonly YamlSetting[];
 }
 
 /**
@@ -276,7 +280,8 @@ export interface UndoScope {
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { editName = "the import", withoutEntries, part, undoesAll = false, root }: UndoScope = {},
+  { editName = "the import", withoutEntries, part, undoesAll = false, root, more = [] }: UndoScope =
+    {},
 ): Promise<FileUndo> {
   const { path, found } = target;
   const all = readEdits(app, path);
@@ -297,7 +302,7 @@ export async function findUndo(
       found !== undefined && await app.policy.store.isTrusted(path, sha256(found.text));
     const withoutEdit = async (text: string) =>
       isEditable && replaced !== undefined
-        ? await withEarlierDefinition(target, last)
+        ? await withEarlierDefinition(target, last, more)
         : last.added === undefined || !isEditable
         ? await withoutEntries?.(text)
         : await withoutAdded(target, last.added);
@@ -387,12 +392,13 @@ async function withoutAdded(target: TargetFile, names: readonly string[]): Promi
 }
 
 /**
- * Returns the text of a file with the definition that an edit replaced, from the copy of the old file;
- * undefined if the copy was changed.
+ * Returns the text of a file with these settings and the definition that an edit replaced, from the
+ * copy of the old file; undefined if the copy was changed.
  */
 async function withEarlierDefinition(
   target: TargetFile,
   { backup, before, replaced }: EditRecord,
+  settings: readonly YamlSetting[],
 ): Promise<string | undefined> {
   if (backup === null || replaced === undefined) return undefined;
   const copy = await readInside(dirname(backup), basename(backup));
@@ -402,6 +408,7 @@ async function withEarlierDefinition(
   const entry = objectOf(value[section])[title];
   const isMoved = section !== into || title !== name;
   return await textWith(target, [
+    ...settings,
     ...isMoved ? [{ at: [into, name] as const, entry: undefined }] : [],
     { at: [section, title], entry },
   ]);
@@ -505,7 +512,8 @@ export function hashOf(file: TextFile | undefined): string | null {
   return file === undefined ? null : sha256(file.text);
 }
 
-function isWorkspaceFile(path: string): boolean {
+/** Returns whether a path is that of a workspace file. */
+export function isWorkspaceFile(path: string): boolean {
   return basename(path) === FILE_NAME;
 }
 

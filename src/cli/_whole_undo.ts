@@ -1,21 +1,24 @@
 /**
- * Restores the rules and grants that an edit removed, when the edit is undone. The edited file has a
- * copy, which contains its rules. The user's other file has no copy, so its rules are written again.
+ * Restores the rules and grants that an edit removed, when the edit is undone, and removes those that
+ * were written for a replacement. The edited file has a copy, which contains its rules. The user's
+ * other file has no copy, so its rules are written again.
  *
  * @module
  */
 
 import type { App } from "../app/app.ts";
-import { isObject, objectOf, visible } from "../core/json.ts";
+import { isObject, listOf, objectOf, visible } from "../core/json.ts";
 import { RULE_LISTS } from "../policy/rule_lists.ts";
 import { planChange } from "./_config_file.ts";
+import { type RuleRemoval, ruleRemovals } from "./_rules.ts";
 import {
-  type EndedRules,
   type FileUndo,
   findTarget,
   findUndo,
+  isWorkspaceFile,
   parseTarget,
   readEdits,
+  type ServerRules,
   type TargetFile,
   type UndoScope,
 } from "./_undoable_edits.ts";
@@ -27,23 +30,68 @@ export async function findWholeUndo(
   target: TargetFile,
   scope: UndoScope = {},
 ): Promise<FileUndo> {
-  const { ended = [] } = readEdits(app, target.path).at(-1) ?? {};
-  const undo = await findUndo(app, target, scope);
-  const lines = ended.flatMap((rules) => linesOf(app, rules));
-  if (lines.length === 0) return undo;
+  const { replaced, ended = [], keptRules = [] } = readEdits(app, target.path).at(-1) ?? {};
+  const before = [...ended, ...keptRules];
+  const removals: RuleRemoval[] = [];
+  // They were written for the replacement. The earlier server would run by them.
+  // guard: undone-rules
+  if (replaced !== undefined) removals.push(...await ruleRemovals(app, replaced.name, before));
+  const isSameFile = ({ workspace }: RuleRemoval) => workspace === isWorkspaceFile(target.path);
+  const more = removals.filter(isSameFile).flatMap(({ settings }) => settings);
+  const undo = await findUndo(app, target, { ...scope, more });
+  const lost = await Promise.all(keptRules.map((rules) => lostRules(app, rules)));
+  const returning = [...ended, ...lost];
+  const removedLines = removals.flatMap((removal) => linesOf(app, removal.ended));
+  const lines = returning.flatMap((rules) => linesOf(app, rules));
+  if (removedLines.length + lines.length === 0) return undo;
+  const others = await Promise.all(
+    removals.filter((removal) => !isSameFile(removal)).map((removal) => planChange(app, removal)),
+  );
+  const summary = [
+    undo.summary,
+    ...titled("These rules and grants of the replacement are removed:", removedLines),
+    ...titled("These rules and grants come back:", lines),
+  ];
   return {
     path: undo.path,
-    summary: [undo.summary, "These rules and grants come back:", ...lines].join("\n"),
+    summary: summary.join("\n"),
     run: async () => {
-      const done = [await undo.run()];
+      for (const { write } of others) await write();
+      const done = [...others.map(({ path }) => `${path}: changed`), await undo.run()];
       await app.policy.reload();
-      for (const rules of ended) done.push(...await restore(app, rules));
+      for (const rules of returning) done.push(...await restore(app, rules));
       return done.join("\n");
     },
   };
 }
 
-function linesOf(app: App, { workspace, rules, grants }: EndedRules): readonly string[] {
+function titled(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines];
+}
+
+/**
+ * Returns the ask and deny rules that the user kept for a server and that its file no longer has, and
+ * the grants that differ now.
+ */
+async function lostRules(
+  app: App,
+  { workspace, rules, grants }: ServerRules,
+): Promise<ServerRules> {
+  const value = objectOf(await parseTarget(await findTarget(app, workspace)));
+  const lists = objectOf(value.permissions);
+  const missing = (list: "ask" | "deny") =>
+    (rules[list] ?? []).filter((rule) => !listOf(lists[list]).includes(rule));
+  const present = objectOf(value.grants);
+  const differing = Object.entries(grants)
+    .filter(([server, entry]) => JSON.stringify(present[server]) !== JSON.stringify(entry));
+  return {
+    workspace,
+    rules: { ask: missing("ask"), deny: missing("deny") },
+    grants: Object.fromEntries(differing),
+  };
+}
+
+function linesOf(app: App, { workspace, rules, grants }: ServerRules): readonly string[] {
   const path = pathOf(app, workspace);
   return [
     ...RULE_LISTS.flatMap((list) => (rules[list] ?? []).map((rule) => `${list} ${rule}`)),
@@ -54,7 +102,7 @@ function linesOf(app: App, { workspace, rules, grants }: EndedRules): readonly s
 /** Restores the rules and grants that a file does not have. Returns a line about the file. */
 async function restore(
   app: App,
-  { workspace, rules, grants }: EndedRules,
+  { workspace, rules, grants }: ServerRules,
 ): Promise<readonly string[]> {
   const value = objectOf(await parseTarget(await findTarget(app, workspace)));
   const lists = objectOf(value.permissions);
