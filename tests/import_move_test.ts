@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
+import { assertError } from "./cli_greeter.ts";
 import { assertGolden } from "./kit/golden.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -287,6 +288,48 @@ Deno.test("pml import --undo removes the imported servers if rules were written 
   const { mcpServers = {}, permissions } = parse(text);
   assert.deepEqual(mcpServers ?? {}, {});
   assert.deepEqual(permissions.allow, ["one:*"]);
+});
+
+Deno.test("pml import --undo and pml add --undo leave a later edit of another server as it is", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP } });
+  const own = join(ws.home, "config.yaml");
+  await Deno.writeTextFile(own, "mcpServers: { plain: { command: 'true' } }\n", { mode: 0o600 });
+  const importAll = () =>
+    runPmlOnTerminal(ws, ["import", ".mcp.json"], {
+      typed: [[/Import .*\[N\] no/, "y"], [/Start th.* now/, "n"]],
+    });
+  // The program ends at once, and the definition stays.
+  const replace = (name: string) =>
+    runPmlOnTerminal(ws, ["add", name, "--replace", "--", "false"], {
+      typed: [[/Replace .* and start/, "y"]],
+    });
+  const undo = (command: string) =>
+    runPmlOnTerminal(ws, [command, "--undo"], { typed: [["Continue?", "y"]] });
+  const servers = async () => {
+    const { mcpServers } = parse(await Deno.readTextFile(own));
+    return Object.entries<{ command: string }>(mcpServers)
+      .map(([name, { command }]) => `${name} ${command}`);
+  };
+  const imported = ["one first", "two second"];
+  await importAll();
+  await replace("plain");
+  const first = await undo("import");
+  assert.equal(first.code, 0, first.stdout);
+  assert.deepEqual(await servers(), ["plain false"]);
+  await importAll();
+  const second = await undo("add");
+  assert.equal(second.code, 0, second.stdout);
+  assert.deepEqual(await servers(), ["plain true", ...imported]);
+  // A replaced server of the import comes first.
+  await replace("one");
+  await replace("plain");
+  assertError(await runPml(ws, ["import", "--undo"]), { code: "USAGE", exit: 2 });
+  for (const command of ["add", "add", "import"]) {
+    const { code, stdout } = await undo(command);
+    assert.equal(code, 0, stdout);
+  }
+  assert.deepEqual(await servers(), ["plain true"]);
+  assertError(await runPml(ws, ["add", "--undo"]), { code: "USAGE", exit: 2 });
 });
 
 Deno.test("pml import --undo names its import and the rules that stay, and puts back only its servers", async () => {

@@ -36,7 +36,7 @@ import { usage } from "./_failure.ts";
 import { stateText } from "./_find.ts";
 import { startNewServer } from "./_first_start.ts";
 import { shellWord } from "./_shell_word.ts";
-import { findTarget, isReplacement } from "./_undoable_edits.ts";
+import { findTarget, lastEditIndex } from "./_undoable_edits.ts";
 import { revertEdits } from "./_import.ts";
 import { storedKeysOf, usersOf } from "./_other_value.ts";
 import { ruleRemovals } from "./_rules.ts";
@@ -264,13 +264,14 @@ async function undoReplacement(
   { workspace = false }: CommandInput,
 ): Promise<CommandOutput> {
   const target = await findTarget(context.app, workspace);
-  if (isReplacement(context.app, target.path)) {
-    return await revertEdits(context, [await findWholeUndo(context.app, target)], {
+  const index = lastEditIndex(context.app, target.path, "replacement");
+  if (index >= 0) {
+    return await revertEdits(context, [await findWholeUndo(context.app, target, { index })], {
       tried: "Cannot undo the replacement",
     });
   }
   throw usage(
-    `Cannot undo: the last edit of ${target.path} is not a \`pml add --replace\``,
+    `Cannot undo: there is no \`pml add --replace\` in ${target.path} to undo`,
     "`--workspace` undoes one in .pml.json; `pml remove` removes a server",
   );
 }

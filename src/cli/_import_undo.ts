@@ -12,10 +12,10 @@ import { serverSlug } from "../core/tool_id.ts";
 import { findWholeUndo } from "./_whole_undo.ts";
 import { usage } from "./_failure.ts";
 import {
-  canUndo,
   type FileUndo,
   findTarget,
-  isReplacement,
+  isWorkspaceFile,
+  lastEditIndex,
   type MovedServer,
   readEdits,
   type TargetFile,
@@ -36,16 +36,21 @@ export interface ImportUndo {
  * undone, returns the undo of moves that belong to no import.
  */
 export async function findImportUndo(app: App, target: TargetFile): Promise<ImportUndo> {
-  if (isReplacement(app, target.path)) {
-    throw usage(
-      `Cannot undo: the last edit of ${target.path} is a \`pml add --replace\``,
-      "`pml add --undo` reverts that one first",
-    );
-  }
-  const isImport = canUndo(app, target.path);
-  const last = isImport ? readEdits(app, target.path).at(-1) : undefined;
+  const index = lastEditIndex(app, target.path, "import");
+  const isImport = index >= 0;
+  const [last, ...later] = isImport ? readEdits(app, target.path).slice(index) : [];
   const { added, from = [], denied = [], doubles = [] } = last ?? {};
   const addedNames = new Set(added?.map(serverSlug));
+  // Earlier versions did not record the names, so only the whole file can be restored.
+  const changed = later.flatMap(({ replaced }) => replaced === undefined ? [] : [replaced.name])
+    .find((name) => added === undefined || addedNames.has(serverSlug(name)));
+  if (changed !== undefined) {
+    const option = isWorkspaceFile(target.path) ? " --workspace" : "";
+    throw usage(
+      `Cannot undo: \`pml add --replace\` changed ${quoted(changed)} after the import`,
+      `\`pml add --undo${option}\` reverts that one first`,
+    );
+  }
   const names = new Set([...addedNames, ...doubles]);
   const others = isImport ? [] : await allImports(app);
   // Another import into PML's other file may have taken out servers of the same names.
@@ -58,7 +63,7 @@ export async function findImportUndo(app: App, target: TargetFile): Promise<Impo
   const moves = await undoableMoves(app, isOwn, from);
   if (!isImport && moves.length > 0) return { undos: moves, facts: [], servers: [] };
   if (!isImport) throw await noImportError(app, target);
-  const undos = [await findWholeUndo(app, target), ...moves];
+  const undos = [await findWholeUndo(app, target, { index }), ...moves];
   const shown = (added ?? []).map((name) => app.parts.redactor.redact(quoted(name))).join(", ");
   const source = from.length === 0 ? "" : ` from ${from.join(", ")}`;
   const facts = added === undefined ? [] : [`This undoes the import of ${shown}${source}`];
@@ -70,7 +75,7 @@ export async function findImportUndo(app: App, target: TargetFile): Promise<Impo
 async function noImportError(app: App, { path }: TargetFile): Promise<PmlError> {
   const [own, workspace] = [await findTarget(app, false), await findTarget(app, true)];
   const [other, option] = path === own.path ? [workspace, " --workspace"] : [own, ""];
-  const hint = canUndo(app, other.path) && !isReplacement(app, other.path)
+  const hint = lastEditIndex(app, other.path, "import") >= 0
     ? `\`pml import --undo${option}\` undoes the last import into ${other.path}`
     : "There is none into another file, either. `pml doctor` names the servers of your clients";
   return usage(`Cannot undo: there is no import into ${path} to undo`, hint);

@@ -246,9 +246,14 @@ export interface FileUndo {
   readonly run: () => Promise<string>;
 }
 
-/** Returns whether the last edit of a file replaced a server. */
-export function isReplacement(app: App, path: string): boolean {
-  return readEdits(app, path).at(-1)?.replaced !== undefined;
+/**
+ * Returns the index of the last import into one of PML's files, or of the last replacement of a server
+ * there; -1 if there is none.
+ */
+export function lastEditIndex(app: App, path: string, kind: "import" | "replacement"): number {
+  const isReplacement = kind === "replacement";
+  return readEdits(app, path)
+    .findLastIndex(({ replaced }) => (replaced !== undefined) === isReplacement);
 }
 
 /** Returns whether the last edit of a file is a move of servers, or with `isMove: false` another edit. */
@@ -271,21 +276,26 @@ export interface UndoScope {
   readonly root?: string | undefined;
   /** Settings that the undo of a replacement also makes, if other parts of the file changed after it. */
   readonly more?: readonly YamlSetting[];
+  /**
+   * The index of the edit to undo; by default of the last one. If later edits follow it, the undo
+   * changes only its own entries.
+   */
+  readonly index?: number;
 }
 
 /**
- * Finds the last edit of a file. Returns a text that describes its undo, and the function that
- * performs the undo.
+ * Finds the last edit of a file, or that of `index`. Returns a text that describes its undo, and the
+ * function that performs the undo.
  */
 export async function findUndo(
   app: App,
   target: TargetFile,
-  { editName = "the import", withoutEntries, part, undoesAll = false, root, more = [] }: UndoScope =
-    {},
+  { editName = "the import", withoutEntries, part, undoesAll = false, root, more = [], index = -1 }:
+    UndoScope = {},
 ): Promise<FileUndo> {
   const { path, found } = target;
   const all = readEdits(app, path);
-  const last = all.at(-1);
+  const last = all.at(index);
   if (last === undefined) {
     throw usage(
       `Cannot undo: there is no import into ${path} to undo`,
@@ -296,7 +306,7 @@ export async function findUndo(
   const what = replaced === undefined ? editName : `the replacement of ${replaced.name}`;
   const currentHash = hashOf(found);
   // guard: undo-changed
-  if (currentHash !== after && currentHash !== before) {
+  if (last !== all.at(-1) || currentHash !== after && currentHash !== before) {
     // PML does not edit a workspace file that the user does not trust.
     const isEditable = !isWorkspaceFile(path) ||
       found !== undefined && await app.policy.store.isTrusted(path, sha256(found.text));
@@ -308,7 +318,7 @@ export async function findUndo(
         : await withoutAdded(target, last.added);
     const restored = found && await withoutEdit(found.text).catch(() => undefined);
     if (found !== undefined && restored !== undefined) {
-      return toPartUndo(app, { path, present: found, restored, all, what });
+      return toPartUndo(app, { path, present: found, restored, all, last, what });
     }
     const kept = backup === null ? "there was no file" : `the file is ${backup}`;
     throw fileNotChanged(path, `it was changed after ${what}; before it, ${kept}`);
@@ -417,17 +427,20 @@ async function withEarlierDefinition(
 /** Returns the undo of only the edited part, because other parts of the file changed after the edit. */
 function toPartUndo(
   app: App,
-  { path, present, restored, all, what }: {
+  { path, present, restored, all, last, what }: {
     readonly path: string;
     readonly present: TextFile;
     /** The text of the file after the undo. */
     readonly restored: string;
     readonly all: readonly EditRecord[];
+    /** The edit to undo. */
+    readonly last: EditRecord;
     readonly what: string;
   },
 ): FileUndo {
   const hasChange = restored !== present.text;
-  const isReplaced = all.at(-1)?.replaced !== undefined;
+  const { replaced, backup } = last;
+  const isReplaced = replaced !== undefined;
   const part = isReplaced
     ? `only the definition before ${what} comes back`
     : `only the entries of ${what} will be removed`;
@@ -443,8 +456,7 @@ function toPartUndo(
       }
       const trusted = await app.policy.store.isTrusted(path, sha256(present.text));
       if (hasChange) await replaceFile(app, { path, found: present, text: restored, trusted });
-      await writeEdits(app, path, all.slice(0, -1));
-      const { backup = null } = all.at(-1) ?? {};
+      await writeEdits(app, path, all.filter((edit) => edit !== last));
       if (backup !== null) await Deno.remove(backup).catch(unlessGone);
       const changeText = isReplaced
         ? `the definition before ${what} is back`

@@ -24,13 +24,17 @@ import {
 } from "./_undoable_edits.ts";
 import type { YamlSetting } from "../config/yaml_text.ts";
 
-/** Returns the undo of the last edit of a file, with the rules and grants that the edit removed. */
+/**
+ * Returns the undo of the last edit of a file, or of that with the index of `scope`, with the rules and
+ * grants that the edit removed.
+ */
 export async function findWholeUndo(
   app: App,
   target: TargetFile,
   scope: UndoScope = {},
 ): Promise<FileUndo> {
-  const { replaced, ended = [], keptRules = [] } = readEdits(app, target.path).at(-1) ?? {};
+  const { replaced, ended = [], keptRules = [] } =
+    readEdits(app, target.path).at(scope.index ?? -1) ?? {};
   const before = [...ended, ...keptRules];
   const removals: RuleRemoval[] = [];
   // They were written for the replacement. The earlier server would run by them.
