@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { assertError } from "./cli_greeter.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
+import { assertGolden } from "./kit/golden.ts";
 import { KeptPackages } from "./kit/kept_packages.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -98,6 +99,18 @@ Deno.test("pml learn tries a server with its grants, shows the denied access, an
   assert.equal(await Deno.readTextFile(ws.file(".pml.json")), before);
   const left = await Array.fromAsync(Deno.readDir(join(ws.home, "servers")));
   assert.deepEqual(left.filter(({ name }) => name.startsWith("trial")), []);
+});
+
+Deno.test("the question about a call of a trial names its confinement, not the command that runs", async () => {
+  await using at = await house();
+  const { ws } = at;
+  await writeFile(join(ws.home, "config.yaml"), "permissions: { ask: ['tiny:*'] }\n");
+  const { stdout } = await runPmlOnTerminal(ws, ["learn", "tiny", "tiny:tell"], {
+    typed: [["May it run?", "n"]],
+    ms: MS,
+  });
+  const [line = ""] = /runs the command[^]*?(?=Arguments)/.exec(stdout) ?? [];
+  assertGolden("question/a call of a trial", line.replace(/\s+/g, " "));
 });
 
 Deno.test("pml learn on a terminal asks before it tries more, and before it writes", async () => {

@@ -31,7 +31,7 @@ function servicesOf(
   return {
     policy,
     pins,
-    machine: { packages: { identityOf } },
+    machine: { packages: { identityOf }, trialOf: () => undefined },
     servers: { sentInstructionsOf: () => undefined },
   };
 }

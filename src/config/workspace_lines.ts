@@ -12,7 +12,7 @@ import { networkEnvironment } from "./child_environment.ts";
 import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_section.ts";
-import type { ServerDefinition } from "../servers/kind.ts";
+import type { ServerDefinition, TrialBounds } from "../servers/kind.ts";
 import { definitionKindOf, programOf } from "../servers/kinds.ts";
 
 /** The line for a server with the name of a built-in. */
@@ -38,6 +38,8 @@ export interface ValueOptions {
   readonly fileNames?: readonly string[] | undefined;
   /** Returns the value of a variable in the host of an address. */
   readonly plain?: ((name: string) => string | undefined) | undefined;
+  /** The running trial of `pml learn` for the server. */
+  readonly trial?: TrialBounds | undefined;
 }
 
 /**
@@ -100,10 +102,15 @@ export function networkLines(environment: Pick<Environment, "get">): readonly st
 
 /** Returns a full description of a server with its command or address. */
 export function serverText(server: ServerDefinition, options: ValueOptions = {}): string {
-  const { plain, fileNames } = options;
+  const { plain, fileNames, trial } = options;
   const describe = (what: string, values: Readonly<Record<string, string>>) =>
     valuesText(what, { values, ...options });
-  return definitionKindOf(server).describe(server, { describeValues: describe, plain, fileNames });
+  return definitionKindOf(server).describe(server, {
+    describeValues: describe,
+    plain,
+    fileNames,
+    trial,
+  });
 }
 
 /** Returns a line for each tool of a server that has settings. */

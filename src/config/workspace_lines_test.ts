@@ -63,6 +63,12 @@ Deno.test("serverText() says how a server runs, and what could hold one of npm",
   };
   assertGolden("trust/a server that runs freely", serverText(server));
   assertGolden("trust/a confined server", serverText({ ...server, confine: true }));
+  for (const confine of [false, true]) {
+    const tried = serverText({ ...server, confine }, { trial: { isConfined: true } });
+    assert.equal(tried.includes("with your rights"), !confine);
+  }
+  // Without a layer of the system, a program of the grants could do everything.
+  assert.match(serverText(server, { trial: { isConfined: false } }), /with your rights$/);
   const other: ProgramDefinition = { ...server, command: "/opt/db" };
   assert.match(serverText(other), /with your rights$/);
 });

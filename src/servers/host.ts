@@ -24,6 +24,7 @@ import type {
   ProgramDefinition,
   RemoteDefinition,
   ServerDefinition,
+  TrialBounds,
 } from "./kind.ts";
 
 /** Replaces the variables in definitions by their values. */
@@ -85,6 +86,8 @@ export interface ServerMachine {
   readonly closing: AbortSignal;
   /** Returns a program with the settings of its trial by `pml learn`, if there is one. */
   withTrial(server: StdioValues): StdioValues;
+  /** Returns the bounds of the trial by `pml learn` of a server, if there is one. */
+  trialOf(server: string): TrialBounds | undefined;
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud>;
   /** Returns the runner of modules. The first module loads it. */

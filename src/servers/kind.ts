@@ -298,6 +298,17 @@ export interface DescriptionParts {
   readonly plain?: ((name: string) => string | undefined) | undefined;
   /** The names of the variables in the `envFile`; undefined if the file was not read. */
   readonly fileNames?: readonly string[] | undefined;
+  /** The running trial of `pml learn` for the server. */
+  readonly trial?: TrialBounds | undefined;
+}
+
+/** The bounds of a server while `pml learn` tries it. */
+export interface TrialBounds {
+  /**
+   * Whether the server is confined: this machine enforces the grants of the trial, or they name no
+   * program and no path to write.
+   */
+  readonly isConfined: boolean;
 }
 
 /**

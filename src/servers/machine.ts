@@ -42,6 +42,7 @@ import type { HttpServersHost, HttpValues } from "./http/http_options.ts";
 import { HubRouting } from "./cloud/hub_routing.ts";
 import { programOf, programsOf } from "./kinds.ts";
 import { CLOUD_URL } from "./cloud/kind.ts";
+import type { TrialBounds } from "./kind.ts";
 import type { Cloud } from "./cloud/rpc.ts";
 import type { ServerGrants } from "../policy/grants.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
@@ -294,6 +295,11 @@ export class Machine
   withTrial(server: StdioValues): StdioValues {
     const trial = this.#trials.get(server.name);
     return trial === undefined ? server : this.#withTrialOf(trial)(server);
+  }
+
+  /** Returns the trial of a server, if there is one. */
+  trialOf(server: string): TrialBounds | undefined {
+    return this.#trials.get(server);
   }
 
   /** Begins a trial: the server runs confined to these grants, and its accesses are recorded. */

@@ -12,7 +12,7 @@ import type { ResolvedCall } from "../server.ts";
 import type { ServerIdentity, Unapproved } from "../../policy/server_identity.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { ModuleUse } from "../module/loader.ts";
-import type { FoundServer, ServerPackages } from "../host.ts";
+import type { FoundServer, ServerMachine, ServerPackages } from "../host.ts";
 import type { ModuleDefinition, ServerDefinition } from "../kind.ts";
 import { moduleOf } from "../kinds.ts";
 import type { ServerListing, SourceFinder, SourceServices } from "../source.ts";
@@ -50,7 +50,9 @@ export class FileFinder implements SourceFinder {
 
 /** The services of `FileApproval`. */
 export interface FileApprovalServices extends Pick<SourceServices, "policy" | "pins" | "servers"> {
-  readonly machine: { readonly packages: Pick<ServerPackages, "identityOf"> };
+  readonly machine: Pick<ServerMachine, "trialOf"> & {
+    readonly packages: Pick<ServerPackages, "identityOf">;
+  };
 }
 
 /** The approval of a server that a file defines. */
@@ -66,12 +68,13 @@ export class FileApproval implements Approval {
 
   /** Returns the description of the definition. */
   text(): string {
-    const { policy } = this.#services;
+    const { policy, machine } = this.#services;
     return serverText(this.#definition, {
       isOfUser: policy.now.loaded.userConfig.servers.includes(this.#definition),
       register: policy.register,
       fileNames: envFileNames(this.#definition, policy),
       plain: (name) => policy.plain(name),
+      trial: machine.trialOf(this.#definition.name),
     });
   }
 

@@ -184,15 +184,18 @@ function requiredEnvironment({ install, env_required: needed = [] }: ProgramEntr
 
 function describeProgram(
   program: ProgramDefinition,
-  { describeValues, fileNames }: DescriptionParts,
+  { describeValues, fileNames, trial }: DescriptionParts,
 ): string {
   const { name, confine, countsAsUnconfined, cwd, env, envFile } = program;
   const command = JSON.stringify([program.command, ...program.args]);
   const { command: own, args } = plainCommand(program);
-  const tries = NPM_RUNNER.test(own)
+  const tries = NPM_RUNNER.test(own) && trial === undefined
     ? ` (\`pml learn ${name}\` tries whether it can be confined)`
     : "";
-  const how = confine
+  const later = confine ? "" : ", outside of the trial with your rights";
+  const how = trial?.isConfined
+    ? `confined to the workspace and the grants of this trial${later}`
+    : confine
     ? countsAsUnconfined ? UNHELD : "confined to the workspace and its grants"
     : `with your rights${tries}`;
   const where = cwd ? `in the folder ${quoted(cwd, Infinity)} ` : "";

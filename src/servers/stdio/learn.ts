@@ -123,6 +123,12 @@ export class Trial implements Disposable {
     writeFileWhole(this.file, "");
   }
 
+  /** Whether the system enforces the grants, or Deno alone can: none names a program or a path to write. */
+  get isConfined(): boolean {
+    const { write = [], run = [] } = this.grants;
+    return this.#options.hasSystemLayer || write.length + run.length === 0;
+  }
+
   /** Adds a text of the server, in which denied programs are found: its output, or an answer. */
   addOutput(text: string): void {
     this.#texts = (this.#texts + text).slice(-OUTPUT_MAX);

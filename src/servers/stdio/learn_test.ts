@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readRequestedAccess } from "./_requested_access.ts";
-import { toLesson, type TrialOptions } from "./learn.ts";
+import { toLesson, Trial, type TrialOptions } from "./learn.ts";
 
 const OPTIONS: TrialOptions = {
   name: "s",
@@ -36,6 +36,23 @@ function lesson(lines: readonly string[], texts = "") {
   const asked = readRequestedAccess(lines.join("\n"), { texts, cwd: OPTIONS.cwd });
   return toLesson(asked, OPTIONS);
 }
+
+Deno.test("a trial is confined by a layer of the system, or by grants that Deno alone enforces", async () => {
+  using folder = new Folder();
+  await Deno.mkdir(join(folder.path, "servers"));
+  const isConfined = (hasSystemLayer: boolean, grants: TrialOptions["grants"]) => {
+    using trial = new Trial({ ...OPTIONS, home: folder.path, hasSystemLayer, grants });
+    return trial.isConfined;
+  };
+  assert.deepEqual(
+    [isConfined(true, { run: ["git"] }), isConfined(false, { read: ["/x"], net: ["a:1"] })],
+    [true, true],
+  );
+  assert.deepEqual(
+    [isConfined(false, { run: ["git"] }), isConfined(false, { write: ["/x"] })],
+    [false, false],
+  );
+});
 
 Deno.test("A trial's lesson holds nothing that the server may do already", () => {
   const lines = [
