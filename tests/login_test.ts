@@ -195,6 +195,9 @@ Deno.test("pml login and pml logout report problems with the next step", async (
   const options = { exit: 2 };
   await failing(["login", "far"], /there is no terminal\n.*--no-browser/, options);
   for (const name of ["fra", "near", "filesystem"]) {
+    // Another option would not help, so the first problem is the name.
+    const { error } = JSON.parse((await runPml(ws, ["login", name, "--json"])).stdout);
+    assert.equal(error.hint, "See `pml list`");
     await failing(["login", "--no-browser", name], /no server over HTTP has this name/, options);
   }
   await failing(["login", "--no-browser", "keyed"], /has an Authorization header/, options);

@@ -30,13 +30,14 @@ export async function login(
   { app, signal }: CommandContext,
   { words: [name = ""], browser = true, scope }: CommandInput,
 ): Promise<CommandOutput> {
+  const { logins, machine } = await app.callPath();
+  await logins.findServer(name);
   if (browser && !isTerminal()) {
     throw usage(
       `Cannot sign in at ${quoted(name)}: there is no terminal`,
       "Use --no-browser, which prints the address to open",
     );
   }
-  const { logins, machine } = await app.callPath();
   await using login = await logins.begin(name, { scopes: scope?.split(/[\s,]+/), signal });
   const { server, url, host, done } = login;
   tell(`Sign in at ${host}, for the server ${quoted(name)} at ${server.url}`);

@@ -80,6 +80,11 @@ export class Logins {
     this.#file = join(home, "signed_in.json");
   }
 
+  /** Returns the server for a sign-in. Throws if the user cannot sign in at it. */
+  async findServer(name: string): Promise<OAuthServer> {
+    return await this.#host.serverForSignIn(name);
+  }
+
   /** Starts a sign-in. It ends after its time limit, with PML, or when the signal aborts. */
   async begin(
     name: string,
