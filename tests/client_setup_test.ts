@@ -213,6 +213,12 @@ Deno.test("pml init --client creates the files of a project, and --undo removes 
   }
   const text = await Deno.readTextFile(ws.file(".pml.json"));
   assert.match(JSON.parse(text).$schema, /pml\.schema\.json$/);
+  const shown = await runPml(ws, ["init", "--undo", "--yes", "--dry-run"]);
+  assert.equal(shown.code, 0, shown.stderr);
+  for (const file of Object.values(SHARED)) {
+    assert.ok(shown.stdout.includes(file), file);
+    await Deno.stat(ws.file(file)); // still exists
+  }
   const undone = await runPml(ws, ["init", "--undo", "--yes"]);
   assert.equal(undone.code, 0, undone.stderr);
   for (const file of Object.values(SHARED)) {

@@ -269,7 +269,7 @@ function withoutSecretValues(value: unknown, name = ""): unknown {
 /** Restores the files of clients as they were before PML was added, byte for byte. */
 export async function undoSetups(
   context: CommandContext,
-  { yes = false, client }: CommandInput,
+  { yes = false, dryRun = false, client }: CommandInput,
 ): Promise<CommandOutput> {
   const { app } = context;
   const clients = client === undefined ? CLIENTS : chooseClients(app, client);
@@ -292,8 +292,8 @@ export async function undoSetups(
       client === undefined ? "here" : `for ${clients.join(", ")}`,
     );
   }
-  if (!yes) {
-    assertTerminal("Cannot undo", "; `--yes` asks nothing");
+  if (!yes || dryRun) {
+    if (!dryRun) assertTerminal("Cannot undo", "; `--yes` asks nothing");
     const facts = edits.map(({ path, summary }) =>
       hidden.has(path)
         ? `${path}: only the changes after the import are undone. ${hidden.get(path)}`
@@ -302,6 +302,10 @@ export async function undoSetups(
     const changed = edits.map(({ path }) => files.find((file) => file.path === path)?.client);
     if (new Set(changed).size > 1) {
       facts.push("To undo the changes of one client only, use `pml init --undo --client NAME`");
+    }
+    if (dryRun) {
+      const value = { undone: [], hidden: [...hidden.keys()] };
+      return { value, text: facts.join("\n"), note: "Nothing was changed" };
     }
     if (!await agrees("Continue?", context, facts)) return unchanged();
   }
