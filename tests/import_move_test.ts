@@ -332,6 +332,32 @@ Deno.test("pml import --undo and pml add --undo leave a later edit of another se
   assertError(await runPml(ws, ["add", "--undo"]), { code: "USAGE", exit: 2 });
 });
 
+Deno.test("the undo of an import or of a replacement only shows it with --json or --dry-run", async () => {
+  await using ws = await makeWorkspace({ files: { ".mcp.json": MCP } });
+  const own = join(ws.home, "config.yaml");
+  await Deno.writeTextFile(own, "mcpServers: { plain: { command: 'true' } }\n", { mode: 0o600 });
+  await runPmlOnTerminal(ws, ["import", ".mcp.json"], {
+    typed: [[/Import .*\[N\] no/, "y"], [/Start th.* now/, "n"]],
+  });
+  await runPmlOnTerminal(ws, ["allow", "one"], { typed: [[/Type "write"/, "write"]] });
+  const shown = async (...args: readonly string[]) => {
+    const before = await Deno.readTextFile(own);
+    const { code, stdout, stderr } = await runPml(ws, args);
+    assert.equal(code, 0, stderr);
+    assert.equal(await Deno.readTextFile(own), before);
+    return stdout;
+  };
+  const { servers, rules, files } = JSON.parse(await shown("import", "--undo", "--json"));
+  assert.deepEqual([servers, rules], [["one", "two"], ["allow one:*"]]);
+  const pathsOf = (all: readonly { path: string }[]) => all.map(({ path }) => path);
+  assert.deepEqual(pathsOf(files), [own]);
+  assert.match(await shown("import", "--undo", "--dry-run"), /"one", "two"/);
+  await runPmlOnTerminal(ws, ["add", "plain", "--replace", "--", "false"], {
+    typed: [[/Replace .* and start/, "y"]],
+  });
+  assert.deepEqual(pathsOf(JSON.parse(await shown("add", "--undo", "--json")).files), [own]);
+});
+
 Deno.test("pml import --undo names its import and the rules that stay, and puts back only its servers", async () => {
   const second = MCP.replace("one", "three").replace("two", "four");
   await using ws = await makeWorkspace({ files: { ".mcp.json": MCP, "second.json": second } });

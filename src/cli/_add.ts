@@ -261,13 +261,15 @@ async function askKeys(
 /** Reverts the last `pml add --replace`. */
 async function undoReplacement(
   context: CommandContext,
-  { workspace = false }: CommandInput,
+  input: CommandInput,
 ): Promise<CommandOutput> {
+  const { workspace = false } = input;
   const target = await findTarget(context.app, workspace);
   const index = lastEditIndex(context.app, target.path, "replacement");
   if (index >= 0) {
     return await revertEdits(context, [await findWholeUndo(context.app, target, { index })], {
       tried: "Cannot undo the replacement",
+      input,
     });
   }
   throw usage(

@@ -85,7 +85,7 @@ export async function importServers(
 ): Promise<CommandOutput> {
   const { words: [from], workspace = false } = input;
   const target = await findTarget(context.app, workspace);
-  if (input.undo) return await undoImport(context, target);
+  if (input.undo) return await undoImport(context, target, input);
   // Another import would give PML two copies of a server that the workspace's file has.
   const isOtherFileRead = input.move === true && !workspace;
   const plan = await planImport(context, { from, target, isOtherFileRead });
@@ -264,11 +264,20 @@ async function moveIfWanted(
   );
 }
 
-async function undoImport(context: CommandContext, target: TargetFile): Promise<CommandOutput> {
+async function undoImport(
+  context: CommandContext,
+  target: TargetFile,
+  input: CommandInput,
+): Promise<CommandOutput> {
   const { app } = context;
-  const { undos, facts, servers } = await findImportUndo(app, target);
-  const shown = await revertEdits(context, undos, { tried: "Cannot undo the import", facts });
-  if (shown.code !== undefined) return shown;
+  const { undos, facts, servers, rules: present } = await findImportUndo(app, target);
+  const shown = await revertEdits(context, undos, {
+    tried: "Cannot undo the import",
+    facts,
+    about: { servers, rules: present },
+    input,
+  });
+  if (shown.code !== undefined || input.json || input.dryRun) return shown;
   await app.policy.reload();
   const gone = servers.filter((name) => !app.directory.isTaken(name));
   const rules = (await Promise.all(gone.map((name) => readRules(app, name)))).flat();
@@ -287,15 +296,28 @@ async function undoImport(context: CommandContext, target: TargetFile): Promise<
 
 /**
  * Reverts edits of files, after showing the facts and asking. `tried` is the beginning of the error
- * without a terminal.
+ * without a terminal. With `--json` or `--dry-run`, only shows them. The JSON has no difference of the
+ * texts, because clients' files contain keys.
  */
 export async function revertEdits(
   context: CommandContext,
   undos: readonly FileUndo[],
-  { tried, facts = [] }: { readonly tried: string; readonly facts?: readonly string[] },
+  { tried, facts = [], about = {}, input: { json, dryRun } }: {
+    readonly tried: string;
+    readonly facts?: readonly string[];
+    /** Members of the JSON output, in addition to the files. */
+    readonly about?: object;
+    readonly input: Pick<CommandInput, "json" | "dryRun">;
+  },
 ): Promise<CommandOutput> {
-  assertTerminal(tried, "");
-  const summary = undos.map(({ summary }) => summary).join("\n");
+  const files = undos.map(({ path, summary }) => ({ path, summary }));
+  const value = { ...about, files };
+  if (json) return { value };
+  const summary = files.map(({ summary }) => summary).join("\n");
+  if (dryRun) {
+    return { value, text: [...facts, summary].join("\n"), note: "Nothing was changed" };
+  }
+  assertTerminal(tried);
   if (!await agrees(`${summary}. Continue?`, context, facts)) return unchanged();
   const lines: string[] = [];
   for (const { run } of undos) lines.push(await run());

@@ -29,6 +29,8 @@ export interface ImportUndo {
   readonly facts: readonly string[];
   /** The servers of the import. */
   readonly servers: readonly string[];
+  /** The rules that an undo keeps, each as `LIST RULE`. */
+  readonly rules: readonly string[];
 }
 
 /**
@@ -61,14 +63,15 @@ export async function findImportUndo(app: App, target: TargetFile): Promise<Impo
       : !others.some((each) => isAt(each.path) && each.names.has(name));
   };
   const moves = await undoableMoves(app, isOwn, from);
-  if (!isImport && moves.length > 0) return { undos: moves, facts: [], servers: [] };
+  if (!isImport && moves.length > 0) return { undos: moves, facts: [], servers: [], rules: [] };
   if (!isImport) throw await noImportError(app, target);
   const undos = [await findWholeUndo(app, target, { index }), ...moves];
   const shown = (added ?? []).map((name) => app.parts.redactor.redact(quoted(name))).join(", ");
   const source = from.length === 0 ? "" : ` from ${from.join(", ")}`;
   const facts = added === undefined ? [] : [`This undoes the import of ${shown}${source}`];
   const servers = [...addedNames];
-  return { undos, facts: [...facts, ...await keptRules(app, servers, denied)], servers };
+  const rules = await keptRules(app, servers, denied);
+  return { undos, facts: [...facts, ...ruleLines(rules)], servers, rules };
 }
 
 /** Returns the error for a file into which no import wrote. Its hint names an undo that is possible. */
@@ -91,7 +94,7 @@ async function allImports(app: App) {
   });
 }
 
-/** Returns lines with the rules that an undo keeps: for its servers, and the denied built-in ones. */
+/** Returns the rules that an undo keeps: for its servers, and the denied built-in ones. */
 async function keptRules(
   app: App,
   servers: readonly string[],
@@ -100,7 +103,10 @@ async function keptRules(
   const serverRules = (await Promise.all(servers.map((name) => readRules(app, name)))).flat();
   const builtinRules = (await Promise.all(denied.map((name) => readRules(app, name)))).flat()
     .filter((rule) => denied.some((name) => rule === `deny ${name}:*`));
-  const rules = [...new Set([...serverRules, ...builtinRules])];
+  return [...new Set([...serverRules, ...builtinRules])];
+}
+
+function ruleLines(rules: readonly string[]): readonly string[] {
   return rules.length === 0 ? [] : [
     "There are rules for these servers. If they stay, they also apply to later servers of these names:",
     ...rules.map((rule) => `  ${rule}`),
