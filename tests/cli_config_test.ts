@@ -72,8 +72,11 @@ Deno.test("pml config --wizard measures, recommends and writes, also if one serv
   assert.match(result.stdout, /dead: failed: .*no-such-program-here/);
   assert.match(
     result.stdout,
-    /preset .*meta_only: .*[\d,]+ tools of 1\d servers/,
+    /preset .*meta_only: .*[\d,]+ tools of \d servers and [\d,]+ for 12 more/,
   );
+  // The servers that the table lacks are explained, and only one preset is recommended.
+  assert.match(result.stdout, /\b12 servers\b[^]*\b13 tools\b[^]*\b1,400 tokens\b/);
+  assert.doesNotMatch(result.stdout, /pml config --preset/);
   const text = await Deno.readTextFile(`${ws.home}/config.yaml`);
   assert.ok(text.includes("# mine") && /tools_exposure: meta_only/.test(text), text);
 });

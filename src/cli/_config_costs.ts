@@ -114,10 +114,13 @@ export async function measure(app: App): Promise<AllCosts> {
   };
 }
 
-/** Returns a table of the costs, with the costs of answers below it. */
+/**
+ * Returns a table of the costs, with the costs of answers below it, and a recommendation for the present
+ * exposure, if it is given.
+ */
 export function costsText(
   { catalog, modes, fit, search, schema }: AllCosts,
-  exposure: Exposure,
+  exposure?: Exposure,
 ): string {
   const { servers, tools } = catalog;
   const rows = [
@@ -142,7 +145,7 @@ export function costsText(
       : [],
     answer("search", search),
     answer("schema", schema),
-    `  ${fitText(fit, exposure)}`,
+    ...exposure === undefined ? [] : [`  ${fitText(fit, exposure)}`],
   ].join("\n");
 }
 

@@ -377,7 +377,10 @@ Deno.test("recommendPreset() weighs all tools against the break-even, the client
   assert.equal(of(costs(8, 3_400)).name, "full_proxy");
   assert.equal(of(costs(8, 3_401)).name, "meta_only");
   assert.equal(of(costs(0, 0)).name, "full_proxy");
-  assert.match(of(costs(8, 900), { plannedCount: 10 }).why, /138 tools of 13 servers cost 14,900/);
+  assert.match(
+    of(costs(8, 900), { plannedCount: 10 }).why,
+    /\b8 tools of 3 .*\b130 for 10 .*\b14,900/,
+  );
   assert.equal(of(costs(8, 900), { plannedCount: 10 }).name, "meta_only");
   assert.equal(of(costs(8, 9_000), { intent: "web" }).name, "hybrid_balanced");
   const many = of(costs(41, 900), { client: "cursor" });

@@ -60,7 +60,9 @@ export async function wizard(
   // A server without measured tools, for example because it did not start, counts as a planned one.
   const plannedCount = servers - userServers(app).filter(({ tools }) => tools > 0).length;
   const costs = await measure(app);
-  tell(`\n${costsText(costs, app.config().gateway.exposure)}\n`);
+  // Without the recommendation of the table, which does not know the answers.
+  tell(`\n${costsText(costs)}\n`);
+  if (plannedCount > 0) tell(plannedText(plannedCount));
   const { name, why } = recommendPreset(costs, {
     client,
     plannedCount,
@@ -83,7 +85,10 @@ export function recommendPreset(
   const tokens = costOf("full_proxy") + plannedCount * AVERAGE_SERVER.tokens;
   // No limit is known for other clients.
   const most = TOOLS_MAX[client] ?? Infinity;
-  const all = `all ${formatNumber(tools)} tools of ${catalog.servers + plannedCount} servers`;
+  const planned = `${formatNumber(plannedCount * AVERAGE_SERVER.tools)} for ${plannedCount} more`;
+  const all = `all ${formatNumber(catalog.tools)} tools of ${counted(catalog.servers, "server")}${
+    plannedCount === 0 ? "" : ` and ${planned}`
+  }`;
   const limit = formatNumber(BREAK_EVEN.cached);
   if (tokens <= BREAK_EVEN.cached && tools <= most) {
     const why = `${all} cost ${formatNumber(tokens)} tokens, no more than the ${limit} up to ` +
@@ -94,16 +99,20 @@ export function recommendPreset(
     ? `${all} are more than the ${most} that ${client} was reported to take`
     : `${all} cost ${
       formatNumber(tokens)
-    } tokens in every session. Up to ${limit} tokens with a prompt ` +
-      `cache, and up to ${
-        formatNumber(BREAK_EVEN.uncached)
-      } without one, listing all tools costs ` +
-      "less than meta_only";
+    } tokens in every session. Listing all tools costs less than meta_only only up to ${limit} ` +
+      `tokens with a prompt cache, or ${formatNumber(BREAK_EVEN.uncached)} without one`;
   return intent === undefined ? { name: "meta_only", why: whyNotAll } : {
     name: "hybrid_balanced",
     why: `${whyNotAll}. hybrid_balanced costs more than meta_only, and lists the tools that fit ` +
       "your intent, so that the model need not search for them",
   };
+}
+
+/** Returns the text about servers that are not in the table. */
+function plannedText(count: number): string {
+  const { tools, tokens } = AVERAGE_SERVER;
+  return `Not in the table: ${counted(count, "server")} that you plan, or that did not list its ` +
+    `tools. For each, PML adds an average of ${tools} tools and ${formatNumber(tokens)} tokens`;
 }
 
 async function askClient(context: CommandContext): Promise<WizardAnswers["client"]> {
@@ -117,11 +126,14 @@ async function askClient(context: CommandContext): Promise<WizardAnswers["client
 }
 
 async function askServers(context: CommandContext, present: number): Promise<number> {
-  const question = "How many MCP servers will be behind PML?";
+  const question = "How many MCP servers will be behind PML, without those that come with PML?";
   for (;;) {
     const word = await ask(context, `${question} (Enter for the ${present} that are set up)`);
     if (word === "") return present;
-    if (/^\d+$/.test(word) && Number(word) <= SERVERS_MAX) return Math.max(Number(word), present);
+    if (/^\d+$/.test(word) && Number(word) <= SERVERS_MAX) {
+      if (Number(word) < present) tell(`PML counts ${present}, as many as are set up`);
+      return Math.max(Number(word), present);
+    }
     tell(`Type a whole number from 0 to ${formatNumber(SERVERS_MAX)}, or press Enter`);
   }
 }
