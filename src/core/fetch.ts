@@ -1,5 +1,6 @@
 /**
- * The type of the guarded `fetch`: it follows no redirect and reaches only allowed addresses.
+ * The type of the guarded `fetch`: it follows no redirect and reaches only allowed addresses. Also
+ * the words for failed connections, which the sandbox uses, too.
  *
  * @module
  */
@@ -36,3 +37,11 @@ export interface FetchOptions {
  * address is not allowed.
  */
 export type Fetch = (url: string, options: FetchOptions) => Promise<Response>;
+
+/** The reasons of failed connections in the words of messages, by the code of the platform. */
+export const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ENOTFOUND: "its name has no address",
+  EAI_AGAIN: "its name could not be looked up",
+  ETIMEDOUT: "it could not be connected to in time",
+};

@@ -12,7 +12,7 @@ import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { isLiteral, isLoopback, isPrivate } from "../../../core/address.ts";
 import { endingError, PmlError } from "../../../core/errors.ts";
-import type { Fetch, FetchOptions } from "../../../core/fetch.ts";
+import { CONNECTION_PROBLEMS, type Fetch, type FetchOptions } from "../../../core/fetch.ts";
 import { quoted } from "../../../core/json.ts";
 import { VERSION } from "../../../core/version.ts";
 import { callAfter, onAbort } from "../../../io/waiting.ts";
@@ -349,13 +349,6 @@ function badAnswerError({ host }: FetchTarget, why: string): PmlError {
     detail: { may_have_run: true },
   });
 }
-
-const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused",
-  ENOTFOUND: "its name has no address",
-  EAI_AGAIN: "its name could not be looked up",
-  ETIMEDOUT: "it could not be connected to in time",
-};
 
 /** The codes of names without an address: the host does not exist, or this machine is offline. */
 const UNRESOLVED_CODES: readonly string[] = ["ENOTFOUND", "EAI_AGAIN"];
