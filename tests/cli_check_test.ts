@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { assertGolden } from "./kit/golden.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { runPml } from "./kit/run.ts";
-import { makeWorkspace, writeFiles } from "./kit/workspace.ts";
+import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
 
 const A = `a: { description: "A" }`;
 const IN = (schema: string) => `a: { description: "A", inputSchema: ${schema} }`;
@@ -111,6 +111,54 @@ Deno.test("pml check finds no error in a good module that imports types of PML",
   assert.deepEqual([name, state], ["permissions", "warning"]);
   assert.match(message, / net api\.example\.com: not granted$/);
   assert.ok(hint.endsWith('"grants": {"weather":{"net":["api.example.com"]}}'), hint);
+});
+
+Deno.test("pml check applies the grants of the server that .pml.json defines with the file", async () => {
+  const asks = module(A, " permissions: { net: ['127.0.0.1:7803', '127.0.0.1:7804'] },");
+  const grant = (...net: readonly string[]) => ({
+    version: 1,
+    private_mcps: { quotes: { type: "deno", path: "./mods/x.ts" } },
+    // "x" is the name in `__meta__`, but another server.
+    grants: { quotes: { net }, x: { net: ["127.0.0.1:7804"] } },
+  });
+  const files = { "mods/x.ts": asks, "other.ts": asks };
+  const check = async (ws: Workspace, file: string) => {
+    const { stdout } = await runPml(ws, ["check", "--json", "--no-types", file]);
+    return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === "permissions");
+  };
+  {
+    await using ws = await makeWorkspace({
+      pml: grant("127.0.0.1:7803", "127.0.0.1:7804"),
+      files: { ...files },
+    });
+    const { state, message } = await check(ws, "mods/x.ts");
+    assert.deepEqual([state, message], [
+      "ok",
+      "connects to 127.0.0.1:7803; connects to 127.0.0.1:7804",
+    ]);
+    assert.equal((await check(ws, "other.ts")).state, "warning");
+  }
+  await using ws = await makeWorkspace({ pml: grant("127.0.0.1:7803"), files });
+  const { state, message, hint } = await check(ws, "mods/x.ts");
+  assert.equal(state, "warning");
+  assert.match(message, /net 127\.0\.0\.1:7804: not granted$/);
+  const entry = '"grants": {"quotes":{"net":["127.0.0.1:7803","127.0.0.1:7804"]}}';
+  assert.ok(hint.endsWith(entry), hint);
+});
+
+Deno.test("pml check names pml trust if the file with the grants is not trusted", async () => {
+  const asks = module(A, " permissions: { net: ['127.0.0.1:7803'] },");
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      private_mcps: { x: { type: "deno", path: "./x.ts" } },
+      grants: { x: { net: ["127.0.0.1:7803"] } },
+    },
+    trusted: false,
+    files: { "x.ts": asks },
+  });
+  const { stdout } = await runPml(ws, ["check", "--no-types", "x.ts"]);
+  assertGolden("check/grants in an untrusted file", stdout);
 });
 
 Deno.test("pml check reports each error of a module in a line, and continues", async () => {

@@ -13,8 +13,10 @@ import { textOfUtf8 } from "../core/utf8.ts";
 import { BUNDLE_HINT, findImports, type Imports } from "../servers/module/imports.ts";
 import type { Inspection } from "../servers/module/loader.ts";
 import { type ModuleCode, ModuleFiles, unloadableError } from "../servers/module/module_files.ts";
-import { accessOf, permissionsBeyond } from "../policy/grants.ts";
-import { permissionLines } from "../policy/permission_lines.ts";
+import { realPathIfAny } from "../io/path_info.ts";
+import { accessOf } from "../policy/grants.ts";
+import { permissionLines, ungrantedPermissions } from "../policy/permission_lines.ts";
+import { moduleOf } from "../servers/kinds.ts";
 import { findDenied } from "./_denied.ts";
 import type { Finding, ReportFinding } from "./_finding.ts";
 import { loadModule } from "../servers/module/load_check.ts";
@@ -54,7 +56,7 @@ export interface CheckedModule {
 
 /** The services of PML that the check of a module uses. */
 export interface CheckHost {
-  readonly config: Pick<Config, "home" | "workspace" | "limits">;
+  readonly config: Pick<Config, "home" | "workspace" | "limits" | "grants" | "servers" | "ignored">;
   /** The names of built-in servers, which a module cannot have. */
   readonly builtinNames: ReadonlySet<string>;
   readonly checker: SchemaChecker;
@@ -200,15 +202,30 @@ export class ModuleCheck {
     await this.#step("permissions", (report) => this.#permissions(name, report));
   }
 
-  #permissions(server: string, report: ReportFinding): void {
-    const { workspace } = this.#host.config;
+  #permissions(name: string, report: ReportFinding): void {
+    const { workspace, grants: allGrants, servers, ignored } = this.#host.config;
+    const path = realPathIfAny(this.#path);
+    const server = servers.find((definition) => {
+      const module = moduleOf(definition);
+      return module !== undefined && realPathIfAny(module.path) === path;
+    });
+    const grants = server && allGrants[server.name];
     const permissions = requestedPermissions(this.#tools);
-    const access = accessOf(permissions, { workspace, grants: undefined });
-    const beyond = permissionsBeyond(permissions, workspace);
+    // Each tool has its own access, as in calls.
+    const access = unionOfPermissions(
+      this.#tools.map(({ permissions }) => accessOf(permissions, { workspace, grants })),
+    );
     const lines = permissionLines(permissions, access, workspace).join("; ");
-    if (Object.keys(beyond).length === 0) return report("ok", lines);
-    const grants = JSON.stringify({ [server]: beyond });
-    report("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${grants}` });
+    const ungranted = ungrantedPermissions(permissions, access, workspace);
+    if (Object.keys(ungranted).length === 0) return report("ok", lines);
+    if (ignored.includes("grants")) {
+      const hint = "Run `pml trust` first: PML ignores the grants in .pml.json until then";
+      return report("warning", lines, { hint });
+    }
+    const entry = unionOfPermissions([grants ?? {}, ungranted]);
+    const lists = Object.entries(entry).filter(([, items]) => items.length > 0);
+    const text = JSON.stringify({ [server?.name ?? name]: Object.fromEntries(lists) });
+    report("warning", lines, { hint: `To grant it, write into .pml.json: "grants": ${text}` });
   }
 
   async #types({ types }: Imports, report: ReportFinding): Promise<void> {

@@ -38,27 +38,30 @@ export function permissionLines(
     ...(["net", "run", "env"] as const).flatMap((kind) =>
       effective[kind].map((item) => GRANTED_LINES[kind](plain(item)))
     ),
-    ...ungrantedLines(permissions, { effective, workspace }),
+    ...Object.entries(ungrantedPermissions(permissions, effective, workspace)).flatMap(
+      ([kind, items]) => items.map((item) => `asks for ${kind} ${plain(item)}: not granted`),
+    ),
   ];
   return lines.length > 0
     ? [...new Set(lines)]
     : ["uses no files, no network, no programs and no variables"];
 }
 
-/** Returns a sentence for each permission that is not granted. */
-function ungrantedLines(
+/** Returns the requested permissions of a tool that are not granted. */
+export function ungrantedPermissions(
   permissions: Permissions,
-  { effective, workspace }: { readonly effective: Permissions; readonly workspace: string },
-): readonly string[] {
+  effective: Permissions,
+  workspace: string,
+): Partial<Permissions> {
   const toAbsolute = (path: string) => resolve(workspace, path);
   const isGranted = (kind: keyof Permissions, item: string) =>
     kind === "read" || kind === "write"
       ? effective[kind].some((path) => isInside(toAbsolute(path), toAbsolute(item)))
       : effective[kind].includes(kind === "net" ? withPort(item) : item);
-  return (["read", "write", "net", "run", "env"] as const).flatMap((kind) =>
-    permissions[kind].filter((item) => !isGranted(kind, item))
-      .map((item) => `asks for ${kind} ${plain(item)}: not granted`)
+  const lists = (["read", "write", "net", "run", "env"] as const).map((kind) =>
+    [kind, permissions[kind].filter((item) => !isGranted(kind, item))] as const
   );
+  return Object.fromEntries(lists.filter(([, items]) => items.length > 0));
 }
 
 function placeOf(path: string, workspace: string): string {
