@@ -338,3 +338,19 @@ Deno.test("the first trust after pml init offers the table of the servers that w
   const { permissions } = JSON.parse(await readFile(at.ws.file(".pml.json"), "utf8"));
   assert.ok(permissions.allow.includes("pages:read_page"));
 });
+
+Deno.test("pml trust asks about no table if no new server starts, and names no decision that a rule makes", async () => {
+  await using ws = await makeWorkspace({
+    trusted: false,
+    pml: {
+      version: 1,
+      permissions: { allow: ["tick:list"] },
+      mcpServers: { tick: { command: "true", env: { KEY: "${NO_SUCH_KEY}" } } },
+    },
+  });
+  const { code, stdout } = await runPmlOnTerminal(ws, ["trust"], {
+    typed: [["to trust exactly this", "trust"], [/Start this server now/, "y"]],
+  });
+  assert.equal(code, 0, stdout);
+  assertGolden("trust/no new server starts", stdout.slice(stdout.indexOf("Start this server")));
+});

@@ -135,7 +135,7 @@ export function tableLines(
   return [
     ...lines,
     ...unlisted.map(({ name, reason }) =>
-      `${name}: its tools are not in this table, because ${indentLines(reason, 400)}`
+      `${name}: its tools are not in the table: ${indentLines(reason, 400)}`
     ),
     ...facts,
   ];

@@ -43,6 +43,8 @@ const ANSWERS = [
   { reply: "edit", key: "e", name: "edit" },
   { reply: "decline", key: "n", name: "decline" },
 ] as const;
+const WITHOUT_TABLE =
+  "Each tool asks, unless a rule allows it. `pml rules table` shows the table later";
 const EDIT = /^(all|\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*) +(allow|ask|deny)$/;
 
 /**
@@ -56,7 +58,10 @@ export async function askTable(
   const { app } = context;
   let table = await readTable(app, servers);
   for (let attempt = 0; attempt < SHOWN_MAX; attempt++) {
-    if (table.rows.length === 0 && table.unlisted.length === 0) return { kind: "empty" };
+    if (table.rows.length === 0) {
+      if (table.unlisted.length > 0) tell(`\n${tableLines(table).join("\n")}`);
+      return { kind: "empty" };
+    }
     const answer = await askAboutTable(context, table, workspace);
     if (answer === undefined) return { kind: "declined" };
     const newTable = await relistTable(context, servers);
@@ -89,12 +94,12 @@ export async function offerTable(
   ];
   const question = `\nStart ${count} now, to decide about all ${their} tools in one table?`;
   if (!await agrees(question, context)) {
-    return [`Each tool asks, unless a rule allows it. \`pml rules table\` shows the table later`];
+    return [WITHOUT_TABLE];
   }
   await context.app.policy.reload();
   await startUntilEnter(context, servers);
   const result = await askTable(context, { servers, workspace });
-  return [result.kind === "accepted" ? result.written : "No rule was written: each tool asks"];
+  return [result.kind === "accepted" ? result.written : `No rule was written. ${WITHOUT_TABLE}`];
 }
 
 /** Starts servers and waits for their tools. The table names the reason for each that fails. */
