@@ -158,6 +158,14 @@ Deno.test("the error of a mistyped name contains the nearest name, also where no
   assert.equal(tool.code, "UNKNOWN_TOOL");
   assert.match(tool.message ?? "", /Did you mean "filesystem:read_file"\?$/);
   assert.equal((await called("weather:today")).code, "REGISTRY_OFFLINE");
+  // A suggestion exists: a tool of the nearest server, or else the server.
+  const texts = [(await called("filesytem:unlike_any_tool")).message];
+  for (const name of ["red_file", "filesytem", "mcp__pml__git__statu"]) {
+    const { error } = await pml.callTool(name, {});
+    assert.equal(error?.code, -32602);
+    texts.push(error?.message);
+  }
+  assertGolden("call/names that do not exist", texts.join("\n"));
   assert.equal((await pml.close()).code, 0);
 });
 

@@ -12,6 +12,7 @@ import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { methodRuleName } from "../core/pattern.ts";
 import { withoutPmlMeta } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
+import { withHint } from "../core/sentences.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
 import { isDefinedMethod } from "../protocol/revisions.ts";
@@ -196,5 +197,5 @@ function reasonOf(error: unknown): string {
   const { message, hint } = error instanceof PmlError || !(error instanceof Error)
     ? asPmlError(error)
     : withoutUndefined({ message: error.message, hint: undefined });
-  return hint === undefined ? message : `${message}. ${hint}`;
+  return withHint(message, hint);
 }

@@ -7,6 +7,7 @@
 import type { ToolResult } from "./call.ts";
 import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, withoutUndefined } from "../core/json.ts";
+import { withHint } from "../core/sentences.ts";
 import { ERROR, RpcError } from "./errors.ts";
 
 /** The fields of a failure for programs, in a result and in a JSON-RPC error. */
@@ -93,6 +94,5 @@ export function rpcErrorOf(error: unknown): RpcError {
     return new RpcError(answered.code, String(answered.message), answered.data);
   }
   const code = pmlError.code === "BUG" ? INTERNAL_ERROR : INVALID_PARAMS;
-  const hint = pmlError.hint === undefined ? "" : `. ${pmlError.hint}`;
-  return new RpcError(code, `${pmlError.message}${hint}`, errorBody(pmlError));
+  return new RpcError(code, withHint(pmlError.message, pmlError.hint), errorBody(pmlError));
 }

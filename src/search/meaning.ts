@@ -14,6 +14,7 @@ import type { CheckReport } from "../core/check.ts";
 import { asPmlError, endingError, PmlError } from "../core/errors.ts";
 import { quoted, withoutUndefined } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
+import { withHint } from "../core/sentences.ts";
 import { Embedder, type EmbedderOwner, type HashedModel } from "./embedding/embedder.ts";
 import { EMBEDDER, EmbedderPackage, type PackageOwner } from "./embedding/embedder_package.ts";
 import {
@@ -333,11 +334,10 @@ export class Meaning
     this.#lastError = asPmlError(error);
     const wait = Math.min(RETRY_MS * 2 ** this.#failures++, RETRY_MAX_MS);
     this.#retryAt = performance.now() + wait;
-    const { message, hint = "" } = this.#lastError;
+    const { message, hint } = this.#lastError;
+    const seconds = Math.round(wait / 1_000);
     this.log.warn(
-      `Search uses the built-in model for the next ${
-        Math.round(wait / 1_000)
-      } s: ${message}. ${hint}`,
+      `Search uses the built-in model for the next ${seconds} s: ${withHint(message, hint)}`,
     );
   }
 }

@@ -20,10 +20,10 @@ import { UnreachedName } from "./unreached_name.ts";
 
 /** A server whose calls fail. Before, its approval may look the name up in registries. */
 export class UnknownServer extends KnownServer {
-  readonly #servers: Pick<Servers, "unknownToolFacts">;
+  readonly #servers: Pick<Servers, "unknownToolFacts" | "lists">;
 
   /** Errors suggest similar names from `servers`. */
-  constructor(options: KnownServerOptions, servers: Pick<Servers, "unknownToolFacts">) {
+  constructor(options: KnownServerOptions, servers: Pick<Servers, "unknownToolFacts" | "lists">) {
     super(options);
     this.#servers = servers;
   }
@@ -42,28 +42,28 @@ export class UnknownServer extends KnownServer {
       const { identity } = this.#servers.unknownToolFacts.host.policy?.now.config.restrictions ??
         {};
       const isUnknown = near !== undefined || identity !== undefined;
-      throw error instanceof UnreachedName && isUnknown
-        ? unknownTool(call.id, this.#servers)
-        : error;
+      throw error instanceof UnreachedName && isUnknown ? await this.#unknownError(call.id) : error;
     }
   }
 
   /** Throws UNKNOWN_TOOL. */
-  override definitionFor({ id }: Call): Promise<ToolDefinition> {
-    return Promise.reject(unknownTool(id, this.#servers));
+  override async definitionFor({ id }: Call): Promise<ToolDefinition> {
+    throw await this.#unknownError(id);
   }
 
   /** Throws UNKNOWN_TOOL. */
-  override list(): Promise<readonly ListItem[]> {
-    return Promise.reject(this.#unknownError());
+  override async list(): Promise<readonly ListItem[]> {
+    throw await this.#unknownError();
   }
 
   /** Throws UNKNOWN_TOOL. */
-  override call(): Promise<Outcome> {
-    return Promise.reject(this.#unknownError());
+  override async call(): Promise<Outcome> {
+    throw await this.#unknownError();
   }
 
-  #unknownError(): PmlError {
-    return unknownTool(toolId(this.name, WHOLE_SERVER), this.#servers);
+  async #unknownError(id = toolId(this.name, WHOLE_SERVER)): Promise<PmlError> {
+    // The error suggests only tools that PML has listed, and may be the first use of all lists.
+    await this.#servers.lists.prepareCached();
+    return unknownTool(id, this.#servers);
   }
 }

@@ -7,6 +7,7 @@
 import type { Call, ServerRequest } from "../../protocol/call.ts";
 import { asPmlError, PmlError } from "../../core/errors.ts";
 import { isObject, type Json, quoted } from "../../core/json.ts";
+import { withHint } from "../../core/sentences.ts";
 import { splitToolId } from "../../core/tool_id.ts";
 import type { SandboxCall } from "../../sandbox/sandbox.ts";
 
@@ -34,7 +35,7 @@ export async function sampleForModule(
     return await onServerRequest(request as ServerRequest);
   } catch (error) {
     // A module gets no separate hint, so the message contains it.
-    const { code, message, hint = "" } = asPmlError(error);
-    throw new PmlError(code, `${message}. ${hint}`);
+    const { code, message, hint } = asPmlError(error);
+    throw new PmlError(code, withHint(message, hint));
   }
 }
