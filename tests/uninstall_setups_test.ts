@@ -104,11 +104,15 @@ Deno.test("pml uninstall names the files that it cannot change back, and undoes 
   assert.deepEqual(await filesBelow(last), []);
   assert.equal(await readFile(ws.file("real/mcp.json"), "utf8"), text);
   assert.match(await readFile(settings, "utf8"), /mcp__pml/);
-  for (const cwd of [changed, ws.file("elsewhere")]) {
+  for (
+    const [title, cwd] of [
+      ["undo without a record in changed", changed],
+      ["undo without a record in elsewhere", ws.file("elsewhere")],
+    ] as const
+  ) {
     const undo = await runPml(ws, ["init", "--undo", "--yes"], { cwd });
     assertError(undo, { code: "USAGE", exit: 2 });
-    const name = `init/undo without a record in ${cwd.slice(ws.path.length + 1)}`;
-    assertGolden(name, undo.stderr.replaceAll(/^warning.*\n/gm, ""));
+    assertGolden(`init/${title}`, undo.stderr.replaceAll(/^warning.*\n/gm, ""));
   }
 });
 
