@@ -125,10 +125,11 @@ Deno.test("a warm call of a server needs few operations of Deno, and none of the
   assertAtMost(one, { paths, timers: 2.4, controllers: 0.1, parse: 2.9, stringify: 5.9 });
   if (Deno.build.os !== "linux") return;
   // One read of the client and two of the server, of which one finds nothing; one write to each,
-  // and one to the journal, of an end and the next start.
+  // and one to the journal, of an end and the next start. Deno's threads also write to wake each
+  // other, 1.3 to 1.6 times in each call.
   const last = await leastTraffic();
   assert.ok((last.syscr ?? 0) > CALLS && (last.syscw ?? 0) > CALLS, JSON.stringify(last));
-  assertAtMost(last, { syscr: 4.5, syscw: 4.5, wchar: 1_100 });
+  assertAtMost(last, { syscr: 4.5, syscw: 5, wchar: 1_100 });
 });
 
 /** Starts PML in a workspace. Returns it with a function that lists the modules loaded so far. */
