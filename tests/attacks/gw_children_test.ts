@@ -91,8 +91,9 @@ Deno.test("a call may wait for a child longer than its deadline, and a cancelled
     await pml.notify("notifications/cancelled", { requestId: "given up", reason: "enough" });
     for (const { text } of await Promise.all([first, ...rest])) assert.equal(text, "done");
     assert.ok(!pml.stderr.includes("t1 runs"));
-    const order = [...pml.stderr.matchAll(/t(\d) runs/g)].map(([, at]) => at);
-    assert.deepEqual(order, ["0", "2", "3", "4"]);
+    // Calls that arrive together may reach the queue in any order.
+    const [running, ...later] = [...pml.stderr.matchAll(/t(\d) runs/g)].map(([, at]) => at);
+    assert.deepEqual([running, ...later.sort()], ["0", "2", "3", "4"]);
   });
 });
 

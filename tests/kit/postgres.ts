@@ -63,7 +63,7 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
     if (!result.success) throw new Error(new TextDecoder().decode(result.stderr));
   };
   const signal = async (signal: Deno.Signal) => {
-    for (const { pid } of await treeOf(child.pid)) Deno.kill(pid, signal);
+    for (const { pid } of await treeOf(child.pid)) kill(pid, signal);
   };
   let count = 0;
   return {
@@ -144,4 +144,13 @@ async function someUser(): Promise<number> {
 
 async function owned(path: string, user: number): Promise<void> {
   await Deno.chown(path, user, null);
+}
+
+/** Sends a signal. The process of a connection may have ended meanwhile. */
+function kill(pid: number, signal: Deno.Signal): void {
+  try {
+    Deno.kill(pid, signal);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }
