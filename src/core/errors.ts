@@ -222,3 +222,9 @@ export function placeAt(text: string, offset: number): Required<TextPlace> {
   const lines = text.slice(0, offset).split("\n");
   return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
 }
+
+/** Joins a message and its hint to one text, for receivers that show one text only. */
+export function withHint(message: string, hint: string | undefined): string {
+  if (hint === undefined || hint === "") return message;
+  return /[.?!]$/.test(message) ? `${message} ${hint}` : `${message}. ${hint}`;
+}

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { asPmlError } from "./errors.ts";
+import { asPmlError, withHint } from "./errors.ts";
 
 Deno.test("asPmlError() takes a full disk and its like for no bug, and says what to do", () => {
   const table: readonly (readonly [string, RegExp])[] = [
@@ -48,4 +48,10 @@ Deno.test("asPmlError() takes a package that cannot be fetched for a network err
   }
   assert.equal(failed('Module not found "file:///a.ts".').code, "BUG");
   assert.equal(asPmlError(new TypeError(packages[0])).code, "BUG");
+});
+
+Deno.test("withHint() ends a message with one mark", () => {
+  assert.equal(withHint('It is "a"', "Read it"), 'It is "a". Read it');
+  assert.equal(withHint('Did you mean "a"?', "Read it"), 'Did you mean "a"? Read it');
+  assert.equal(withHint("It ended", undefined), "It ended");
 });

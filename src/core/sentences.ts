@@ -1,5 +1,5 @@
 /**
- * Joins lines, messages and hints to one text for users.
+ * Joins lines to one text for users.
  *
  * @module
  */
@@ -16,10 +16,4 @@ export function joinSentences(lines: readonly string[]): string {
       ? `${text}.`
       : text;
   }).join(" ");
-}
-
-/** Joins a message and its hint to one text, for receivers that show one text only. */
-export function withHint(message: string, hint: string | undefined): string {
-  if (hint === undefined || hint === "") return message;
-  return /[.?!]$/.test(message) ? `${message} ${hint}` : `${message}. ${hint}`;
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { joinSentences, withHint } from "./sentences.ts";
+import { joinSentences } from "./sentences.ts";
 
 Deno.test("joinSentences() ends a line with a full stop only where the next one begins a sentence", () => {
   const texts: readonly (readonly [readonly string[], string])[] = [
@@ -11,10 +11,4 @@ Deno.test("joinSentences() ends a line with a full stop only where the next one 
     [[], ""],
   ];
   for (const [lines, text] of texts) assert.equal(joinSentences(lines), text);
-});
-
-Deno.test("withHint() ends a message with one mark", () => {
-  assert.equal(withHint('It is "a"', "Read it"), 'It is "a". Read it');
-  assert.equal(withHint('Did you mean "a"?', "Read it"), 'Did you mean "a"? Read it');
-  assert.equal(withHint("It ended", undefined), "It ended");
 });

@@ -6,13 +6,12 @@
 
 import type { CallClient, CallTool, MethodNotification } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError, withHint } from "../core/errors.ts";
 import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { methodRuleName } from "../core/pattern.ts";
 import { withoutPmlMeta } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
-import { withHint } from "../core/sentences.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
 import { isDefinedMethod } from "../protocol/revisions.ts";

@@ -5,9 +5,8 @@
  */
 
 import type { ToolResult } from "./call.ts";
-import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
+import { asPmlError, audienceOf, PmlError, withHint } from "../core/errors.ts";
 import { type JsonObject, objectOf, withoutUndefined } from "../core/json.ts";
-import { withHint } from "../core/sentences.ts";
 import { ERROR, RpcError } from "./errors.ts";
 
 /** The fields of a failure for programs, in a result and in a JSON-RPC error. */

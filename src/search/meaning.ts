@@ -11,10 +11,9 @@ import { installEnvironment, serverEnvironment } from "../config/child_environme
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
 import type { CheckReport } from "../core/check.ts";
-import { asPmlError, endingError, PmlError } from "../core/errors.ts";
+import { asPmlError, endingError, PmlError, withHint } from "../core/errors.ts";
 import { quoted, withoutUndefined } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
-import { withHint } from "../core/sentences.ts";
 import { Embedder, type EmbedderOwner, type HashedModel } from "./embedding/embedder.ts";
 import { EMBEDDER, EmbedderPackage, type PackageOwner } from "./embedding/embedder_package.ts";
 import {

@@ -5,9 +5,8 @@
  */
 
 import type { Call, ServerRequest } from "../../protocol/call.ts";
-import { asPmlError, PmlError } from "../../core/errors.ts";
+import { asPmlError, PmlError, withHint } from "../../core/errors.ts";
 import { isObject, type Json, quoted } from "../../core/json.ts";
-import { withHint } from "../../core/sentences.ts";
 import { splitToolId } from "../../core/tool_id.ts";
 import type { SandboxCall } from "../../sandbox/sandbox.ts";
 
