@@ -1,7 +1,7 @@
 /**
  * `deno task assets`: bundles the programs that PML ships as text and runs in sandbox children, the
- * page that `pml page` serves, and the library for YAML. PML cannot bundle at run time, so the bundles are committed; a test
- * compares them with their sources.
+ * page that `pml page` serves, and the library for YAML. PML cannot bundle at run time, so the bundles
+ * are committed; a test compares them with their sources.
  *
  * @module
  */

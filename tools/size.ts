@@ -98,7 +98,7 @@ function decodeVlq(segment: string): readonly number[] {
   return numbers;
 }
 
-/** Returns the size of the npm packages that an entry file imports, and of the bundled ones, unpacked. */
+/** Returns the unpacked size of the npm packages that an entry file imports, and of the bundled ones. */
 export async function installSizeOf(
   entry: string,
 ): Promise<{ packages: number; bytes: number; largest: Readonly<Record<string, number>> }> {
