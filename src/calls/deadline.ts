@@ -76,8 +76,10 @@ export class Deadlines implements Disposable {
   #checkAll(): void {
     this.#timerDue = Infinity;
     const isExpiring = this.#expired.size > 0;
+    // One time for all, so that calls expire in the order of their deadlines.
+    const now = performance.now();
     for (const deadline of this.#deadlines) {
-      const due = deadline.check();
+      const due = deadline.check(now);
       if (due !== undefined) this.#setTimer(due);
       else if (this.#deadlines.delete(deadline)) this.#expired.add(deadline);
     }
@@ -171,8 +173,8 @@ export class CallDeadline {
     }
   }
 
-  /** Returns when the deadline must be checked again; undefined if the time is over. */
-  check(): number | undefined {
+  /** Returns when the deadline must be checked again; undefined if the time is over at `now`. */
+  check(now: number): number | undefined {
     const call = this.#call;
     if (call === undefined) return undefined;
     const { pausedMs = 0 } = this.#limits(call.id);
@@ -180,12 +182,12 @@ export class CallDeadline {
     // pause.
     if (pausedMs > this.#countedPauseMs) {
       this.#startedAt += pausedMs - this.#countedPauseMs;
-      this.#lastSignAt = performance.now();
+      this.#lastSignAt = now;
     }
     this.#countedPauseMs = pausedMs;
-    if (this.#dueAt(call) > performance.now()) {
-      this.#report(call);
-      return this.#nextCheckAt(call);
+    if (this.#dueAt(call, now) > now) {
+      this.#report(call, now);
+      return this.#nextCheckAt(call, now);
     }
     return undefined;
   }
@@ -204,22 +206,21 @@ export class CallDeadline {
     this.#call = undefined;
   }
 
-  #nextCheckAt(call: TimedCall): number {
-    const due = this.#dueAt(call);
+  #nextCheckAt(call: TimedCall, now: number): number {
+    const due = this.#dueAt(call, now);
     return call.wantsReports ? Math.min(due, this.#reportedAt + this.#reportMs) : due;
   }
 
   /** Returns the current deadline, which progress and questions move. */
-  #dueAt({ id }: TimedCall): number {
+  #dueAt({ id }: TimedCall, now: number): number {
     const { callMs, capMs } = this.#limits(id);
     return this.isAsking
-      ? performance.now() + callMs
+      ? now + callMs
       : Math.min(this.#lastSignAt + callMs, this.#startedAt + capMs);
   }
 
   /** Reports that the call runs, if the client got no progress for `reportMs`. */
-  #report(call: TimedCall): void {
-    const now = performance.now();
+  #report(call: TimedCall, now: number): void {
     if (!call.wantsReports || now < this.#reportedAt + this.#reportMs) return;
     this.#reportedAt = now;
     // PML does not report for a server that hangs, so that the client notices it and can cancel.

@@ -177,6 +177,21 @@ Deno.test("Deadlines ends each call at its own time, with one timer for all", as
   begin("late");
 });
 
+Deno.test("calls with the same deadline expire in the order in which they began", async () => {
+  const limitsOf = (id: string) => {
+    const end = performance.now() + (id === "s:slow" ? 30 : 0);
+    while (performance.now() < end);
+    return { callMs: id === "s:early" ? 60 : 80, capMs: 1_000 };
+  };
+  using deadlines = new Deadlines(limitsOf);
+  const ended: string[] = [];
+  for (const id of ["early", "first", "slow"]) {
+    deadlines.begin(timedCall(toolId("s", id), () => ended.push(id)));
+  }
+  await until(() => ended.length === 3);
+  assert.deepEqual(ended, ["early", "first", "slow"]);
+});
+
 /** Begins a call that reports every 10 ms, and returns its reports. */
 function reporting(callMs: number) {
   const deadlines = new Deadlines(() => ({ callMs, capMs: 10_000 }), 10);
