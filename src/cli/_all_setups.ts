@@ -7,10 +7,11 @@
 import { basename, dirname, join } from "node:path";
 import type { App } from "../app/app.ts";
 import { type ClientFile, CLIENTS } from "../config/clients.ts";
-import { FILE_NAME, pathExists, realPathOf } from "../config/workspace.ts";
+import { FILE_NAME, pathExists } from "../config/workspace.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { textOf } from "../core/json.ts";
+import { realPathOf } from "../io/path_info.ts";
 import { NAME } from "./_client_file.ts";
 import {
   filesOf,

@@ -6,10 +6,10 @@
 
 import type { App } from "../app/app.ts";
 import { isLineOf } from "../config/workspace_lines.ts";
-import { realPathOf } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted, visible } from "../core/json.ts";
 import { asPmlError } from "../core/errors.ts";
+import { realPathOf } from "../io/path_info.ts";
 import { readPlain } from "../io/private_files.ts";
 import type { TrustRecord } from "../policy/trust.ts";
 import { codeChanges } from "./_code_changes.ts";

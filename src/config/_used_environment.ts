@@ -7,11 +7,11 @@
 
 import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
-import { isInside } from "../io/path_info.ts";
+import { isInside, realPathOf } from "../io/path_info.ts";
 import { type ClientSetting, findClientSettings } from "./_client_files.ts";
 import { type Environment, HOMES, withoutVariables } from "./env.ts";
 import { CONTAINER_NAMES, NETWORK_NAMES, TRACE_NAMES } from "./network_names.ts";
-import { findProject, foldersAbove, realPathOf } from "./workspace.ts";
+import { findProject, foldersAbove } from "./workspace.ts";
 
 const NAMES = [
   ...["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE"],

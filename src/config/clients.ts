@@ -17,12 +17,12 @@ import {
 } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
-import { isInside, namesInFolder } from "../io/path_info.ts";
+import { isInside, namesInFolder, realPathOf } from "../io/path_info.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { withoutCmd } from "./windows_command.ts";
-import { pathExists, realPathOf } from "./workspace.ts";
+import { pathExists } from "./workspace.ts";
 import { loadYaml } from "./yaml.ts";
 
 /** The clients whose files PML knows. */

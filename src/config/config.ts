@@ -8,7 +8,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import { isInside, staysInside } from "../io/path_info.ts";
+import { isInside, realPathOf, staysInside } from "../io/path_info.ts";
 import { usedEnvironment } from "./_used_environment.ts";
 import { markUnconfined } from "./_unconfined.ts";
 import { type ConfigProblem, invalidConfigError, type Report } from "./_problem.ts";
@@ -23,14 +23,7 @@ import { readUserConfig, type UserConfig } from "./user_config.ts";
 import { askedRegistries, registryProblems } from "./registries.ts";
 import { conditionProblems, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
-import {
-  findWorkspace,
-  homesOf,
-  pathExists,
-  realPathOf,
-  rulingFiles,
-  type Workspace,
-} from "./workspace.ts";
+import { findWorkspace, homesOf, pathExists, rulingFiles, type Workspace } from "./workspace.ts";
 import type { Config } from "./current_config.ts";
 
 /** Everything that was read, before it is known whether the workspace file is trusted. */

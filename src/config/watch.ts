@@ -5,12 +5,13 @@
  */
 
 import { join } from "node:path";
+import { realPathOf } from "../io/path_info.ts";
 import { PathWatcher } from "../io/path_watcher.ts";
 import { policyPaths } from "./_company_file.ts";
 import type { LoadedConfig } from "./config.ts";
 import { pausePath } from "./pause.ts";
 import { linksOn } from "./ruling_files.ts";
-import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
+import { FILE_NAME, rulingFolders } from "./workspace.ts";
 
 /**
  * Calls `reread` at once and after each change of one of the files, until the signal aborts.

@@ -4,11 +4,11 @@
  * @module
  */
 
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { PATHS } from "../core/paths.ts";
-import { isGone, isInside } from "../io/path_info.ts";
+import { isGone, isInside, realPathOf } from "../io/path_info.ts";
 import { invalidConfigError } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
@@ -96,19 +96,6 @@ export function rulingFolders(
     (repository !== undefined && isInside(repository, folder)) ||
     (includesHomes && homes.some((home) => isInside(folder, home)));
   return [root, ...above.filter(canHaveRules)];
-}
-
-/** Returns the real path of the existing part of a path, with the rest as written. */
-export function realPathOf(path: string): string {
-  const missing: string[] = [];
-  for (let each = resolve(path);; each = dirname(each)) {
-    try {
-      return join(Deno.realPathSync(each), ...missing);
-    } catch (error) {
-      if (dirname(each) === each) throw error;
-      missing.unshift(relative(dirname(each), each));
-    }
-  }
 }
 
 /** Returns the folders above a folder, the nearest first. */

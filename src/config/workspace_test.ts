@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { findWorkspace, realPathOf } from "./workspace.ts";
+import { findWorkspace } from "./workspace.ts";
 
 function said(find: () => unknown): string {
   try {
@@ -114,10 +114,4 @@ Deno.test("findWorkspace() takes a link to nothing and a folder for a .pml.json 
   assert.equal(findWorkspace(scratch.environment(), join(scratch.ws, "a")).root, scratch.ws);
   Deno.mkdirSync(join(scratch.ws, "a/.pml.json"));
   assert.equal(findWorkspace(scratch.environment(), join(scratch.ws, "a")).found, ".pml.json");
-});
-
-Deno.test("realPathOf() resolves what exists and keeps the rest", () => {
-  using scratch = new Scratch();
-  Deno.symlinkSync(scratch.ws, join(scratch.root, "link"));
-  assert.equal(realPathOf(join(scratch.root, "link/a/b")), join(scratch.ws, "a/b"));
 });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { dirname, isAbsolute, join, posix, sep, win32 } from "node:path";
+import { basename, dirname, isAbsolute, join, posix, resolve, sep, win32 } from "node:path";
 import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 
 /**
@@ -29,6 +29,14 @@ export function realPathIfAny(path: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the real path of the existing part of a path, with the rest as written. */
+export function realPathOf(path: string): string {
+  const absolute = resolve(path);
+  const folder = dirname(absolute);
+  return realPathIfAny(absolute) ??
+    (folder === absolute ? absolute : join(realPathOf(folder), basename(absolute)));
 }
 
 /** Returns whether an error means that a path does not exist. */

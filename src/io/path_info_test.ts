@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { WINDOWS } from "../core/paths.ts";
-import { isGone, isInside, realPathIfAny, staysInside } from "./path_info.ts";
+import { isGone, isInside, realPathIfAny, realPathOf, staysInside } from "./path_info.ts";
 
 Deno.test("isInside() compares whole names", () => {
   for (const path of ["/ws", "/ws/a", "/ws/..a", "/ws/...", "/ws/a/../b", "/ws/."]) {
@@ -16,6 +16,15 @@ Deno.test("realPathIfAny() returns undefined for a missing file", async () => {
   await Deno.symlink(folder, `${folder}/link`);
   assert.equal(realPathIfAny(`${folder}/link`), folder);
   assert.equal(realPathIfAny(`${folder}/none`), undefined);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("realPathOf() resolves what exists and keeps the rest", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await Deno.mkdir(`${folder}/ws`);
+  await Deno.symlink(`${folder}/ws`, `${folder}/link`);
+  assert.equal(realPathOf(`${folder}/link/a/b`), `${folder}/ws/a/b`);
+  assert.equal(realPathOf("/none/a"), "/none/a");
   await Deno.remove(folder, { recursive: true });
 });
 

@@ -7,7 +7,7 @@
 import { relative, resolve } from "node:path";
 import { visible } from "../core/json.ts";
 import type { Permissions } from "../protocol/tool.ts";
-import { isInside } from "../io/path_info.ts";
+import { isInside, realPathOf } from "../io/path_info.ts";
 import { withPort } from "./grants.ts";
 
 /** The sentence for each kind of granted permission. */
@@ -53,10 +53,11 @@ export function ungrantedPermissions(
   effective: Permissions,
   workspace: string,
 ): Partial<Permissions> {
-  const toAbsolute = (path: string) => resolve(workspace, path);
+  // The granted paths are real paths, and the requested ones may be links to them.
+  const realPath = (path: string) => realPathOf(resolve(workspace, path));
   const isGranted = (kind: keyof Permissions, item: string) =>
     kind === "read" || kind === "write"
-      ? effective[kind].some((path) => isInside(toAbsolute(path), toAbsolute(item)))
+      ? effective[kind].some((path) => isInside(realPath(path), realPath(item)))
       : effective[kind].includes(kind === "net" ? withPort(item) : item);
   const lists = (["read", "write", "net", "run", "env"] as const).map((kind) =>
     [kind, permissions[kind].filter((item) => !isGranted(kind, item))] as const

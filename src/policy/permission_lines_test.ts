@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { NO_PERMISSIONS, type Permissions } from "../protocol/tool.ts";
-import { permissionLines } from "./permission_lines.ts";
+import { permissionLines, ungrantedPermissions } from "./permission_lines.ts";
 import { assertGolden } from "../../tests/kit/golden.ts";
 
 function lines(asked: Partial<Permissions>, effective: Partial<Permissions>): readonly string[] {
@@ -30,6 +31,20 @@ Deno.test("permissionLines() describes requested permissions that are not grante
     ...["read /", "read ../x", "net *", "run sh", "env AWS_KEY"],
   ]);
   assertGolden("question/permissions that are not granted", text.join("\n"));
+});
+
+Deno.test("permissionLines() describes a path over a link as granted if its target is", async () => {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  for (const name of ["data", "ws"]) await Deno.mkdir(join(root, name));
+  await Deno.symlink(join(root, "data"), join(root, "link"));
+  await Deno.symlink(join(root, "data"), join(root, "ws", "inside"));
+  const permissions = (read: readonly string[]) => ({ ...NO_PERMISSIONS, read });
+  const missingOf = (requested: readonly string[], effective: readonly string[]) =>
+    ungrantedPermissions(permissions(requested), permissions(effective), join(root, "ws")).read ??
+      [];
+  const paths = [join(root, "link"), join(root, "link", "new", "file"), "inside", "src"];
+  assert.deepEqual(missingOf(paths, [join(root, "data")]), ["src"]);
+  assert.deepEqual(missingOf(paths, [join(root, "ws")]), paths.slice(0, 3));
 });
 
 Deno.test("permissionLines() returns one sentence if there are no permissions", () => {
