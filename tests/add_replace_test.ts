@@ -5,9 +5,11 @@
  */
 
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse as yaml } from "yaml";
+import { toolId } from "../src/core/tool_id.ts";
+import { MultiToolRules } from "../src/policy/multi_tool_rules.ts";
 import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { assertError } from "./cli_greeter.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
@@ -16,6 +18,7 @@ import { denoCommand } from "./kit/pml_command.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { signIn } from "./kit/sign_in.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const [COMMAND = "", ...ARGS] = denoCommand("tests/kit/echo_server.ts");
@@ -97,6 +100,113 @@ Deno.test("pml add --undo brings the rules of both files back", async () => {
   assert.deepEqual(await own(), pml);
   const trust = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
   assert.equal(trust.trusted, true);
+});
+
+/** Adds a server whose tool has the text of a file as its description, and allows its tools. */
+async function withDescribed(): Promise<
+  { readonly ws: Workspace; readonly line: readonly string[] }
+> {
+  const ws = await makeWorkspace({ files: { words: "as it was" } });
+  const definition = '{ name: "tell",';
+  const words = JSON.stringify(ws.file("words"));
+  const code = tinyServer("params.name").replace(
+    definition,
+    `${definition} description: process.getBuiltinModule("fs").readFileSync(${words}, "utf8"),`,
+  );
+  const file = ws.file("server.cjs");
+  await writeFile(file, code);
+  const line = [COMMAND, "run", "-A", file];
+  const [command, ...args] = line;
+  const value = { permissions: { allow: ["x:*"] }, mcpServers: { x: { command, args } } };
+  await writeFile(join(ws.home, "config.yaml"), JSON.stringify(value));
+  return { ws, line };
+}
+
+Deno.test("a tool that changed during a replacement of its server needs an approval after it", async () => {
+  for (const isAccepted of [true, false]) {
+    const { ws } = await withDescribed();
+    await using _ = ws;
+    assert.equal((await runPml(ws, ["call", "x:tell"])).code, 0);
+    const replaced = await runPmlOnTerminal(ws, [
+      // It has no tool of the same name.
+      ...["add", "x", "--replace", ...ENV, "--", COMMAND, ...ARGS],
+    ], {
+      typed: [
+        ["Replace x", "y"],
+        ["Remove the rules", "n"],
+        isAccepted ? ACCEPT : [/\[N\] decline/, "n"],
+      ],
+    });
+    assert.match(replaced.stdout, isAccepted ? /x has \d+ tools?/ : /not added/);
+    await writeFile(ws.file("words"), "changed");
+    if (isAccepted) {
+      const undone = await runPmlOnTerminal(ws, ["add", "--undo"], { typed: [["Continue?", "y"]] });
+      assert.equal(undone.code, 0, undone.stdout);
+    }
+    await runPml(ws, ["doctor"]);
+    assertError(await runPml(ws, ["call", "x:tell"]), { code: "APPROVAL_STALE", exit: 1 });
+  }
+});
+
+Deno.test("pml add --undo in another workspace writes no rules there", async () => {
+  const { ws, line } = await withDescribed();
+  await using _ = ws;
+  const [command, ...args] = line;
+  const other = ws.file("other");
+  await mkdir(other);
+  const ask = { ask: ["*"] };
+  const pmls = [
+    [ws.path, {
+      version: 1,
+      permissions: { allow: ["x:tell"], ...ask },
+      grants: { x: { run: ["git"] } },
+    }],
+    [other, { version: 1, permissions: ask, mcpServers: { x: { command, args } } }],
+  ] as const;
+  for (const [cwd, value] of pmls) {
+    await writeFile(join(cwd, ".pml.json"), JSON.stringify(value));
+    const trusted = await runPmlOnTerminal(ws, ["trust"], {
+      cwd,
+      typed: [["exactly this", "trust\r"]],
+    });
+    assert.equal(trusted.code, 0, trusted.stdout);
+  }
+  const before = await Deno.readTextFile(join(other, ".pml.json"));
+  const replaced = await runPmlOnTerminal(ws, [
+    ...["add", "x", "--no-workspace", "--replace", "--", ...line, "other"],
+  ], { typed: [["Replace x", "y"], ["Remove the rules", "y"], ACCEPT] });
+  assert.equal(replaced.code, 0, replaced.stdout);
+  const undone = await runPmlOnTerminal(ws, ["add", "--undo"], {
+    cwd: other,
+    typed: [[
+      /do not come back,[^]*allow x:tell[^]*grants of x \{"run":\["git"\]\}[^]*Continue\?/,
+      "y",
+    ]],
+  });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.equal(await Deno.readTextFile(join(other, ".pml.json")), before);
+});
+
+Deno.test("pml add --undo restores the effects that the user saw for the rules of one answer", async () => {
+  const { ws, line } = await withDescribed();
+  await using _ = ws;
+  const source = join(ws.home, "config.yaml");
+  const rules = new MultiToolRules(ws.home);
+  const config = await configOf(ws);
+  await writeFile(source, config.replace(`["x:*"]`, `["x:tell","x:own"]`));
+  const shown = { reads: true, destroys: false };
+  await rules.add(source, [{ id: toolId("x", "tell"), effect: shown }]);
+  const replaced = await runPmlOnTerminal(ws, ["add", "x", "--replace", "--", ...line, "other"], {
+    typed: [["Replace x", "y"], ["Remove the rules", "y"], ACCEPT],
+  });
+  assert.equal(replaced.code, 0, replaced.stdout);
+  for (const tool of ["tell", "own"]) {
+    await rules.add(source, [{ id: toolId("x", tool), effect: { reads: false, destroys: true } }]);
+  }
+  const undone = await runPmlOnTerminal(ws, ["add", "--undo"], { typed: [["Continue?", "y"]] });
+  assert.equal(undone.code, 0, undone.stdout);
+  assert.deepEqual(rules.recordOf({ rule: "x:tell", source }), shown);
+  assert.equal(rules.has({ rule: "x:own", source }), false);
 });
 
 Deno.test("pml add --undo removes the allow rules and grants that were written for the replacement", async () => {

@@ -258,11 +258,14 @@ export class DefinitionEdit {
     const text = await textWith(this.#target, [...this.#removals, ...this.#settings]);
     const { section: from, title } = existing;
     const replaced = { name, into: section, section: from, title };
-    const about = { replaced, ended: this.#ended, keptRules: this.#keptRules };
+    const allPins = await app.pins();
+    // The undo restores them: without pins, a tool that changed meanwhile would look new.
+    const pins = await allPins.recordOf(name);
+    const about = { replaced, ended: this.#ended, keptRules: this.#keptRules, pins };
     const { backup } = await editFile(app, this.#target, { text, ...about });
     this.#backup = backup;
     // Removes the pins of the old server, as `pml remove` does. The new server gets its own.
-    await (await app.pins()).remove([name]);
+    await allPins.remove([name]);
     await app.policy.reload();
   }
 

@@ -11,6 +11,7 @@ import { isObject, objectOf, quoted, withoutUndefined } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { isSameRule, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
+import { MultiToolRules, type ShownEffect } from "../policy/multi_tool_rules.ts";
 import {
   listSettings,
   movedRules,
@@ -268,7 +269,9 @@ export async function ruleRemovals(
 ): Promise<readonly RuleRemoval[]> {
   const removals: RuleRemoval[] = [];
   for (const workspace of app.config().trusted ? [false, true] : [false]) {
-    const { permissions, grants } = await listsIn(app, workspace);
+    const target = await findTarget(app, workspace);
+    const { permissions, grants } = objectOf(await parseTarget(target));
+    const { path } = target;
     const { allow, ...others } = objectOf(permissions) as PresentLists;
     const lists: PresentLists = { ...withoutUndefined({ allow }), ...before ? {} : others };
     const earlier = before?.filter((one) => one.workspace === workspace) ?? [];
@@ -295,10 +298,25 @@ export async function ruleRemovals(
     const entries = ownGrants.map((name) => [name, objectOf(grants)[name]]);
     removals.push({
       ...{ workspace, parts, settings },
-      ended: { workspace, rules: ended, grants: Object.fromEntries(entries) },
+      ended: {
+        ...{ workspace, path, rules: ended, grants: Object.fromEntries(entries) },
+        effects: effectsOf(app, { path, rules: ended.allow ?? [] }),
+      },
     });
   }
   return removals;
+}
+
+/** Returns the effects that the user saw for the rules of one answer. */
+function effectsOf(
+  app: App,
+  { path, rules }: { readonly path: string; readonly rules: readonly string[] },
+): Readonly<Record<string, ShownEffect>> {
+  const multiTool = new MultiToolRules(app.config().home);
+  return Object.fromEntries(rules.flatMap((rule) => {
+    const effect = multiTool.recordOf({ rule, source: path });
+    return effect === undefined ? [] : [[rule, effect]];
+  }));
 }
 
 /**

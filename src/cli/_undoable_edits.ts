@@ -21,6 +21,8 @@ import { withValue } from "./_client_file.ts";
 import { recordAction } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { backUp, fileNotChanged, readInside, type TextFile, writeFile } from "./_files.ts";
+import type { ShownEffect } from "../policy/multi_tool_rules.ts";
+import type { ServerPins } from "../policy/pins.ts";
 import type { RuleList } from "../policy/rule_lists.ts";
 import { type YamlSetting, yamlWith } from "../config/yaml_text.ts";
 import { loadYaml } from "../config/yaml.ts";
@@ -71,12 +73,18 @@ interface EditRecord {
   readonly ended?: readonly ServerRules[];
   /** The rules and grants of a replaced server that the user kept. Earlier versions did not record it. */
   readonly keptRules?: readonly ServerRules[];
+  /** The pins of the replaced server. Earlier versions did not record them. */
+  readonly pins?: ServerPins;
 }
 
 /** The rules and grants of a server in one file. */
 export interface ServerRules {
   /** Whether they were in the workspace's file; otherwise in the user's. */
   readonly workspace: boolean;
+  /** The path of the file. Earlier versions did not record it. */
+  readonly path?: string;
+  /** The effects that the user saw for allow rules of one answer. Recorded together with `path`. */
+  readonly effects?: Readonly<Record<string, ShownEffect>>;
   readonly rules: Readonly<Partial<Record<RuleList, readonly string[]>>>;
   /** The grants, by the name of the server. */
   readonly grants: Readonly<Record<string, unknown>>;
@@ -96,7 +104,6 @@ export interface ReplacedEntry {
 
 /** Matches a name and its text in JSON, TOML or YAML. */
 const NAMED_VALUE = /["']?([\w.-]{1,64})["']?\s{0,8}[:=]\s{0,8}["']?([^"'\s,]{6,400})/g;
-
 type ServerEntries = Readonly<Record<string, unknown>>;
 
 /** The sections that define servers. */

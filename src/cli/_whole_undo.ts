@@ -7,7 +7,9 @@
  */
 
 import type { App } from "../app/app.ts";
+import { FILE_NAME } from "../config/workspace.ts";
 import { isObject, listOf, objectOf, visible } from "../core/json.ts";
+import { MultiToolRules } from "../policy/multi_tool_rules.ts";
 import { RULE_LISTS } from "../policy/rule_lists.ts";
 import { planChange } from "./_config_file.ts";
 import { type RuleRemoval, ruleRemovals } from "./_rules.ts";
@@ -33,9 +35,9 @@ export async function findWholeUndo(
   target: TargetFile,
   scope: UndoScope = {},
 ): Promise<FileUndo> {
-  const { replaced, ended = [], keptRules = [] } =
+  const { replaced, pins, ended = [], keptRules = [] } =
     readEdits(app, target.path).at(scope.index ?? -1) ?? {};
-  const before = [...ended, ...keptRules];
+  const before = await filterPresent(app, [...ended, ...keptRules]);
   const removals: RuleRemoval[] = [];
   // They were written for the replacement. The earlier server would run by them.
   // guard: undone-rules
@@ -43,11 +45,15 @@ export async function findWholeUndo(
   const isSameFile = ({ workspace }: RuleRemoval) => workspace === isWorkspaceFile(target.path);
   const more = removals.filter(isSameFile).flatMap(({ settings }) => settings);
   const undo = await findUndo(app, target, { ...scope, more });
-  const lost = await Promise.all(keptRules.map((rules) => lostRules(app, rules)));
-  const returning = [...ended, ...lost];
+  const isHere = (rules: ServerRules) => before.includes(rules);
+  const lost = await Promise.all(
+    keptRules.filter(isHere).map((rules) => lostRules(app, rules)),
+  );
+  const returning = [...ended.filter(isHere), ...lost];
   const removedLines = removals.flatMap((removal) => linesOf(app, removal.ended));
   const lines = returning.flatMap((rules) => linesOf(app, rules));
-  if (removedLines.length + lines.length === 0) return undo;
+  const otherLines = ended.filter((rules) => !isHere(rules))
+    .flatMap((rules) => linesOf(app, { path: FILE_NAME, ...rules }));
   const others = await Promise.all(
     removals.filter((removal) => !isSameFile(removal)).map((removal) => planChange(app, removal)),
   );
@@ -55,11 +61,19 @@ export async function findWholeUndo(
     undo.summary,
     ...titled("These rules and grants of the replacement are removed:", removedLines),
     ...titled("These rules and grants come back:", lines),
+    ...titled(
+      "These do not come back, because they were in the file of another workspace:",
+      otherLines,
+    ),
   ];
   return {
     path: undo.path,
     summary: summary.join("\n"),
     run: async () => {
+      // Before the definition is back, so that a changed tool never looks new.
+      // guard: undone-pins
+      if (replaced !== undefined && pins) await (await app.pins()).restore(replaced.name, pins);
+      for (const rules of before) await restoreEffects(app, rules);
       for (const { write } of others) await write();
       const done = [...others.map(({ path }) => `${path}: changed`), await undo.run()];
       await app.policy.reload();
@@ -67,6 +81,27 @@ export async function findWholeUndo(
       return done.join("\n");
     },
   };
+}
+
+/** Returns the rules of the user's file and the present workspace's, not of another workspace. */
+async function filterPresent(
+  app: App,
+  all: readonly ServerRules[],
+): Promise<readonly ServerRules[]> {
+  const present: ServerRules[] = [];
+  for (const rules of all) {
+    // guard: undone-elsewhere
+    if (rules.workspace && rules.path !== (await findTarget(app, true)).path) continue;
+    present.push(rules);
+  }
+  return present;
+}
+
+/** Restores the effects that the user saw for the allow rules of one answer. */
+async function restoreEffects(app: App, { path, rules, effects }: ServerRules): Promise<void> {
+  if (path === undefined || effects === undefined) return;
+  // guard: undone-effects
+  await new MultiToolRules(app.config().home).restore(path, rules.allow ?? [], effects);
 }
 
 function titled(title: string, lines: readonly string[]): readonly string[] {
@@ -95,11 +130,15 @@ async function lostRules(
   };
 }
 
-function linesOf(app: App, { workspace, rules, grants }: ServerRules): readonly string[] {
-  const path = pathOf(app, workspace);
+function linesOf(
+  app: App,
+  { workspace, path = pathOf(app, workspace), rules, grants }: ServerRules,
+): readonly string[] {
   return [
     ...RULE_LISTS.flatMap((list) => (rules[list] ?? []).map((rule) => `${list} ${rule}`)),
-    ...Object.keys(grants).map((server) => `grants of ${server}`),
+    ...Object.entries(grants).map(([server, entry]) =>
+      `grants of ${server} ${JSON.stringify(entry)}`
+    ),
   ].map((line) => `  ${visible(line, 400)}, in ${path}`);
 }
 

@@ -13,6 +13,7 @@ import { isSkillPin } from "../protocol/skills.ts";
 import type { ToolDefinition } from "../protocol/tool.ts";
 import { stampAt } from "../io/path_info.ts";
 import {
+  readPlainText,
   readPrivateText,
   unlessGone,
   type WarningLog,
@@ -100,6 +101,17 @@ export class ListedDefinitions {
   /** Removes the records of servers. */
   async remove(names: readonly string[]): Promise<void> {
     await Promise.all(names.map((name) => Deno.remove(this.#fileOf(name)).catch(unlessGone)));
+  }
+
+  /** Returns the text of the record of a server; undefined if there is none. */
+  textOf(server: string): string | undefined {
+    return readPlainText(this.#fileOf(server));
+  }
+
+  /** Replaces the record of a server with a text of `textOf()`. */
+  async restore(server: string, text: string | undefined): Promise<void> {
+    if (text === undefined) await this.remove([server]);
+    else await writePrivate(this.#fileOf(server), parseExact(text));
   }
 
   #storedOf(server: string): StoredDefinitions {

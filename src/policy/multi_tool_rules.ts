@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { objectOf } from "../core/json.ts";
+import { memberOf, objectOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { readPlainText, writePrivate } from "../io/private_files.ts";
@@ -74,7 +74,20 @@ export class MultiToolRules {
 
   /** Returns whether an answer for several tools wrote a rule. */
   has(rule: FileRule): boolean {
-    return this.#recordOf(rule) !== undefined;
+    return this.recordOf(rule) !== undefined;
+  }
+
+  /** Restores what `recordOf()` returned for the allow rules of a file. */
+  async restore(
+    source: string,
+    rules: readonly string[],
+    effects: Readonly<Record<string, ShownEffect>>,
+  ): Promise<void> {
+    for (const rule of rules) {
+      const effect = memberOf(effects, rule);
+      if (effect === undefined) await this.remove({ rule, source });
+      else await writePrivate(this.#path({ rule, source }), { rule, source, ...effect });
+    }
   }
 
   /** Removes the record of a rule, because the user answered about its tool alone. */
@@ -95,14 +108,15 @@ export class MultiToolRules {
     const key = JSON.stringify([rule.source, rule.rule]);
     const valid = this.#valid(definition);
     if (valid.has(key)) return false;
-    const before = this.#recordOf(rule);
+    const before = this.recordOf(rule);
     // guard: hint-flip
     if (before !== undefined && (before.reads || now.destroys && !before.destroys)) return true;
     valid.add(key);
     return false;
   }
 
-  #recordOf(rule: FileRule): ShownEffect | undefined {
+  /** Returns the effect that the user saw; undefined for a rule about one tool. */
+  recordOf(rule: FileRule): ShownEffect | undefined {
     const path = this.#path(rule);
     try {
       const text = readPlainText(path);

@@ -26,7 +26,8 @@ import type { WarningLog } from "../io/private_files.ts";
 import { turnTime, yieldTurn } from "../io/waiting.ts";
 import { escapeInvisible } from "./trust_subject.ts";
 import { definitionHash } from "./integrity.ts";
-import { type LockEntry, lockVariables } from "./lock.ts";
+import { stampAt } from "../io/path_info.ts";
+import { type LockEntry, lockText, lockVariables, parseLock } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
@@ -47,6 +48,18 @@ export interface PinEvent {
   readonly tool?: string;
   /** The hash of the tool's current definition. */
   readonly hash?: string;
+}
+
+/** Everything that is stored about the approved server of a name in one workspace. */
+export interface ServerPins {
+  /** The folder of the workspace. */
+  readonly root: string;
+  /** The pins of the server in `pml.lock`, as a text of a lock. */
+  readonly lock: string;
+  /** The pins of the server in the PML home, as a text of a lock. */
+  readonly home: string;
+  /** The file with the definitions that the server listed first; undefined if there is none. */
+  readonly listed?: string;
 }
 
 /** The time between two checks of the files, in milliseconds. */
@@ -356,13 +369,59 @@ export class Pins {
     await this.#write(known.map((identity) => ({ identity, isApproved: false })), this.#files);
   }
 
+  /** Returns the pins of a server, for `restore()`. */
+  async recordOf(server: string): Promise<ServerPins> {
+    await this.flush();
+    const { lock, home } = await this.#files.read();
+    const textOf = (entries: PinState["lock"]) => {
+      const entry = memberOf(entries, server);
+      return lockText(entry === undefined ? {} : { [server]: entry });
+    };
+    const listed = this.#listedDefinitions.textOf(server);
+    const { root } = this.#workspace;
+    return { root, lock: textOf(lock), home: textOf(home), ...withoutUndefined({ listed }) };
+  }
+
+  /**
+   * Replaces the pins of a server with those of a record. If the record is of another workspace, the
+   * server must not be pinned there: those pins may belong to a server that its rules allow.
+   */
+  async restore(server: string, record: ServerPins): Promise<void> {
+    await this.flush();
+    const { home: homeFolder, root } = this.#workspace;
+    const isHere = record.root === root;
+    if (!isHere && stampAt(record.root) === undefined) return;
+    const files = isHere ? this.#files : new PinFiles(homeFolder, record.root, this.#log);
+    const recorded = {
+      lock: parseLock(record.lock, "the record of the edit"),
+      home: parseLock(record.home, "the record of the edit"),
+    };
+    let isRestored = false;
+    await files.write(({ lock, home }) => {
+      isRestored = isHere || memberOf(lock, server) === undefined &&
+          memberOf(home, server) === undefined;
+      return isRestored
+        ? {
+          lock: { ...without(lock, [server]), ...recorded.lock },
+          home: { ...without(home, [server]), ...recorded.home },
+        }
+        : { lock, home };
+    });
+    if (isRestored) {
+      const listed = new ListedDefinitions(homeFolder, record.root, this.#log);
+      await listed.restore(server, record.listed);
+    }
+    this.forget();
+  }
+
   /** Removes the pins of servers. */
   async remove(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
     await Promise.all(this.#recording);
-    const without = (entries: PinState["lock"]) =>
-      Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
-    await this.#files.write(({ lock, home }) => ({ lock: without(lock), home: without(home) }));
+    await this.#files.write(({ lock, home }) => ({
+      lock: without(lock, names),
+      home: without(home, names),
+    }));
     await this.#listedDefinitions.remove(names);
     this.forget();
   }
@@ -432,6 +491,10 @@ export class Pins {
   #emit(event: PinEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
+}
+
+function without(entries: PinState["lock"], names: readonly string[]): PinState["lock"] {
+  return Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
 }
 
 /** Returns the server and the tool of a pin, for an event. */
