@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import process from "node:process";
+import { parse } from "yaml";
 import { journalOf, ofKind, withoutMark } from "./attacks/oracles.ts";
 import { makeAttackWorkspace } from "./attacks/stage.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
@@ -260,6 +261,13 @@ Deno.test("a revoked identity loses access at once, with its sessions", async ()
     return response.status === 401;
   });
   await assert.rejects(call(ci, "filesystem:read_file"));
+  // Its rules stay for a later token.
+  const { identities } = parse(await Deno.readTextFile(`${ws.home}/config.yaml`));
+  const { token: _, ...rules } = CONFIG.identities.ci;
+  assert.deepEqual(identities, { ...CONFIG.identities, ci: rules });
+  assert.match((await runPml(ws, ["token", "list"])).stdout, /^ci: no token, so no access$/m);
+  const again = await runPml(ws, ["token", "revoke", "ci"]);
+  assert.match(again.stderr, /Cannot revoke "ci": it has no token/);
 });
 
 Deno.test("pml token new asks, and shows the token once", async () => {

@@ -34,9 +34,9 @@ export async function token(
 
 function list({ app }: CommandContext): Promise<CommandOutput> {
   const identities = [...app.loaded().access?.identities.values() ?? []].map(shownIdentity);
-  const lines = identities.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
+  const lines = identities.map(({ name, access, allow, ask, deny, toolset, keys, rates }) =>
     [
-      name,
+      access ? name : `${name}: no token, so no access`,
       `  allow ${allow}, ask ${ask}, deny ${deny} rules`,
       `  tools: ${toolset ?? "all"}; your keys: ${keys ? "yes" : "no"}`,
       ...rates.map((rate) => `  at most ${rate}`),
@@ -50,10 +50,11 @@ function list({ app }: CommandContext): Promise<CommandOutput> {
 }
 
 /** Returns an identity as it is shown, without its token. */
-function shownIdentity({ name, permissions, toolset, keys, rates }: Identity) {
+function shownIdentity({ name, token, permissions, toolset, keys, rates }: Identity) {
   const { allow, ask, deny } = permissions;
   return {
     name,
+    access: token !== undefined,
     allow: allow.length,
     ask: ask.length,
     deny: deny.length,
@@ -95,10 +96,17 @@ function allowText(name: string, identity: Identity | undefined): string {
     `${name}. Other calls wait for \`pml approve\``;
 }
 
+/** Removes the token of an identity, and keeps its rules for a later token. */
 async function revoke({ app }: CommandContext, name: string): Promise<CommandOutput> {
-  if (app.loaded().access?.identities.has(name) !== true) {
-    throw usage(`Cannot revoke ${quoted(name)}: no such identity`, "See `pml token list`");
+  const identity = app.loaded().access?.identities.get(name);
+  if (identity?.token === undefined) {
+    const why = identity === undefined ? "no such identity" : "it has no token";
+    throw usage(`Cannot revoke ${quoted(name)}: ${why}`, "See `pml token list`");
   }
-  const path = await setForPerson(app, { keys: ["identities", name], value: undefined });
-  return { value: { revoked: name, path }, text: `${name} no longer has access` };
+  const path = await setForPerson(app, { keys: ["identities", name, "token"], value: undefined });
+  return {
+    value: { revoked: name, path },
+    text: `${name} no longer has access`,
+    note: `Its rules stay in ${path}: they apply again after \`pml token new ${name}\``,
+  };
 }

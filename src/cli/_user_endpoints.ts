@@ -71,9 +71,11 @@ export class UserEndpoints implements AsyncDisposable {
     // The watcher may have missed a change that revoked the token.
     if (!policy.isCurrent()) await policy.refresh();
     if (hash === null) return await this.owner;
-    const identity = this.#identities().values().find((one) => isSameHash(one.token, hash));
-    return identity &&
-      (await (this.#identityEndpoints.get(identity.name) ?? this.#open(identity))).endpoint;
+    const identity = this.#identities().values()
+      .find(({ token }) => token !== undefined && isSameHash(token, hash));
+    if (identity === undefined) return undefined;
+    const { name } = identity;
+    return (await (this.#identityEndpoints.get(name) ?? this.#open(name, hash))).endpoint;
   }
 
   /** Ends the streams that carry no answers, only notifications. */
@@ -99,7 +101,7 @@ export class UserEndpoints implements AsyncDisposable {
     return this.#options.app.loaded().access?.identities ?? new Map();
   }
 
-  #open({ name, token: hash }: Identity): Promise<IdentityEndpoint> {
+  #open(name: string, hash: string): Promise<IdentityEndpoint> {
     const { open, replica } = this.#options;
     const opened = open(name).then(async (app) => {
       app.watch();

@@ -80,8 +80,8 @@ export interface Restrictions {
 export interface Identity {
   /** The name. */
   readonly name: string;
-  /** The SHA-256 of the token, in hexadecimal digits. */
-  readonly token: string;
+  /** The SHA-256 of the token, in hexadecimal digits; undefined if the identity has no access. */
+  readonly token: string | undefined;
   /** The rules of the identity. The owner's deny and ask rules apply, too. */
   readonly permissions: Rules;
   /** The tools that the identity may use; undefined if it may use all. */

@@ -56,7 +56,7 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
 
 /**
  * Reads the identities, the tool sets and the company's policy. Reports a problem if the identity
- * was removed, so that no call runs.
+ * or its token was removed, so that no call runs.
  */
 export async function readAccessConfig(
   sections: IdentitySections,
@@ -81,9 +81,9 @@ export async function readAccessConfig(
   const clients = new Map(
     Object.entries(sections.client_toolsets ?? {}).map(([name, set]) => [name.toLowerCase(), set]),
   );
-  if (name !== undefined && !identities.has(name)) {
+  if (name !== undefined && identities.get(name)?.token === undefined) {
     const key = `identities.${name}`;
-    report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
+    report.problems.push({ file: path, key, found: "nothing", wanted: "an identity with a token" });
   }
   const ofIdentities = [...identities.values()].map((entry) => entry.toolset?.name);
   for (const set of new Set([toolset, ...ofIdentities, ...clients.values()])) {

@@ -292,6 +292,10 @@ const sampling = withTest(
 
 /** The optional settings of an identity. */
 export const IDENTITY = {
+  token: setting(
+    text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
+    "The SHA-256 of its token, which `pml token new` writes. Without this key it has no access.",
+  ),
   permissions: setting(
     permissions,
     "Its rules. Without this key each of its calls needs an answer of the user.",
@@ -304,11 +308,7 @@ export const IDENTITY = {
     {},
   ),
 };
-const tokenHash = setting(
-  text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
-  "The SHA-256 of its token, which `pml token new` writes.",
-);
-const identities = record(identity, object({ token: tokenHash }, IDENTITY));
+const identities = record(identity, object({}, IDENTITY));
 
 const workspaceServers = serverSections(leaf<string>(PERSONAL, () => false, { not: {} }));
 

@@ -301,18 +301,25 @@ for (const how of ["is revoked", "loses its PML"] as const) {
   });
 }
 
-Deno.test("a PML whose identity was removed does not report an invalid configuration", async () => {
+Deno.test("a PML whose identity or its token was removed runs no call, and reports no invalid configuration", async () => {
+  for (const config of ["{}", '{"identities":{"ci":{"permissions":{"allow":["*"]}}}}']) {
+    await assertEnds(config);
+  }
+});
+
+/** Checks that a PML of an identity has no access after a change of `config.yaml`. */
+async function assertEnds(config: string): Promise<void> {
   await using ws = await scenery();
   const lines: string[] = [];
   await using app = await openApp({
     ...{ cwd: ws.path, identity: "ci", environment: environmentOf(ws.env) },
     write: (line) => void lines.push(line),
   });
-  await Deno.writeTextFile(`${ws.home}/config.yaml`, "{}");
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, config);
   await app.policy.reload();
   assert.match(app.config().problem?.message ?? "", /identities\.ci/);
   assert.deepEqual(lines, []);
-});
+}
 
 Deno.test("an error in config.yaml ends no request of an identity, and admits no one", async () => {
   await using ws = await scenery();
