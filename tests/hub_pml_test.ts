@@ -75,6 +75,7 @@ Deno.test("a module of a hub is found, approved and run, and asks again about a 
     await pml.open();
     const question = await questionOf(pml, CALL);
     assert.match(question.text, /version: was "1\.2\.0", is "1\.3\.0"/);
+    assert.doesNotMatch(question.text, /The tool "/);
     await read();
     assert.equal(textOf(await question.answer(picked("Yes"))), "good day Ada");
     assert.equal((await pml.close()).code, 0);

@@ -66,17 +66,20 @@ export function pinsOfTool(
   return { approved, others };
 }
 
+/** The definitions with which a current definition is compared. */
+interface DifferenceSource {
+  readonly state: PinState;
+  /** Returns the definition of a hash, if it is known. */
+  readonly definition: (hash: string) => ToolDefinition | undefined;
+  /** The definition that the server listed first; undefined if it is the current definition. */
+  readonly first: ToolDefinition | undefined;
+}
+
 /** Returns how a tool differs from the pinned one; undefined if it does not. */
-export async function toolDifference(
+export function toolDifference(
   { identity, tool }: Omit<Pin, "isApproved">,
-  from: {
-    readonly state: PinState;
-    /** Returns the definition of a hash, if it is known. */
-    readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
-    /** The definition that the server listed first; undefined if it is the current definition. */
-    readonly first: ToolDefinition | undefined;
-  },
-): Promise<PinDifference | undefined> {
+  from: DifferenceSource,
+): PinDifference | undefined {
   // The definitions of a module are part of its code.
   if (tool === undefined || kindOf(identity.pinned).isSandboxed) return undefined;
   const { name } = identity;
@@ -89,25 +92,53 @@ export async function toolDifference(
     return { code: "APPROVAL_STALE", facts, changedFrom: definitionHash(from.first) };
   }
   if (others.length === 0) return undefined;
+  const { facts, hashes } = changesFrom(others, { identity, tool, approved, from });
+  const [changedFrom] = hashes.length === others.length ? hashes : [];
+  return { code: "APPROVAL_STALE", facts, ...withoutUndefined({ changedFrom }) };
+}
+
+/** Returns lines about the tools of a registry's module that differ from the pinned ones. */
+export function moduleDifferences(
+  identity: ServerIdentity,
+  from: Pick<DifferenceSource, "state" | "definition">,
+): readonly string[] {
+  const { tools = [], pinned } = identity;
+  if (!kindOf(pinned).isSandboxed) return [];
+  return tools.flatMap((definition) => {
+    const tool = { definition, hash: definitionHash(definition) };
+    const { approved, others } = pinsOfTool({ identity, tool }, from.state);
+    return changesFrom(others, { identity, tool, approved, from }).facts;
+  });
+}
+
+/** Returns lines about the differences of a definition from pinned ones, and their known hashes. */
+function changesFrom(
+  others: readonly string[],
+  { identity: { name }, tool: { definition, hash }, approved, from }:
+    & Required<Omit<Pin, "isApproved">>
+    & {
+      readonly approved: string | undefined;
+      readonly from: Pick<DifferenceSource, "definition">;
+    },
+): { readonly facts: readonly string[]; readonly hashes: readonly string[] } {
   // If PML knows only the hash of the earlier definition, every field of the current definition
   // counts as changed, so that the question shows all fields.
   const empty = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
-  const known: string[] = [];
+  const hashes: string[] = [];
   for (const other of others) {
     const how = other === approved
       ? "has changed since it was approved"
       : `differs from ${LOCK_NAME}`;
-    const was = await from.definition(other);
-    if (was !== undefined) known.push(other);
+    const was = from.definition(other);
+    if (was !== undefined) hashes.push(other);
     facts.push(
       `${describe(name, definition)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
       ...definitionChanges(was ?? empty, definition).map((line) => `  ${line}`),
     );
   }
-  const [changedFrom] = known.length === others.length ? known : [];
-  return { code: "APPROVAL_STALE", facts, ...withoutUndefined({ changedFrom }) };
+  return { facts, hashes };
 }
 
 function describe(server: string, { name }: ToolDefinition): string {

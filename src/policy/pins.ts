@@ -33,6 +33,7 @@ import { PinFiles, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";
 import {
   differencesOf,
+  moduleDifferences,
   type PinDifference,
   pinsOfTool,
   serverDifference,
@@ -186,7 +187,11 @@ export class Pins {
     const stale = serverDifference(identity, state);
     // guard: server-pins
     if (stale !== undefined) {
-      return this.#unapproved(stale, { identity, compared: identity, isWanted });
+      const definition = (hash: string) => this.#files.definition(hash);
+      const facts = [...stale.facts];
+      // guard: module-definitions
+      facts.push(...moduleDifferences(identity, { state, definition }));
+      return this.#unapproved({ ...stale, facts }, { identity, compared: identity, isWanted });
     }
     this.#matching.add(identity);
     return undefined;
@@ -203,9 +208,9 @@ export class Pins {
     await this.#writing;
     const state = await this.state();
     const pin = { identity, tool: { definition, hash: this.#hashOf(definition) } };
-    const stale = await toolDifference(pin, {
+    const stale = toolDifference(pin, {
       state,
-      definition: async (hash) => await this.#files.definition(hash),
+      definition: (hash) => this.#files.definition(hash),
       first: this.#changedFirst(pin),
     });
     // guard: definition-pins

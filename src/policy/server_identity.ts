@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Permissions } from "../protocol/tool.ts";
+import type { Permissions, ToolDefinition } from "../protocol/tool.ts";
 
 /** The `source` in the pin of a server that a file defines. */
 export const OWN_SOURCE = "private";
@@ -57,6 +57,8 @@ export interface ServerIdentity {
    * so no workspace's lock contains them.
    */
   readonly isInLock: boolean;
+  /** The tools of a registry's module. Their definitions are approved together with its code. */
+  readonly tools?: readonly ToolDefinition[];
 }
 
 /** Returns whether a file defines a pinned server. All others come from registries. */

@@ -63,6 +63,7 @@ export function registryServer(
     facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
     isCoveredByTrust: false,
     isInLock: true,
+    tools: manifest.tools.flatMap((tool) => tool.definition ?? []),
   };
   return { entry, identity, definition };
 }
