@@ -6,6 +6,7 @@
  */
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
@@ -13,6 +14,7 @@ import { codeOf, textOf } from "./attacks/oracles.ts";
 import { BothHttp } from "./kit/both_server.ts";
 import { Collector, type ReceivedSpan } from "./kit/collector.ts";
 import { denoServer } from "./kit/pml_command.ts";
+import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { WAYS } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
@@ -90,6 +92,35 @@ for (const { door, era, on } of WAYS) {
     for (const text of [secret, "ann"]) assert.ok(!collector.text.includes(text), text);
   });
 }
+
+Deno.test("the last spans are sent when PML ends, also of an identity whose token is revoked", async () => {
+  await using collector = new Collector();
+  const env = { ...collector.env, OTEL_BSP_SCHEDULE_DELAY: "3600000" };
+  const hash = createHash("sha256").update("token-of-ci").digest("hex");
+  await using ws = await makeWorkspace({
+    env,
+    pml: { version: 1 },
+    files: { "a.txt": "hi" },
+  });
+  const isCall = isServed("tools/call call");
+  const permissions = { allow: ["filesystem:*"] };
+  const identities = { ci: { token: hash, permissions } };
+  await writeFile(join(ws.home, "config.yaml"), JSON.stringify({ identities, permissions }));
+  const read = {
+    name: "call",
+    arguments: { tool: "filesystem:read_file", arguments: { path: "a.txt" } },
+  };
+  {
+    await using served = await servePml(ws);
+    await using ci = await connectHttp({ url: served.url, token: "token-of-ci" });
+    await ci.client.callTool(read);
+    assert.equal((await runPml(ws, ["token", "revoke", "ci"])).code, 0);
+    await until(() => collector.spans.filter(isCall).length === 1);
+    await using own = await served.connect();
+    await own.client.callTool(read);
+  }
+  await until(() => collector.spans.filter(isCall).length === 2);
+});
 
 Deno.test("a result that is an error, and a JSON-RPC error, have their types", async () => {
   await using collector = new Collector();

@@ -294,9 +294,9 @@ export class App
     return this.#callPath;
   }
 
-  /** Whether the call path was loaded or is being loaded, so that servers may run. */
-  get hasCallPath(): boolean {
-    return this.#callPath !== undefined;
+  /** The call path if it was loaded or is being loaded, so that servers may run. */
+  get openCallPath(): Promise<CallPath> | undefined {
+    return this.#callPath;
   }
 
   /** Opens the runner of servers, with the network. */

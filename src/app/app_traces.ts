@@ -66,6 +66,7 @@ function exporterOf(app: App, settings: TraceSettings): SpanExporter {
   return new SpanExporter({ ...settings, certificates }, {
     log: app.log,
     redactor,
-    openFetch: async () => (await app.machine()).fetch,
+    // The last spans are sent while PML is closing, which opens no call path then.
+    openFetch: async () => (await (app.openCallPath ?? app.callPath())).machine.fetch,
   });
 }

@@ -52,7 +52,7 @@ export async function beginProgram(app: App): Promise<Server | undefined> {
       // guard: early-approved
       if (!mayStart(app, server)) continue;
       // A call came first, and its connection starts the program.
-      if (app.hasCallPath) return undefined;
+      if (app.openCallPath !== undefined) return undefined;
       app.spare?.begin(program);
       return server;
     } catch (error) {
