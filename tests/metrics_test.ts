@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MetricFamily } from "../src/audit/metric_families.ts";
@@ -92,6 +93,33 @@ Deno.test("/metrics counts requests, calls, errors and tokens by listed names", 
   assert.ok(valueIn(text, 'pml_memory_bytes{of="pml"}') > 1_000_000);
   assert.equal(valueIn(text, "pml_calls_running"), 0);
   await until(async () => valueIn(await read(), 'pml_starts_total{command="serve"}') === 1);
+});
+
+Deno.test("/metrics keeps the counts of an identity whose token is revoked", async () => {
+  await using ws = await ruled();
+  const token = createHash("sha256").update("token-of-ci").digest("hex");
+  const identities = { ci: { token, permissions: { allow: ["filesystem:*"] } } };
+  await writeFile(join(ws.home, "config.yaml"), JSON.stringify({ identities }));
+  await using served = await servePml(ws, ["--metrics"]);
+  const { read } = await metricsOf(ws, served);
+  const calls = async () =>
+    valueIn(
+      await read(),
+      'pml_calls_total{server="filesystem",tool="read_file",outcome="result"}',
+    );
+  {
+    await using ci = await connectHttp({ url: served.url, token: "token-of-ci" });
+    await ci.client.callTool({ name: "filesystem__read_file", arguments: GOOD });
+  }
+  await until(async () => await calls() === 1);
+  assert.equal((await runPml(ws, ["token", "revoke", "ci"])).code, 0);
+  await until(async () => {
+    const headers = { authorization: "Bearer token-of-ci" };
+    const response = await served.fetch({ method: "POST", body: "{}", headers });
+    await response.text();
+    return response.status === 401;
+  });
+  for (let time = 0; time < 20; time++) assert.equal(await calls(), 1);
 });
 
 Deno.test("/metrics counts the requests to servers by server and method", async () => {

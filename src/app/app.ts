@@ -189,6 +189,8 @@ export class App
   readonly keys: Keys;
   /** The counts since the start. */
   readonly metrics: Metrics = new Metrics();
+  /** The metrics of identities whose token was revoked: counters never fall. */
+  readonly endedMetrics: Metrics[] = [];
   /** The roots of the client of `pml stdio`. */
   readonly clientRoots: ClientRoots = new ClientRoots();
   /** Passes questions that servers ask outside of calls to the client of `pml stdio`. */

@@ -135,6 +135,7 @@ export class UserEndpoints implements AsyncDisposable {
       opened.then(async (endpoint) => {
         if (identities.get(name)?.token === endpoint.tokenHash) return;
         this.#identityEndpoints.delete(name);
+        this.#options.app.endedMetrics.push(endpoint.app.metrics);
         await closeIdentity(endpoint);
       }).catch((error) => this.#options.app.log.warn(messageOf(error)));
     }

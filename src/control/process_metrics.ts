@@ -40,7 +40,7 @@ async function appMetrics(app: App): Promise<MetricsSnapshot> {
   for (const { state } of app.servers.states()) states.set(state, (states.get(state) ?? 0) + 1);
   return {
     families: [
-      ...app.metrics.families(),
+      ...[app.metrics, ...app.endedMetrics].flatMap((metrics) => metrics.families()),
       gauge("pml_calls_running", "Calls that run", load.running),
       gauge("pml_calls_queued", "Calls that wait for their turn", load.queued),
       gauge("pml_answer_bytes_queued", "Bytes of answers that wait for clients", app.backlog.size),
