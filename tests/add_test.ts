@@ -157,6 +157,9 @@ Deno.test("pml add of an address adds it, and of a registry's server shows the e
     ),
   ]);
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url } });
+  const versioned = await runPml(ws, ["add", "greeter@1.0.0"]);
+  assert.equal(versioned.code, 2);
+  assertGolden("add/a version of a registry's server", versioned.stderr);
   // A key in the address would have to be set first.
   const [url = ""] = far.url.split("?");
   const remote = await runPmlOnTerminal(ws, ["add", "far", "--url", url], {

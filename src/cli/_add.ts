@@ -8,6 +8,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted, visible, withoutUndefined } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
+import { fqdnOf } from "../registry/fqdn.ts";
 import { programsOf } from "../servers/kinds.ts";
 import { UnreachedName } from "../servers/unreached_name.ts";
 import { CREDENTIALS, toDefinition } from "./_added_definition.ts";
@@ -283,6 +284,13 @@ async function addOffered(
   context: CommandContext,
   { words: [name = ""] }: CommandInput,
 ): Promise<CommandOutput> {
+  const { version, name: server } = fqdnOf(name) ?? {};
+  if (version !== undefined) {
+    throw usage(
+      `Cannot add ${quoted(name)}: PML uses the newest version that a registry has`,
+      `Run \`pml add ${server}\``,
+    );
+  }
   const registries = await context.app.registries();
   const findUnapproved = () =>
     registries.findUnapproved(name, { signal: context.signal, isAllowed: false, isNamed: true });
