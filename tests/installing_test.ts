@@ -127,7 +127,7 @@ Deno.test("a command tries to install a missing package once, and reports npm's 
     assert.equal(result.code, 1);
     assert.match(
       result.stdout + result.stderr,
-      /Cannot install "slow-pkg": `npm install` ended with 1: 404 Not Found/,
+      /Cannot install "slow-pkg": `npm install` ended with 1: "404 Not Found/,
     );
     assert.equal(result.stderr.split("info  Installing").length, 2, result.stderr);
   }
@@ -175,7 +175,8 @@ Deno.test("the output of a server that ended is reported with the failure, and s
     },
   });
   const result = await runPml(ws, ["tools", "boom"]);
-  assert.match(result.stderr, /Cannot reach "boom": .*exit code 125: docker: no daemon/);
+  assert.match(result.stderr, /Cannot reach "boom": .*exit code 125: "docker: no daemon"\n/);
+  assert.match(result.stderr, /\n {2}It printed:\n {4}\| token is .*\n {4}\| docker: no daemon\n/);
   await runPml(ws, ["tools", "boom"]);
   const { stdout } = await runPml(ws, ["logs", "boom"]);
   assert.equal(stdout.split("docker: no daemon").length, 3, "both runs are kept");

@@ -32,9 +32,9 @@ export function report(error: unknown, args: readonly string[]): number {
   );
   const stderr = typeof detail?.stderr === "string" ? detail.stderr : "";
   const hasStderr = message.includes(stderr);
-  const more = [hint, !hasStderr && `It printed: ${stderr.replaceAll("\n", "\n  ")}`].filter(
-    Boolean,
-  );
+  // The mark distinguishes these lines from PML's own, which a server could imitate.
+  const printed = stderr.split("\n").map((line) => `\n    | ${line}`).join("");
+  const more = [hint, !hasStderr && `It printed:${printed}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
   try {
     if (isJson(args)) printJson({ error: { code, message, hint, detail } });

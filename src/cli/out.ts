@@ -85,20 +85,23 @@ const WHOLE = /`[^`\n]*`|\bRun: .*|\[[yaN]\] \w+/g;
 
 /**
  * Breaks lines between words where the terminal is narrower. Continuation lines are indented further
- * than any line begins, or stay in the last column of a list.
+ * than any line begins, or stay in the last column of a list. They keep the mark of a line that
+ * another program printed (`| `).
  */
 export function fitToTerminal(text: string): string {
   const width = columns(Infinity);
   // A text that is shown has no NUL, because its control characters were made visible before.
   const unbroken = text.replace(WHOLE, (whole) => whole.replaceAll(" ", "\0"));
   return unbroken.split("\n").map((line) => {
+    const [mark] = /^ +\| /.exec(line) ?? [];
     const [all = "", lead = ""] = /^( *)(?:.*\S {2,})?/.exec(line) ?? [];
-    const indent = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
+    const column = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
+    const start = mark ?? " ".repeat(column);
     let space = width;
     return line.split(/(?<=\S )(?=\S)/).map((word, index) => {
       const isTooLong = index > 0 && word.trimEnd().length > space;
-      space = (isTooLong ? width - indent : space) - word.length;
-      return isTooLong ? `\n${" ".repeat(indent)}${word}` : word;
+      space = (isTooLong ? width - start.length : space) - word.length;
+      return isTooLong ? `\n${start}${word}` : word;
     }).join("").replace(/ +(?=\n)/g, "");
   }).join("\n").replaceAll("\0", " ");
 }

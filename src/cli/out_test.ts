@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { escapeControls } from "./out.ts";
+import { commandProcess, runIn } from "./command_process.ts";
+import { escapeControls, fitToTerminal } from "./out.ts";
 
 Deno.test("escapeControls() leaves lines, tabs and letters, and shows what steers a terminal", () => {
   assert.equal(escapeControls("a\tb\r\nc\nä 日\n"), "a\tb\r\nc\nä 日\n");
@@ -20,4 +21,10 @@ Deno.test("escapeControls() lets no control character through but line ends and 
 Deno.test("escapeControls() shows a line of any length", () => {
   const long = "x".repeat(20_000_000);
   assert.ok(escapeControls(`${long}\u009b`) === `${long}\\u{9b}`);
+});
+
+Deno.test("fitToTerminal() repeats the mark of lines of another program where it breaks them", () => {
+  const output = { ...commandProcess(), consoleSize: () => ({ columns: 24, rows: 10 }) };
+  const lines = runIn(output, () => fitToTerminal("  It printed:\n    | one two three four five"));
+  assert.equal(lines, "  It printed:\n    | one two three four\n    | five");
 });

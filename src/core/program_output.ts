@@ -6,7 +6,7 @@
  */
 
 import { stripVTControlCharacters } from "node:util";
-import { visible, visibleLines } from "./json.ts";
+import { quoted, visibleLines } from "./json.ts";
 
 const CAUSE_MAX = 300;
 const BEFORE_HEADING = "\nBefore that:\n";
@@ -32,8 +32,8 @@ export function withoutColours(text: string): string {
 
 /**
  * Returns ": " and the line that states why a program failed: npm's first error, else the first
- * line that names an error, else the last line. Adds uv's root cause. Returns "" if there is no
- * output.
+ * line that names an error, else the last line. Adds uv's root cause. Quotes both, which could
+ * otherwise look like a message of PML. Returns "" if there is no output.
  */
 export function causeIn(text: string): string {
   const lines = linesOf(text).map((line) => line.trim());
@@ -43,7 +43,7 @@ export function causeIn(text: string): string {
     : lines[index]?.replace(NPM_PREFIX, "");
   const rootCause = lines.slice(index).findLast((line) => UV_PREFIX.test(line));
   return [cause, rootCause?.replace(UV_PREFIX, "")]
-    .map((line) => line === undefined ? "" : `: ${visible(line, CAUSE_MAX)}`).join("");
+    .map((line) => line === undefined ? "" : `: ${quoted(line, CAUSE_MAX)}`).join("");
 }
 
 /**

@@ -12,31 +12,34 @@ Deno.test("causeIn() returns the first line that names an error", () => {
     "",
     "Node.js v20.20.2",
   ].join("\n");
-  assert.equal(causeIn(node), ": Error: Cannot find module 'x.mjs'");
+  assert.equal(causeIn(node), ": \"Error: Cannot find module 'x.mjs'\"");
   assert.equal(
     causeIn('a.mjs:3\nthrow new Error("no: token");\n\nError: no: token\n    at a.mjs:3:7\n'),
-    ": Error: no: token",
+    ': "Error: no: token"',
   );
   assert.equal(
     causeIn("Traceback (most recent call last):\n  File \"s.py\"\nKeyError: 'TOKEN'\n"),
-    ": KeyError: 'TOKEN'",
+    ": \"KeyError: 'TOKEN'\"",
   );
-  assert.equal(causeIn("fatal: no repository\nbye\n"), ": fatal: no repository");
+  assert.equal(causeIn("fatal: no repository\nbye\n"), ': "fatal: no repository"');
 });
 
 Deno.test("causeIn() returns the last line where none names an error", () => {
-  assert.equal(causeIn("starting\ndocker has no daemon\n"), ": docker has no daemon");
-  assert.equal(causeIn("listening, 0 errors\ngoodbye\n"), ": goodbye");
+  assert.equal(causeIn("starting\ndocker has no daemon\n"), ': "docker has no daemon"');
+  assert.equal(causeIn("listening, 0 errors\ngoodbye\n"), ': "goodbye"');
   assert.equal(causeIn("\n"), "");
 });
 
 Deno.test("causeIn() takes a marked line for an error, also without a colon", () => {
-  assert.equal(causeIn("ready\n\u001b[31m[ERROR]\u001b[0m no token\nbye\n"), ": [ERROR] no token");
+  assert.equal(
+    causeIn("ready\n\u001b[31m[ERROR]\u001b[0m no token\nbye\n"),
+    ': "[ERROR] no token"',
+  );
   assert.equal(
     causeIn("2026-01-31T12:00:00Z ERROR no token\nbye\n"),
-    ": 2026-01-31T12:00:00Z ERROR no token",
+    ': "2026-01-31T12:00:00Z ERROR no token"',
   );
-  assert.equal(causeIn("npm error code E404\nnpm error 404 Not Found\n"), ": 404 Not Found");
+  assert.equal(causeIn("npm error code E404\nnpm error 404 Not Found\n"), ': "404 Not Found"');
 });
 
 Deno.test("putErrorFirst() begins with the first error, and puts earlier lines last", () => {

@@ -106,7 +106,7 @@ const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 /** How long one command of an installer may run, in milliseconds. */
 const INSTALL_MS = 300_000;
 /** Matches npm's message for a package, or a version, that its registry does not have. */
-const NOT_IN_REGISTRY = /: (?:404 |No matching version found|notarget )/i;
+const NOT_IN_REGISTRY = /: "(?:404 |No matching version found|notarget )/i;
 /** How long a package that its registry does not have is not requested again, in milliseconds. */
 const MISSING_MS = 30_000;
 /** The maximum length of an installer's output, in bytes. */
