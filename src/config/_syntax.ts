@@ -5,7 +5,7 @@
  */
 
 import type { Node, ParseError } from "jsonc-parser";
-import type { Scalar } from "./yaml_main.ts";
+import type { Document, Scalar } from "./yaml_main.ts";
 import { placeAt } from "../core/errors.ts";
 import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
@@ -104,6 +104,11 @@ export async function parseYaml(text: string, note: ReportAt): Promise<Syntax | 
       note(offset, { path: [key], ...duplicateKeyProblem(text, first, offset) });
     }
   }
+  // The library takes `1` and `"1"` for two keys, but in the value they are one.
+  const doubles = problems.length > 0 ? [] : keysOfOtherTypes(yaml, document);
+  for (const { first, second, key } of doubles.slice(0, PROBLEMS_MAX)) {
+    note(second, { path: [key], ...duplicateKeyProblem(text, first, second) });
+  }
   // An alias can spell a key that exists already, and so replace its rules.
   yaml.visit(document, {
     Alias: (_, { range }) => {
@@ -131,6 +136,28 @@ export async function parseYaml(text: string, note: ReportAt): Promise<Syntax | 
       return copy.toJS(document);
     },
   };
+}
+
+/** Returns the offsets of the keys of YAML that are equal as text, such as `1` and `"1"`. */
+function keysOfOtherTypes(
+  yaml: Awaited<ReturnType<typeof loadYaml>>,
+  document: Document,
+): readonly { readonly first: number; readonly second: number; readonly key: string }[] {
+  const doubles: { first: number; second: number; key: string }[] = [];
+  yaml.visit(document, {
+    Map: (_, map) => {
+      const offsets = new Map<string, number>();
+      for (const { key: node } of map.items) {
+        // As in `toJS()`: null becomes an empty key.
+        const key = String((yaml.isScalar(node) ? node.value : node) ?? "");
+        const [second = 0] = yaml.isNode(node) ? node.range ?? [] : [];
+        const first = offsets.get(key);
+        if (first === undefined) offsets.set(key, second);
+        else doubles.push({ first, second, key });
+      }
+    },
+  });
+  return doubles;
 }
 
 /**
