@@ -350,6 +350,16 @@ Deno.test("UseMemory learns the types of a text where three calls with different
   });
 });
 
+Deno.test("UseMemory learns types from calls whose arguments have half of a surrogate pair", async () => {
+  await using scene = await Scene.make();
+  using memory = scene.open();
+  const id = "a:echo" as ToolId;
+  for (const text of ["\ud800", "\ud801", "\ud802"]) {
+    use(memory, id, { text: '{"title":"x"}', args: { text } });
+  }
+  assert.notEqual(memory.observedSchema(id, hashOf(id)), undefined);
+});
+
 Deno.test("UseMemory learns no types from texts of tools that read a file or a page", async () => {
   await using scene = await Scene.make();
   using memory = scene.open();
