@@ -219,7 +219,10 @@ export class Lists implements Disposable {
         // The caller, or an earlier one, may have got a list without these items.
         if (isNew && (hasReturned || wasAsked)) this.#host.onChange(list);
       }, () => {});
-      if (onlyCached && !await hasList(entry.source, list)) return;
+      if (onlyCached && !await hasList(entry.source, list)) {
+        await this.#storeEarlier(entry, list);
+        return;
+      }
       const lateStart = await entry.source.lateStartError?.().catch(() => undefined);
       const isLimited = lateStart !== undefined || waitsForAll !== true;
       const limit = lateStart === undefined ? this.#host.waitMs() : LATE_START_MS;

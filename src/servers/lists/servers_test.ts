@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { PmlError } from "../../core/errors.ts";
 import { type ListItem, withInstructions } from "../../protocol/lists.ts";
 import { serverDouble } from "../_server_double_test.ts";
+import { yieldTurn } from "../../io/waiting.ts";
 import type { Server } from "../server.ts";
 import { toolId } from "../../core/tool_id.ts";
 import type { ToolDefinition } from "../../protocol/tool.ts";
@@ -251,6 +252,27 @@ Deno.test("Servers reports a list only if it differs from the list that clients 
   await servers.definition(toolId("ill", "t"));
   await servers.definition(toolId("ill", "t"));
   assert.equal(told, 3, "it has other tools now");
+});
+
+Deno.test("prepare() at once uses the list that was made for another client, and then reports the new one", async () => {
+  const changes: string[] = [];
+  const onChange = (list: string) => void changes.push(list);
+  using servers = new Servers({ catalog: new Catalog(), waitMs: () => 1_000, onChange });
+  const own = Promise.withResolvers<readonly ToolDefinition[]>();
+  servers.lists.replace([source("s", {
+    hasList: () => Promise.resolve(false),
+    readEarlierList: async () => {
+      await yieldTurn();
+      return TOOLS;
+    },
+    reportsChanges: true,
+    list: () => own.promise,
+  })]);
+  await servers.lists.prepare("prompts", { onlyCached: true });
+  assert.deepEqual(servers.lists.itemsOf("prompts").map(({ items }) => items), [TOOLS]);
+  own.resolve([]);
+  await servers.lists.allLoaded(60_000);
+  assert.deepEqual(changes, ["prompts"]);
 });
 
 Deno.test("prepare() at once waits for cached lists only, and reports the others unless they are empty", async () => {
