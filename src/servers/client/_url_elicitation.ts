@@ -15,8 +15,12 @@ import { ERROR, RpcError } from "../../protocol/errors.ts";
 const PAGES_MAX = 5;
 /** The maximum length of an address or a message that PML shows, in characters. */
 const SHOWN_MAX = 2_000;
-/** How long a request waits at most until the user has finished in the browser, in milliseconds. */
-const DONE_MS = 60_000;
+/**
+ * How long a request waits at most until the user has finished in the browser, in milliseconds.
+ * Shorter than the default timeout of clients (60 s), so that the repeated request can return in
+ * time. Servers need not report the end.
+ */
+const DONE_MS = 40_000;
 /** The maximum number of finished pages that are remembered. */
 const REMEMBERED_MAX = 100;
 
@@ -73,7 +77,7 @@ export class FinishedElicitations {
 
   /**
    * Asks the client to open the pages that an error names. Returns whether the user agreed to all
-   * pages. Waits until the pages are finished, but at most a minute: not every server reports that.
+   * pages. Waits until the pages are finished, but at most 40 s: not every server reports that.
    */
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
     const pages = urlElicitationsOf(error);
