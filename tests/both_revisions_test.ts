@@ -306,6 +306,14 @@ const CALLS: Readonly<Record<string, (scene: ScriptScene) => Promise<void>>> = {
     assert.equal(textOf(await call()), "done");
     assert.ok(!pml.messages.some((one) => one.id === id && one.method === undefined));
   },
+  "an unknown tool": async ({ pml }) => {
+    for (const name of ["s__rum", "nothing"]) {
+      const { error } = await pml.request("tools/call", { name, arguments: {} });
+      assert.equal(error?.code, -32602);
+      // `search` is not in the list of `full_proxy`.
+      assert.match(String(error?.message), /Use a name from `tools\/list`$/);
+    }
+  },
   "a list": async ({ pml }) => {
     const { result } = await pml.request("tools/list", {});
     const names = (result?.tools as unknown as readonly Json[]).map(({ name }) => String(name));

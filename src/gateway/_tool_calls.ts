@@ -5,7 +5,8 @@
  */
 
 import type { CallClient, Outcome } from "../protocol/call.ts";
-import { isObject, type JsonObject } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, type JsonObject, withoutUndefined } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { splitCallMembers } from "./_call_members.ts";
 import { adaptToClient } from "./_client_results.ts";
@@ -17,13 +18,13 @@ import type { ClientRequest } from "./interaction/request_client.ts";
 import type { Interaction } from "./interaction/interaction.ts";
 import type { ToolCaller, ToolRequest } from "./_tool_caller.ts";
 import type { MetaCalls } from "./meta_calls.ts";
-import type { MetaTool } from "../config/exposure.ts";
+import { listedMetaTools, type MetaTool } from "../config/exposure.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayHost } from "./options.ts";
 import type { Schemas } from "../calls/schemas.ts";
 import { failureResult } from "../protocol/failures.ts";
 import { appTools } from "../search/app_tools.ts";
-import { severalTools, unknownTool } from "../servers/lists/unknown_tool.ts";
+import { SEARCH_HINT, severalTools, unknownTool } from "../servers/lists/unknown_tool.ts";
 
 /** Calls tools for clients. */
 export class ToolCalls {
@@ -53,7 +54,7 @@ export class ToolCalls {
   call(request: ClientRequest): Promise<JsonObject> {
     return this.#serve(request).then(
       (result) => this.#answer(request, result),
-      (error) => this.#answer(request, failureResult(error)),
+      (error) => this.#answer(request, failureResult(this.#withListedName(error))),
     );
   }
 
@@ -77,6 +78,15 @@ export class ToolCalls {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Returns an error whose hint does not name `search` if the client's list lacks it. */
+  #withListedName(error: unknown): unknown {
+    if (!(error instanceof PmlError) || error.hint !== SEARCH_HINT) return error;
+    if (listedMetaTools(this.#host.settings()).includes("search")) return error;
+    const { code, message, detail, cause } = error;
+    const hint = "Use a name from `tools/list`";
+    return new PmlError(code, message, { ...withoutUndefined({ detail }), hint, cause });
   }
 
   /** Returns a result in the form of the client, and counts it. */

@@ -182,7 +182,9 @@ const RESULTS: readonly Probe[] = [
   {
     name: "unknown tool",
     run: async (peer) => "error" in await peer.call("no_such_tool"),
-    exceptions: [{ reason: "The error is a result with `isError`, which names similar tools" }],
+    exceptions: [{
+      reason: "It is an error of JSON-RPC (-32602), and names similar tools",
+    }],
   },
 ];
 

@@ -18,6 +18,7 @@ import type { ToolDefinition } from "../../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../../core/tool_id.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import type { UpstreamServer } from "../client/wire.ts";
+import { SEARCH_HINT } from "../lists/unknown_tool.ts";
 import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
 import { HttpServers } from "../http/http_servers.ts";
 import type { HttpServersHost, HttpValues } from "../http/http_options.ts";
@@ -105,7 +106,7 @@ export class Cloud {
     if (definition === undefined && manifest !== undefined && manifest.tools.length > 0) {
       const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
       const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
-      throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
+      throw new PmlError("UNKNOWN_TOOL", message, { hint: SEARCH_HINT });
     }
     return definition ?? definitionWithoutSchema(tool);
   }

@@ -13,6 +13,8 @@ import { settingOf } from "../../core/tool_settings.ts";
 import { type Catalog, WHOLE_SERVER } from "../../search/catalog.ts";
 import type { Servers } from "./servers.ts";
 
+/** The hint for a name that no tool has. */
+export const SEARCH_HINT = "Find its name with `search`";
 /** The maximum number of tools that a message names. */
 const NAMED_MAX = 20;
 /** The maximum number of tools whose names are compared with an unknown name. */
@@ -50,9 +52,7 @@ export function unknownTool(name: string, servers: Facts): PmlError {
     "UNKNOWN_TOOL",
     `Cannot find the ${what}${why ? `: ${why}` : suggestionText(name, servers)}`,
     {
-      hint: isOfPages
-        ? "Use a tool of its server that shows a page"
-        : "Find its name with `search`",
+      hint: isOfPages ? "Use a tool of its server that shows a page" : SEARCH_HINT,
     },
   );
 }
