@@ -288,7 +288,15 @@ function assertSource({ source }: Ref, { ids, hasParams, hasElement }: {
   readonly hasParams: boolean;
   readonly hasElement: boolean;
 }): void {
-  if (ids.has(source) && ID.test(source) || RUN_OUTPUT.test(source)) return;
+  if (ids.has(source) && ID.test(source)) return;
+  const [task = "", ...path] = source.split(".");
+  if (ids.has(task) && path.length > 0) {
+    const ref = JSON.stringify({ $ref: `${task}#/${path.join("/")}` });
+    throw badRequestError(
+      `${quoted(source)} is no task; for a part of the output of ${quoted(task)}, write ${ref}`,
+    );
+  }
+  if (RUN_OUTPUT.test(source)) return;
   if (source === "$params" && hasParams) return;
   if (source === "$item" || source === "$index") {
     if (hasElement) return;

@@ -57,6 +57,10 @@ Deno.test("parsePlan() reports all problems with their tasks (RX7)", () => {
       task("b", { depends_on: ["a"] }),
     ]],
     [/need each other: "a" needs "a"$/, [task("a", { when: REF("a") })]],
+    [/task "b": .*part of the output of "a", write \{"\$ref":"a#\/x\/y"\}/, [
+      task("a"),
+      task("b", { arguments: { x: REF("a.x.y") } }),
+    ]],
     [/task "a": .*no task "x"; there are "a"\. .*\$literal/, [task("a", { depends_on: ["x"] })]],
     [/no task ""; .*\$literal/, [task("a", { arguments: { x: REF("#/$defs/y") } })]],
     [/"\$ref" is not a string/, [task("a", { arguments: { x: { $ref: 1 } } })]],

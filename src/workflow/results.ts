@@ -152,7 +152,7 @@ export class Results implements Disposable {
    */
   output(name: string, actor: string): Json {
     const dot = name.indexOf(".");
-    const run = this.#findRun(name.slice(0, dot), actor);
+    const run = this.#findRun(name.slice(0, dot), actor, name);
     // guard: kept-denied
     if (run.source !== undefined && this.#isDenied(run.source)) throw deniedError(run.source);
     const output = run.outputs.get(name.slice(dot + 1));
@@ -166,7 +166,7 @@ export class Results implements Disposable {
 
   /** Returns the call of an output that was kept without a plan; undefined for outputs of plans. */
   sourceOf(name: string, actor: string): ResultSource | undefined {
-    return this.#findRun(name.slice(0, name.indexOf(".")), actor).source;
+    return this.#findRun(name.slice(0, name.indexOf(".")), actor, name).source;
   }
 
   /** Removes all runs. */
@@ -175,14 +175,18 @@ export class Results implements Disposable {
     this.#runs.clear();
   }
 
-  #findRun(id: string, actor: string): StoredRun {
+  /** Returns a run. `output` is the name of the output for which the caller needs the run. */
+  #findRun(id: string, actor: string, output?: string): StoredRun {
     this.#sweep();
     const run = this.#runs.get(id);
     // guard: kept-identity
     if (run?.actor === actor) return run;
     const { keptMs } = this.#policy.config.limits;
-    throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
-      hint: `PML keeps results for ${durationText(keptMs)}. Send a plan with the remaining tasks`,
+    const [what, next] = output === undefined
+      ? [`run ${quoted(id)}`, "Send a plan with the remaining tasks"]
+      : [`result ${quoted(output)}`, "If its call only reads, make the call again"];
+    throw new PmlError("BAD_ARGUMENTS", `Cannot find the ${what}: it is not kept`, {
+      hint: `PML keeps results for ${durationText(keptMs)}. ${next}`,
     });
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { limitsOf } from "../config/limits.ts";
+import { asPmlError } from "../core/errors.ts";
 import type { Json } from "../core/json.ts";
 import { pageOf, parsePageRequest, shapeLine } from "./_page.ts";
 import { Results } from "./results.ts";
@@ -38,6 +39,20 @@ Deno.test("Results removes the oldest outputs for new ones, and never an active 
   results.keep(busy, "b", "z".repeat(20_000));
   assert.ok(busy.outputs.has("b"));
   assert.throws(() => results.output(`${busy.id}.b`, "local"), /the run keeps "a", "b"/);
+});
+
+Deno.test("Results suggests a plan only for runs of plans that are no longer kept", () => {
+  const { results } = store();
+  const hintOf = (find: () => unknown) => {
+    try {
+      return find();
+    } catch (error) {
+      return asPmlError(error).hint;
+    }
+  };
+  assert.match(`${hintOf(() => results.output("zzzz.result", "local"))}`, /make the call again/);
+  assert.match(`${hintOf(() => results.sourceOf("zzzz.result", "local"))}`, /make the call again/);
+  assert.match(`${hintOf(() => results.resume("zzzz", "local"))}`, /remaining tasks/);
 });
 
 Deno.test("Results counts each identity separately and removes nothing in vain", () => {
