@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   ledgerOf,
   ledgerScene,
@@ -96,6 +97,26 @@ Deno.test("code gets an error that it can catch where no user can be asked", asy
   assert.deepEqual([name, why], ["ToolError", "APPROVAL_REQUIRED"]);
   assert.match(hint, /pml approve/);
   assert.deepEqual(await ledgerOf(ws), ["note before"]);
+  // The first call of code can be repeated with the code. A later one must not be.
+  assert.match(hint, /^This call was not run\..*Running the code again repeats .* \(1\)$/);
+  const first = await valueOf(pml, withoutTypeCheck("await mcp.led.gated()"));
+  assert.match(first, /This call was not run\..*, then run the code again$/);
+  await endWell(ws, pml);
+});
+
+Deno.test("the refusal of a call of code mentions the calls that ran before it", async () => {
+  await using scene = await ledgerScene({
+    era: "2025-11-25",
+    answer: async () => {
+      await delay(400);
+      return NO;
+    },
+  });
+  const { ws, pml } = scene;
+  const text = await valueOf(pml, UNTYPED_GATED);
+  assert.match(text, /APPROVAL_DECLINED: .* user answered no/);
+  assert.match(text, /Running the code again repeats its other calls \(1\)$/);
+  assert.deepEqual(await ledgerOf(ws), ["note first"]);
   await endWell(ws, pml);
 });
 

@@ -216,6 +216,9 @@ Deno.test("a plan that was approved on a terminal runs once", async () => {
     ),
   );
   assert.equal(String(failed?.late?.error?.code), "APPROVAL_REQUIRED");
+  const hint = String(failed?.late?.error?.hint);
+  assert.match(hint, /^This call was not run\./);
+  assert.ok(hint.endsWith(`, then run execute_workflow {"resume":"${run}"}`), hint);
   await runPmlOnTerminal(ws, ["approve"], {
     typed: [["Approve exactly this call?", "n"], ["Approve exactly this call?", "y"]],
   });

@@ -5,7 +5,7 @@
  */
 
 import type { Question } from "../protocol/call.ts";
-import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { type ErrorCode, NOTHING_RAN, PmlError, SAME_CALL_AGAIN } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { joinSentences } from "../core/sentences.ts";
 import type { PendingApproval } from "../policy/approvals.ts";
@@ -52,10 +52,10 @@ export function approvalRequired(
     : "";
   return new PmlError(code, `Cannot run ${quoted(tools, 400)} without the user's approval${why}`, {
     hint: isOnPage
-      ? "Nothing was run. Ask the user to answer on the page, which `pml page` opens, then make " +
-        "exactly this call again"
-      : `Nothing was run. Ask the user to run \`pml approve\`${alternative} on a terminal in ` +
-        `${JSON.stringify(workspace)}, then make exactly this call again`,
+      ? `${NOTHING_RAN}. Ask the user to answer on the page, which \`pml page\` opens, then ` +
+        SAME_CALL_AGAIN
+      : `${NOTHING_RAN}. Ask the user to run \`pml approve\`${alternative} on a terminal in ` +
+        `${JSON.stringify(workspace)}, then ${SAME_CALL_AGAIN}`,
     ...(pending && {
       detail: { approval: pending.id, ...(CODES_OF_CHANGES.includes(code) && { changed }) },
     }),

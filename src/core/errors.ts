@@ -100,6 +100,24 @@ export class PmlError extends Error {
   }
 }
 
+/**
+ * The first words of the hint of an error if PML refused a call before the call ran, and the
+ * model's step after the user's approval. A run replaces both, because its other calls may have run.
+ */
+export const NOTHING_RAN = "Nothing was run";
+export const SAME_CALL_AGAIN = "make exactly this call again";
+
+/**
+ * Codes of errors after which a call may have run. The error's own `may_have_run` has priority.
+ */
+const MAY_HAVE_RUN = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
+
+/** Returns whether a call that failed with this error may have run. */
+export function mayHaveRun({ code, detail }: PmlError): boolean {
+  const known = detail?.may_have_run;
+  return typeof known === "boolean" ? known : MAY_HAVE_RUN.test(code);
+}
+
 /** Returns the error for work that PML stops, or does not begin, because the process is ending. */
 export function endingError(what: string): PmlError {
   return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);

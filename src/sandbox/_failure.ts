@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
+import { NOTHING_RAN, PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { type Json, objectOf, textOf } from "../core/json.ts";
 import { ASK_FOR_LESS } from "../core/json_bounds.ts";
 import { NET } from "./denied_names.ts";
@@ -15,7 +15,7 @@ const PLACE = /^\d{1,7}:\d{1,7}$/;
 
 /** The codes that a module's error may keep when it leaves the sandbox, and the hint for each. */
 const HINTS = {
-  BAD_ARGUMENTS: "Nothing was run. Correct the arguments and call again",
+  BAD_ARGUMENTS: `${NOTHING_RAN}. Correct the arguments and call again`,
   PATH_OUTSIDE_WORKSPACE: "Use a path in the workspace, or ask the user for a grant",
   PATH_PROTECTED: "Only the user can open this path",
   SANDBOX_DENIED: "Ask the user for a grant, if this access has one",

@@ -6,7 +6,7 @@
  */
 
 import type { ApprovalAnswer, CallClient, ToolResult } from "../protocol/call.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, mayHaveRun, PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, withoutUndefined } from "../core/json.ts";
 import { outputOf } from "../protocol/output.ts";
 import { keepOwnReports } from "../protocol/progress.ts";
@@ -60,8 +60,6 @@ export interface TaskState {
 /** The maximum length of the text of a failed call, and the maximum number of errors of a task. */
 const TEXT_MAX = 2_000;
 const ERRORS_MAX = 10;
-/** Codes of errors after which a call may have run. The error's own `may_have_run` has priority. */
-const MAY_HAVE_RUN = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.+|RESULT_.+|BUG)$/;
 
 /** Returns the key of a call's output: the task and the index of its element. */
 export function outputKey({ task, index }: Pick<PlanStep, "task" | "index">): string {
@@ -202,10 +200,7 @@ export class PlanRun {
       return undefined;
     } catch (error) {
       const pmlError = asPmlError(error);
-      const { code, detail } = pmlError;
-      if (hasStarted && (detail?.may_have_run ?? MAY_HAVE_RUN.test(code))) {
-        this.uncertainTasks.add(step.task.id);
-      }
+      if (hasStarted && mayHaveRun(pmlError)) this.uncertainTasks.add(step.task.id);
       return errorFields(pmlError);
     } finally {
       const next = this.#waiters.shift();

@@ -16,8 +16,9 @@ import {
   type ToolResult,
 } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { PmlError } from "../core/errors.ts";
+import { mayHaveRun, NOTHING_RAN, PmlError, SAME_CALL_AGAIN } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
+import { joinSentences } from "../core/sentences.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
 /** The options of a run. */
@@ -60,6 +61,7 @@ export class Run {
   readonly options: RunOptions;
   readonly #tools = new Set<ToolId>();
   #calls = 0;
+  #refusedCalls = 0;
 
   /** Creates a run. Calls nothing. */
   constructor(options: RunOptions) {
@@ -77,7 +79,40 @@ export class Run {
   }
 
   /** Calls a tool. If the user must approve the call, asks and waits for the answer. */
-  async call({ answer, ...request }: RunCall): Promise<ToolResult> {
+  async call(request: RunCall): Promise<ToolResult> {
+    try {
+      return await this.#makeCall(request);
+    } catch (error) {
+      throw error instanceof PmlError ? this.#withRunHint(error) : error;
+    }
+  }
+
+  /**
+   * Returns the error of a call with a hint for the whole run: a model that repeats the code also
+   * repeats the other calls of the code.
+   */
+  #withRunHint(error: PmlError): PmlError {
+    const isUncertain = mayHaveRun(error);
+    if (!isUncertain) this.#refusedCalls++;
+    const otherCalls = this.#calls - this.#refusedCalls - (isUncertain ? 1 : 0);
+    const { code, message, detail, hint = "" } = error;
+    const texts = hintTexts(this.options);
+    const again = otherCalls > 0 ? texts.againAfterCalls : texts.again;
+    const ownHint = hint.replace(NOTHING_RAN, "This call was not run")
+      .replace(SAME_CALL_AGAIN, again);
+    const warning = otherCalls > 0 && texts.repeats !== undefined
+      ? `${texts.repeats} again repeats its other calls (${otherCalls})`
+      : "";
+    const runHint = joinSentences([ownHint, warning]);
+    if (runHint === hint) return error;
+    return new PmlError(code, message, {
+      hint: runHint,
+      cause: error,
+      ...detail !== undefined && { detail },
+    });
+  }
+
+  async #makeCall({ answer, ...request }: RunCall): Promise<ToolResult> {
     const { callTool, maxCalls: calls, depth, id: run, client, ...options } = this.options;
     // guard: code-calls
     if (++this.#calls > calls) throw tooManyCalls(calls);
@@ -106,6 +141,36 @@ export class Run {
     this.#tools.add(request.id);
     return result;
   }
+}
+
+/** The texts of hints that depend on what made the call. */
+interface HintTexts {
+  /** The step after the user's approval, if no other call of the run can have run. */
+  readonly again: string;
+  /** The step after the user's approval, if other calls of the run can have run. */
+  readonly againAfterCalls: string;
+  /** What repeats the other calls; undefined if nothing does. */
+  readonly repeats?: string;
+}
+
+function hintTexts({ via, depth, id }: Pick<RunOptions, "via" | "depth" | "id">): HintTexts {
+  if (via === "sampling") return { again: SAME_CALL_AGAIN, againAfterCalls: SAME_CALL_AGAIN };
+  if (via === "capability" || depth > 0) {
+    return {
+      again: "call the capability again",
+      againAfterCalls: SAME_CALL_AGAIN,
+      repeats: "Calling the capability",
+    };
+  }
+  if (via === "code") {
+    return {
+      again: "run the code again",
+      againAfterCalls: `${SAME_CALL_AGAIN}, without the calls before it`,
+      repeats: "Running the code",
+    };
+  }
+  const resume = `run execute_workflow {"resume":"${id}"}`;
+  return { again: resume, againAfterCalls: resume };
 }
 
 /** Makes calls, and can store approval requests for later. `CallPath` implements it. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../../core/errors.ts";
+import { NOTHING_RAN, PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import type { Policy } from "../../policy/policy.ts";
 import type { CallContext } from "../context.ts";
@@ -30,6 +30,7 @@ function isOfRunning({ via, method }: Pick<CallContext, "via" | "method">): bool
 
 function pausedError({ id }: Pick<CallContext, "id">): PmlError {
   return new PmlError("PAUSED", `Cannot run ${quoted(id, 200)}: the user paused this workspace`, {
-    hint: "Nothing was run. Only the user can go on, with `pml resume` or on the page (`pml page`)",
+    hint:
+      `${NOTHING_RAN}. Only the user can go on, with \`pml resume\` or on the page (\`pml page\`)`,
   });
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../../core/errors.ts";
+import { NOTHING_RAN, PmlError } from "../../core/errors.ts";
 import { type JsonObject, quoted } from "../../core/json.ts";
 import { toOneLine } from "../../core/json_text.ts";
 import { ByteBuffer, eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
@@ -122,7 +122,7 @@ export class StdioWire implements Wire {
     const outcome = mayHaveRun
       ? "The call may have run: check its effects before you repeat it. The next call starts the " +
         "server again"
-      : "Nothing was run; the next call starts it again";
+      : `${NOTHING_RAN}; the next call starts it again`;
     // A call may fail for other reasons, and the variables of a container come from its arguments.
     const isSure = !mayHaveRun && this.#container === undefined;
     const missing = isSure ? missingVariables(stderr, this.#program.program.env) : [];
