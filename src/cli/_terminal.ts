@@ -75,7 +75,7 @@ export async function askReply(
     readonly pending?: string;
     readonly signal: AbortSignal;
   },
-): Promise<ApprovalReply> {
+): Promise<OfferedAnswer["reply"] | "cancelled"> {
   const keys = answers.map((answer) => {
     const [key, name] = KEYS[answer.reply];
     return { reply: answer.reply, key, name, label: labelOf(answer, yes) };

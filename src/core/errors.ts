@@ -114,8 +114,8 @@ const MAY_HAVE_RUN = /^(TIMED_OUT|CANCELLED|SANDBOX_CRASHED|UPSTREAM_.+|OUTPUT_.
 
 /** Returns whether a call that failed with this error may have run. */
 export function mayHaveRun({ code, detail }: PmlError): boolean {
-  const known = detail?.may_have_run;
-  return typeof known === "boolean" ? known : MAY_HAVE_RUN.test(code);
+  const fact = detail?.may_have_run;
+  return typeof fact === "boolean" ? fact : MAY_HAVE_RUN.test(code);
 }
 
 /** Returns the error for work that PML stops, or does not begin, because the process is ending. */

@@ -40,7 +40,7 @@ export { toolSetText } from "./_question.ts";
  * without the user, so that only a terminal can ask; undefined if the answer does not belong to an
  * open question about exactly these subjects.
  */
-export type AnswerMeaning = ApprovalReply | "no-channel" | undefined;
+export type AnswerMeaning = Exclude<ApprovalReply, "unoffered"> | "no-channel" | undefined;
 
 /** An answer that covers calls until a client disconnects. */
 export interface SessionOffer {
@@ -250,6 +250,7 @@ export class Approvals {
     if (open?.digest !== digest || open.question.terminalOnly) return undefined;
     const isTooSoon = this.#clock.now() - (open.shownAt ?? open.at) < SOONEST_ANSWER;
     if (reply === "cancelled") return isTooSoon ? "no-channel" : reply;
+    if (reply === "unoffered") return this.#meaningOfUnoffered(digest);
     // guard: offered-answer
     if (!open.question.answers.some((offered) => offered.reply === reply)) {
       return this.#meaningOfUnoffered(digest);

@@ -8,7 +8,8 @@
  * The replies to a question. `Yes` allows the call once, `Session` allows its tool until the client
  * disconnects, and `Always` allows its tool. `Reads` and `All` allow several tools of its server:
  * the shown tools that only read, and all shown tools. `Never` denies the tool from now on.
- * `cancelled` means that the user dismissed the question.
+ * `cancelled` means that the user dismissed the question. `unoffered` is an answer of a client that
+ * no question offers, so it is not a decision of the user.
  */
 export type ApprovalReply =
   | "Yes"
@@ -18,11 +19,12 @@ export type ApprovalReply =
   | "All"
   | "No"
   | "Never"
-  | "cancelled";
+  | "cancelled"
+  | "unoffered";
 
 /** An answer that a question offers. */
 export interface OfferedAnswer {
-  readonly reply: Exclude<ApprovalReply, "cancelled">;
+  readonly reply: Exclude<ApprovalReply, "cancelled" | "unoffered">;
   /** How many tools it covers, if it covers several. */
   readonly tools?: number | undefined;
 }
@@ -41,13 +43,13 @@ export function answerLabel({ reply, tools }: OfferedAnswer): string {
   return reply === "All" ? `Always for these ${tools} tools` : reply;
 }
 
-/** Returns the reply for a label that the user picked in a form. An unknown label means "No". */
+/** Returns the reply for a label that the user picked in a form; `unoffered` for any other value. */
 export function replyOfLabel(label: unknown): ApprovalReply {
-  if (label === "Yes" || label === "Always") return label;
+  if (label === "Yes" || label === "Always" || label === "No") return label;
   if (label === SESSION_LABEL) return "Session";
-  if (typeof label !== "string") return "No";
+  if (typeof label !== "string") return "unoffered";
   if (READS_LABEL.test(label)) return "Reads";
-  return ALL_LABEL.test(label) ? "All" : "No";
+  return ALL_LABEL.test(label) ? "All" : "unoffered";
 }
 
 /** Returns the answers in a client's form: all except "Never", which only the terminal offers. */

@@ -10,7 +10,7 @@ const ALL: readonly OfferedAnswer[] = [
   { reply: "No" },
 ];
 
-Deno.test("replyOfLabel() returns the reply of each name, and no for any other text", () => {
+Deno.test("replyOfLabel() returns the reply of each name, and unoffered for any other value", () => {
   for (const answer of ALL) assert.equal(replyOfLabel(answerLabel(answer)), answer.reply);
   const others = [
     "",
@@ -23,7 +23,9 @@ Deno.test("replyOfLabel() returns the reply of each name, and no for any other t
     undefined,
     1,
   ];
-  for (const other of [...others, ["Yes"], {}, true]) assert.equal(replyOfLabel(other), "No");
+  for (const other of [...others, ["Yes"], {}, true]) {
+    assert.equal(replyOfLabel(other), "unoffered");
+  }
 });
 
 Deno.test("a form never shows Never, so no client can send it by mistake", () => {

@@ -50,14 +50,14 @@ export async function requestApproval(
 
 /**
  * Returns the reply that a request sends with its `requestState`; undefined without a state. If the
- * state belongs to paused work instead, the reply is `cancelled` and is ignored.
+ * state belongs to paused work instead, the reply is `unoffered` and is ignored.
  */
 export function approvalAnswerIn(
   { requestState: handle, inputResponses }: RequestContext,
 ): ApprovalAnswer | undefined {
   if (typeof handle !== "string") return undefined;
   const response: unknown = inputResponses?.[APPROVAL_KEY];
-  return { handle, reply: isObject(response) ? replyOf(objectOf(response)) : "cancelled" };
+  return { handle, reply: isObject(response) ? replyOf(objectOf(response)) : "unoffered" };
 }
 
 /**
@@ -102,7 +102,14 @@ function defaultMember({ suggested }: Question, capabilities: JsonObject): JsonO
 }
 
 function replyOf({ action, content }: JsonObject): ApprovalReply {
-  if (action === "cancel") return "cancelled";
-  const { answer } = objectOf(content);
-  return action === "accept" ? replyOfLabel(answer) : "No";
+  switch (action) {
+    case "accept":
+      return replyOfLabel(objectOf(content).answer);
+    case "decline":
+      return "No";
+    case "cancel":
+      return "cancelled";
+    default:
+      return "unoffered";
+  }
 }

@@ -35,6 +35,8 @@ function replyOnce({ reply, channel }: SharedReply): SharedReply {
 
 function toReplyOnce(reply: ApprovalReply): ApprovalReply {
   if (reply === "Never") return "No";
+  // guard: shared-unoffered
+  if (reply === "unoffered") return reply;
   return reply === "No" || reply === "cancelled" ? reply : "Yes";
 }
 
