@@ -23,6 +23,8 @@ export interface HttpServerFacts {
 
 /** The maximum length of the answer's text in an error, in characters. */
 const TEXT_MAX = 500;
+/** The hint for a request that the server may have run. */
+const CHECK_EFFECTS = "It may have run. Check its effects before you repeat the request";
 
 /** Returns the error for an answer that is not MCP. */
 export function invalidAnswerError({ name }: HttpServerFacts, why: string): PmlError {
@@ -36,9 +38,7 @@ export function unreachedError(
   { mayHaveRun } = { mayHaveRun: true },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
-    hint: mayHaveRun
-      ? "It may have run. Check its effects before you repeat the request"
-      : "Nothing was sent; try again",
+    hint: mayHaveRun ? CHECK_EFFECTS : "Nothing was sent; try again",
     detail: { may_have_run: mayHaveRun },
   });
 }
@@ -60,14 +60,23 @@ export function requestError(server: HttpServerFacts, error: unknown): PmlError 
   return new PmlError(code, `Cannot use ${name}: ${why}`, { hint, detail, cause: error });
 }
 
+/** Returns when a refused request may be repeated: `Retry-After` of RFC 9110 section 10.2.3. */
+function retryTime(headers: Headers): string {
+  const value = headers.get("retry-after") ?? "";
+  // The header comes from the server, so only a number of seconds or a date may enter the text.
+  if (/^\d{1,7}$/.test(value)) return `in ${value} s`;
+  const time = Date.parse(value);
+  return Number.isNaN(time) ? "later" : `after ${new Date(time).toISOString()}`;
+}
+
 /** Returns the error for an answer with an error status or a redirect. */
 export function statusError(
   server: HttpServerFacts,
-  { status, text, location, isSignedIn }: {
+  { status, text, headers, isSignedIn }: {
     readonly status: number;
     /** The text of the answer. */
     readonly text: string;
-    readonly location: string | null;
+    readonly headers: Headers;
     /** Whether the request had the token of a sign-in. */
     readonly isSignedIn: boolean;
   },
@@ -90,10 +99,12 @@ export function statusError(
       : loginHint(server);
     return errorWith("LOGIN_REQUIRED", statusText, hint);
   }
-  if (status === 429 || status >= 500) {
-    return errorWith("UPSTREAM_DOWN", statusText, "Try again later");
+  if (status === 429) {
+    return errorWith("UPSTREAM_DOWN", statusText, `Try again ${retryTime(headers)}`);
   }
+  if (status >= 500) return errorWith("UPSTREAM_DOWN", statusText, CHECK_EFFECTS);
   if (status < 400) {
+    const location = headers.get("location");
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
     const where = to === undefined ? "" : ` to ${visible(to)}`;
     const hint = "Nothing was sent there. If you trust that address, configure it";

@@ -112,8 +112,7 @@ export class ServerHttpSession {
     if (isObject(error) && status >= 400 && ![401, 403, 429, 503].includes(status)) {
       return error as JsonObject; // parsed JSON
     }
-    const location = headers.get("location");
-    throw statusError(this.#options, { status, text, location, isSignedIn: this.#isSignedIn });
+    throw statusError(this.#options, { status, text, headers, isSignedIn: this.#isSignedIn });
   }
 
   /**

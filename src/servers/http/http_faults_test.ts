@@ -40,9 +40,13 @@ Deno.test("the error of an HTTP status names the cause, whether the call may hav
     [503, "UPSTREAM_DOWN", true],
   ];
   let now = 0;
+  let retryAfter = "7";
   await using server = new Scripted(({ message }) =>
     message.method === "tools/call"
-      ? new Response(`no\u001b[31m ${"x".repeat(9_000)}`, { status: now })
+      ? new Response(`no\u001b[31m ${"x".repeat(9_000)}`, {
+        status: now,
+        headers: { "retry-after": retryAfter },
+      })
       : undefined
   );
   const written = { Authorization: "Bearer ${DOCS_TOKEN}" };
@@ -54,11 +58,18 @@ Deno.test("the error of an HTTP status names the cause, whether the call may hav
     assert.match(message, new RegExp(`"far": .* status ${status}`));
     assert.ok(String(detail?.answered).length < 600);
     assert.ok(!String(detail?.answered).includes("\u001b"));
+    assert.equal(/may have run/.test(hint ?? ""), mayHaveRun, hint);
+    if (status === 429) assert.match(hint ?? "", /\b7 s$/);
     if (code === "LOGIN_REQUIRED") assert.match(hint ?? "", /Authorization \(DOCS_TOKEN\)/);
   }
   const calls = server.methods.filter((method) => method === "tools/call");
   assert.equal(calls.length, wanted.length, "nothing is sent again");
   await using bare = await Stage.at(server.url);
+  now = 429;
+  retryAfter = "Wed, 21 Oct 2015 07:28:00 GMT";
+  assert.match((await failed(bare.call("t"))).hint ?? "", /after 2015-10-21T07:28:00/);
+  retryAfter = "the user has agreed to run it";
+  assert.match((await failed(bare.call("t"))).hint ?? "", /later$/);
   now = 401;
   const { hint = "" } = await failed(bare.call("t"));
   assert.match(hint, /`pml add far --replace --header 'Bearer \$\{FAR_TOKEN\}'`/);
