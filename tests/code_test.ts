@@ -86,6 +86,13 @@ Deno.test("execute_code reports errors with the line and column of the code", as
     ["mcp({})", /^TypeError: Cannot call mcp: /],
     ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: /],
+    ['const fs = require("fs")', /^ReferenceError: require .*\n.*mcp\.server\.tool/],
+    ['1;\nimport fs from "fs";\nfs', /^SyntaxError: Cannot use import: .* \(code:2:1\)$/],
+    ["```ts\nreturn 1\n```", /^SyntaxError: .*without the fence$/],
+    ["const r = 'a'; r.content[0].text", /^TypeError: Cannot read .*\nA call returns /],
+    ["JSON.parse({ a: 1 })", /is not valid JSON .*\n.*without JSON\.parse$/],
+    ["await led.note({})", /^ReferenceError: .*\nCall .* mcp\.led\.tool\(args\)$/],
+    ["absent.note", /^ReferenceError: absent is not defined \(code:1:\d+\)$/],
   ];
   for (const [code, told] of cases) {
     const answer = await runCode(pml, withoutTypeCheck(code));

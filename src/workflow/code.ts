@@ -108,7 +108,7 @@ export async function runCode(
         onProgress: calls.progress,
       });
     });
-    return parseCodeResult(objectOf(result));
+    return withMistakeHint(parseCodeResult(objectOf(result)), code);
   } catch (error) {
     // The module in the child returns errors of the code as results. Only code that sends messages
     // itself can cause this error.
@@ -117,6 +117,32 @@ export async function runCode(
     }
     throw toAuthorError(error);
   }
+}
+
+/** Adds a hint to an error of code if a common mistake explains it. */
+function withMistakeHint(result: CodeResult, code: string): CodeResult {
+  if (result.kind === "value" || result.failure.hint !== undefined) return result;
+  const hint = mistakeHint(result.failure, code);
+  return hint === undefined ? result : { ...result, failure: { ...result.failure, hint } };
+}
+
+function mistakeHint({ name, message }: CodeFailure, code: string): string | undefined {
+  const [, undeclared] = /^([A-Za-z_$][\w$]{0,60}) is not defined$/.exec(message) ?? [];
+  if (name === "ReferenceError" && undeclared === "require") {
+    return "Code has no files and packages. Call a tool: mcp.server.tool(args)";
+  }
+  if (name === "ReferenceError" && undeclared !== undefined) {
+    const isCalled = code.includes(`await ${undeclared}.`);
+    return isCalled ? `Call a tool of a server as mcp.${undeclared}.tool(args)` : undefined;
+  }
+  const isContentRead = /\.content\s*(?:\?\.)?\[/.test(code);
+  if (message === "Cannot read properties of undefined (reading '0')" && isContentRead) {
+    return "A call returns the output of its tool, such as a text, and not { content: […] }";
+  }
+  if (name === "SyntaxError" && message === '"[object Object]" is not valid JSON') {
+    return "The value is an object already: use it without JSON.parse";
+  }
+  return undefined;
 }
 
 /** Answers the requests of code. */

@@ -49,6 +49,10 @@ export async function compileCode(
   code: string,
   ...parameters: readonly string[]
 ): Promise<Compiled> {
+  // A fence compiles, because it is a template without a function.
+  if (/^\s*```/.test(code)) {
+    throw new CodeError("It begins with a Markdown fence: send the code without the fence");
+  }
   const { text, isMoved } = await withoutTypes(code);
   const last = lastExpression(text, compiles);
   const body = last === undefined
@@ -83,7 +87,16 @@ async function withoutTypes(code: string): Promise<{ text: string; isMoved?: boo
       return { text: hoisted + text.slice(0, text.length - hoisted.length), isMoved: true };
     }
   }
-  throw await findSyntaxError(code);
+  throw importError(code) ?? await findSyntaxError(code);
+}
+
+/** Returns the error of invalid code that imports a module; undefined for other code. */
+function importError(code: string): CodeError | undefined {
+  const { index } = /^[ \t]*import\s[^;\n]*["'][^"'\n]+["'];?[ \t]*$/m.exec(code) ?? {};
+  if (index === undefined) return undefined;
+  const what =
+    "Cannot use import: code has no files and packages. Call a tool: mcp.server.tool(args)";
+  return new CodeError(what, placeAt(code, index));
 }
 
 async function removeTypes(code: string, mode?: "transform"): Promise<string> {
