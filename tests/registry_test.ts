@@ -352,3 +352,30 @@ Deno.test("pml lock update asks about each server, and keeps the pin without a y
   assert.match(check.stdout, /^greeter: version: was "1\.0\.0", is "1\.1\.0"/m);
   assert.doesNotMatch(check.stdout, /^other/m);
 });
+
+Deno.test("pml allow writes the rule into .pml.json for an unapproved server of its registry, and for a blocked one", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("greeter", greeter("Hello")),
+  ]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: "" },
+    pml: { version: 1, registries: [registry.url], permissions: { allow: ["greeter:greet"] } },
+  });
+  const allow = async (rule: string) =>
+    (await runPmlOnTerminal(ws, ["allow", rule], { typed: [[/Type "write"/, ""]] })).stdout;
+  const check = async (rule: string) => {
+    const shown = await allow(rule);
+    assert.match(shown, /only ".*\.pml\.json" names its registry "http:/);
+    assert.match(shown, /This is written in .*\.pml\.json, in this workspace/);
+    assert.doesNotMatch(shown, /names no server here/);
+  };
+  await check("greeter:other");
+  await check("greeter");
+  assert.match(await allow("elsewhere:greet"), /names no server here/);
+  assert.ok(!registry.paths.some((path) => /greeter|elsewhere/.test(path)), "a name was sent");
+  assert.equal((await runPml(ws, ["call", "greeter:greet", "name=Ada"])).code, 0);
+  registry.publish([await moduleEntry("greeter", greeter("Bonjour", "1.1.0"))]);
+  assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
+  assert.match((await runPml(ws, ["list"])).stdout, /another entry now/);
+  await check("greeter");
+});

@@ -13,6 +13,8 @@ import { learn } from "./_learn.ts";
 import { ruleCommand } from "./_rules.ts";
 import { rules } from "./_rule_list.ts";
 import { token } from "./_token.ts";
+import type { CommandContext, CommandInput, CommandOutput } from "./_command_context.ts";
+import { readOffers } from "./_unmet_rules.ts";
 import { outdated, upgrade } from "./_upgrade.ts";
 
 /** The commands by their names. */
@@ -27,7 +29,13 @@ export const SETTINGS = {
   types,
   upgrade,
   "install-model": installModel,
-  allow: ruleCommand("allow"),
+  allow,
   ask: ruleCommand("ask"),
   deny: ruleCommand("deny"),
 };
+
+/** Adds an allow rule. The registry of its server decides which file gets the rule. */
+async function allow(context: CommandContext, input: CommandInput): Promise<CommandOutput> {
+  if (!input.remove) await readOffers(context.app);
+  return await ruleCommand("allow")(context, input);
+}

@@ -44,8 +44,28 @@ function uncoveredRule(app: App, line: RuleLine): UnmetRule | undefined {
 /** Returns why an allow rule does not cover the server that it names; undefined if it does. */
 export function whyUncovered(app: App, { pattern, source }: RuleLine): string | undefined {
   if (pattern.kind === "any" || source !== app.loaded().userConfig.path) return undefined;
-  const tool = "tool" in pattern ? pattern.tool : "*";
-  return app.policy.now.users.whyUncovered(`${pattern.server}:${tool}` as ToolId);
+  const id = `${pattern.server}:${"tool" in pattern ? pattern.tool : "*"}` as ToolId;
+  const { users } = app.policy.now;
+  const url = registryOf(app, id);
+  return users.whyUncovered(id) ?? (url && users.whyRegistryUncovered(url));
+}
+
+/**
+ * Loads the catalogs of the registries if the workspace names one of them, so that `whyUncovered()`
+ * also knows servers that are not approved yet. Sends no name to a registry.
+ */
+export async function readOffers(app: App): Promise<void> {
+  const { users, config: { registries } } = app.policy.now;
+  if (registries.every(({ url }) => users.whyRegistryUncovered(url) === undefined)) return;
+  // Calls report a broken lock, so it does not stop a rule.
+  const servers = await app.registries().catch(() => undefined);
+  await servers?.offers.update();
+}
+
+/** Returns the URL of the registry that has the server of a tool, as far as PML has loaded it. */
+function registryOf({ registryServers }: App, id: ToolId): string | undefined {
+  const { server } = splitToolId(id);
+  return registryServers?.sourceOf(server) ?? registryServers?.sourceOf(id);
 }
 
 /** Returns a rule with the reason why it has no effect; undefined if it may have one. */
@@ -61,7 +81,8 @@ export function unmetRule(
   // The cloud's own tools have this name; the cloud lists them only with a key.
   const isServer = server === "pml" || states.some(({ name }) => name === server) ||
     app.policy.now.known(server) ||
-    app.policy.fileThatDisables(server) !== undefined;
+    app.policy.fileThatDisables(server) !== undefined ||
+    registryOf(app, `${server}:${"tool" in pattern ? pattern.tool : "*"}` as ToolId) !== undefined;
   if (!isServer) {
     const names = states.map(({ name }) => name);
     const otherwise = ". A registry may have it";

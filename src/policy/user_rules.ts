@@ -28,6 +28,10 @@ export class UserRules {
   readonly #path: string;
   /** The reasons why the rules do not cover servers and capabilities, by their names. */
   readonly #reasons = new Map<string, string>();
+  /** The registries that the user's configuration names, and the default one. */
+  readonly #ownRegistries: readonly string[];
+  /** The start of the reason for servers of other registries; undefined if the rules cover them. */
+  readonly #registryReason: string | undefined;
   /** The servers that no workspace defines. */
   readonly #ownServers: ReadonlySet<string>;
   /**
@@ -39,10 +43,8 @@ export class UserRules {
   constructor({ config, loaded, ownNames, registries }: ServerFacts) {
     const { userConfig, file, environment } = loaded;
     const path = quoted(file?.path ?? "", 300);
-    const own = askedRegistries(environment, undefined, userConfig.registries).map(({ url }) =>
-      url
-    );
-    const otherRegistries = [...registries].filter(([, url]) => !own.includes(url));
+    const own = askedRegistries(environment, undefined, userConfig.registries);
+    this.#ownRegistries = own.map(({ url }) => url);
     this.#path = userConfig.path;
     this.#ownServers = new Set([
       ...ownNames.map((name) => name.split(":", 1)[0] ?? ""),
@@ -51,8 +53,10 @@ export class UserRules {
     ]);
     // The owner wrote the rules of an identity for exactly this workspace.
     if (config.restrictions?.identity !== undefined) return;
-    for (const [name, url] of otherRegistries) {
-      this.#reasons.set(name, `only ${path} names its registry ${quoted(url, 300)}`);
+    this.#registryReason = `only ${path} names its registry`;
+    for (const [name, url] of registries) {
+      const reason = this.whyRegistryUncovered(url);
+      if (reason !== undefined) this.#reasons.set(name, reason);
     }
     for (const server of config.servers) {
       if (!userConfig.servers.includes(server)) {
@@ -71,6 +75,12 @@ export class UserRules {
     const server = id.slice(0, id.indexOf(":"));
     const reason = this.#reasons.get(server) ?? this.#reasons.get(id);
     return reason ?? (this.#ownServers.has(server) ? undefined : this.#hubReason);
+  }
+
+  /** Returns why the rules do not cover the servers of a registry; undefined if they cover them. */
+  whyRegistryUncovered(url: string): string | undefined {
+    if (this.#registryReason === undefined || this.#ownRegistries.includes(url)) return undefined;
+    return `${this.#registryReason} ${quoted(url, 300)}`;
   }
 
   /** Returns the rules that apply to a tool. */

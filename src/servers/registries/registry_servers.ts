@@ -131,6 +131,17 @@ export class RegistryServers implements ApprovedServers, RegistryNames, Disposab
   }
 
   /**
+   * Returns the URL of the registry that has a server or a capability, as its cached entry or the
+   * cached catalogs show it; undefined if neither has the name.
+   */
+  sourceOf(name: string): string | undefined {
+    if (this.#isReserved(name) || fqdnOf(name) === undefined) return undefined;
+    const { registries } = this.lookup;
+    return registries.storedEntry(name)?.source ??
+      registries.catalog().find(({ fqdn }) => fqdn === name)?.source;
+  }
+
+  /**
    * Returns the name of the registry's entry that has a tool: the server, or a capability such as
    * `fs:read_json`. If both have the tool, returns the server.
    */
