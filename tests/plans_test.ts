@@ -170,7 +170,7 @@ Deno.test("all errors of a plan are reported at once, before anything runs", asy
     ["element", / not integer/],
     ["unknown", /Cannot find the tool "steps:slep"; "steps" has sleep, fragile/],
     ["nowhere", /Cannot find the tool "no-such-server:x"/],
-    ["kept", /Cannot find the run "aaaaaaaaaaaa"/],
+    ["kept", /Cannot find the result "aaaaaaaaaaaa.x"/],
   ];
   for (const [id, what] of wanted) {
     assert.match(lines.find((line) => line.startsWith(`task "${id}": `)) ?? id, what);
