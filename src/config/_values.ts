@@ -4,9 +4,15 @@
  * @module
  */
 
-import { canonicalJson, isObject, type Json } from "../core/json.ts";
-import { GRAMMAR, parsePattern, RULE_MAX } from "../core/pattern.ts";
-import { leaf, list, type ValueSchema, withKeywords } from "../core/value_schema.ts";
+import { canonicalJson, isObject, type Json, textOf } from "../core/json.ts";
+import { GRAMMAR, parsePattern, RULE_MAX, validRules } from "../core/pattern.ts";
+import {
+  leaf,
+  list,
+  type ValuePlace,
+  type ValueSchema,
+  withKeywords,
+} from "../core/value_schema.ts";
 import { isAllowedAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
 
 /** A string. */
@@ -32,9 +38,21 @@ export const json: ValueSchema<Json> = leaf(
 export const share: ValueSchema<number> = fraction("a number from 0 to 1", 1);
 /** An amount of money. */
 export const price: ValueSchema<number> = fraction("a number that is 0 or more");
-/** A list of rules. */
+const rule: ValueSchema<string> = namedText(
+  "rule",
+  text(`the rule ${GRAMMAR}`, { test: isRule }),
+  RULE_MAX,
+);
+/** A list of rules. A problem also names the rule for a tool whose own name no rule can have. */
 export const rules: ValueSchema<string[]> = list(
-  namedText("rule", text(`the rule ${GRAMMAR}`, { test: isRule }), RULE_MAX),
+  Object.assign(
+    (value: unknown, { path, wrong }: ValuePlace): value is string =>
+      rule(value, {
+        path,
+        wrong: (issue) => wrong({ ...issue, wanted: `the rule ${validRules(textOf(value))}` }),
+      }),
+    { schema: () => rule.schema() },
+  ),
   "rules",
 );
 /** A pattern of tools, without arguments. */

@@ -28,6 +28,7 @@ const BAD: readonly (readonly [string, number, number, string, string, string])[
   ["gateway: {}\ngateway: {}", 2, 1, "gateway", "twice (lines 1 and 2)", "each key once"],
   ['env: {1: a, "1": b}', 1, 13, "1", "twice (lines 1 and 1)", "each key once"],
   ['mcpServers:\n  true: {}\n  "true": {}', 3, 3, "true", "lines 2 and 3", "each key once"],
+  ["permissions: {deny: [raw:日本]}", 1, 22, "permissions.deny[0]", "raw", "raw:tool_cf2abf0c5be3"],
   ["search: &x {}\ngateway: *x", 2, 10, "", "an alias", "the value itself"],
   ["permissions: {&k deny: [a:b], *k : []}", 1, 31, "", "an alias", "the value itself"],
   ["gateway: !mine {}", 1, 10, "", "invalid YAML", "YAML 1.2"],

@@ -8,7 +8,7 @@
 import { PmlError } from "./errors.ts";
 import { withEqualNumbers, withRoundedNumbers } from "./exact_number.ts";
 import { canonicalJson, isObject, type JsonObject, quoted } from "./json.ts";
-import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
+import { isServerName, isToolName, splitToolId, type ToolId, toolId, toolSlug } from "./tool_id.ts";
 import { parseExact } from "./exact_json.ts";
 import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 
@@ -109,8 +109,15 @@ export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
   const pattern = text.length <= RULE_MAX ? parseRule(text, rules) : undefined;
   if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
-    hint: `Write ${GRAMMAR}; \`pml allow --help\` has examples`,
+    hint: `Write ${validRules(text)}; \`pml allow --help\` has examples`,
   });
+}
+
+/** Describes the valid rules, and the one for the tool that an invalid rule seems to name. */
+export function validRules(text: string): string {
+  const [, server = "", tool = ""] = /^([^:(]*):([^(@*]*\p{L}[^(@*]*)$/u.exec(text) ?? [];
+  if (!isServerName(server) || isToolName(tool)) return GRAMMAR;
+  return `${quoted(toolId(server, toolSlug(tool)))} for this tool, or ${GRAMMAR}`;
 }
 
 /**

@@ -271,3 +271,9 @@ Deno.test("parsePattern() takes a backslash in a path of Windows for a separator
   assert.throws(() => globs(String.raw`fs:read(path=src\a)`, POSIX), { code: "CONFIG_INVALID" });
   assert.deepEqual(globs(String.raw`fs:read(path=src\**)`, POSIX), [String.raw`src\**`]);
 });
+
+Deno.test("parsePattern() names the tool whose own name no rule can have", () => {
+  assert.throws(() => parsePattern("raw:\u65e5\u672c"), {
+    hint: /^Write "raw:tool_cf2abf0c5be3" for this tool, or "\*"/,
+  });
+});
