@@ -7,7 +7,14 @@
 import { basename, join } from "node:path";
 import { parseExact } from "../../core/exact_json.ts";
 import { sha256 } from "../../core/hash.ts";
-import { isObject, type JsonObject, objectOf, sortedJsonText } from "../../core/json.ts";
+import {
+  isObject,
+  type JsonObject,
+  memberOf,
+  objectOf,
+  sortedJsonText,
+  withoutUndefined,
+} from "../../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
 import { pruneCache, readCache, removeIfPossible, writeCache } from "../../io/cache_files.ts";
@@ -185,7 +192,8 @@ export class ServerLists {
   earlierList(listKey: ListKey, name: ListName): readonly ListItem[] | undefined {
     const latest = this.#latest.get(listKey);
     if (latest === undefined || this.has(listKey, name)) return undefined;
-    const { file } = objectOf(readCache(latest));
+    const files = objectOf(readCache(latest));
+    const file = memberOf(files, name) ?? files.file;
     if (typeof file !== "string") return undefined;
     return listsAt(join(this.#folder, basename(file))).get(name);
   }
@@ -226,7 +234,7 @@ export class ServerLists {
       cached.lists.set(name, list);
       cached.loadedAt.set(name, performance.now());
       this.#write(cached);
-      this.#writeLatest(cached);
+      this.#writeLatest(cached, name);
       return list;
     } finally {
       if (cached.loading.get(name) === thisLoad) cached.loading.delete(name);
@@ -244,12 +252,19 @@ export class ServerLists {
     }
   }
 
-  /** Writes the file that names the file with the latest lists of a server. */
-  #writeLatest({ file, latest }: CachedLists): void {
+  /** Writes the file that names, for each list of a server, the file with the latest one. */
+  #writeLatest({ file, latest }: CachedLists, list: ListName): void {
     if (file === undefined || latest === undefined) return;
     try {
-      if (objectOf(readCache(latest)).file === basename(file)) return;
-      writeCache(latest, { file: basename(file) });
+      const files = objectOf(readCache(latest));
+      const name = basename(file);
+      if (files.file === name && files[list] === name) return;
+      // The file of a new client has only the lists that this client requested. Earlier versions
+      // of PML wrote only the member `file`.
+      const others = Object.fromEntries(
+        LIST_NAMES.map((each) => [each, files[each] ?? files.file]),
+      );
+      writeCache(latest, { ...withoutUndefined(others), file: name, [list]: name });
       pruneCache(this.#folder, { like: latest, most: LATEST_MAX });
     } catch {
       // Without this file, `earlierList` finds no list for a client with other capabilities.

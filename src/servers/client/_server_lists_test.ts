@@ -168,3 +168,14 @@ Deno.test("ServerLists keeps the files of a server that were written last, and n
     assert.equal(await lists.get(last, "tools", never), TOOLS);
   });
 });
+
+Deno.test("ServerLists returns the earlier list of prompts after it cached the tools for a new client", async () => {
+  await inHome(async (home) => {
+    const lists = new ServerLists(home, lost);
+    const [first, second] = [1, 2].map((set) => lists.keyOf(OWNER, facts(set)));
+    assert.ok(first !== undefined && second !== undefined);
+    await lists.get(first, "prompts", () => Promise.resolve(TOOLS));
+    await lists.get(second, "tools", () => Promise.resolve(TOOLS));
+    assert.deepEqual(lists.earlierList(second, "prompts"), TOOLS);
+  });
+});
