@@ -85,6 +85,10 @@ Deno.test("execute_code reports errors with the line and column of the code", as
     ["mcp.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
     ["mcp({})", /^TypeError: Cannot call mcp: /],
     ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
+    [
+      "await mcp.led.note({ size: [725653563933458432] })",
+      /^ToolError BAD_ARGUMENTS: .*725653563933458432n/,
+    ],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: /],
     ['const fs = require("fs")', /^ReferenceError: require .*\n.*mcp\.server\.tool/],
     ['1;\nimport fs from "fs";\nfs', /^SyntaxError: Cannot use import: .* \(code:2:1\)$/],

@@ -7,7 +7,7 @@
 
 import { CodeError, type CodePosition, compileCode } from "./code_compile.ts";
 import { CodeConsole, consoleText } from "./code_console.ts";
-import { plainText } from "./code_plain.ts";
+import { plainText, type RoundedNumbers, roundedNumbersIn } from "./code_plain.ts";
 
 /** The code with its arguments and limits. */
 export interface CodeStart {
@@ -71,7 +71,7 @@ export async function run(
     consoleBytes,
     (entries) => void request("log", entries).catch(() => {}),
   );
-  const calls = new CodeCalls(request);
+  const calls = new CodeCalls(request, roundedNumbersIn(code));
   define({ ...globals(calls, host.progress), console: lines.console, args });
   const errors = watch(lines);
   let place: Parameters<typeof failure>[1] = () => undefined;
@@ -97,15 +97,17 @@ export async function run(
 /** The tool calls of the code. */
 class CodeCalls {
   readonly #request: Request;
+  readonly #rounded: RoundedNumbers;
   /** The number of calls without an answer. */
   open = 0;
 
-  constructor(request: Request) {
+  constructor(request: Request, rounded: RoundedNumbers) {
     this.#request = request;
+    this.#rounded = rounded;
   }
 
   async call(tool: string, args: unknown = {}): Promise<unknown> {
-    const plain = plainText(args);
+    const plain = plainText(args, this.#rounded);
     if (plain.why !== undefined) {
       const message = `Cannot call "${tool}": its arguments are not plain JSON: ${plain.why}`;
       throw new ToolError(tool, { message, code: "BAD_ARGUMENTS" });

@@ -13,11 +13,22 @@ export type PlainJson =
   | { readonly value: unknown; readonly why?: undefined }
   | { readonly why: string };
 
-/** Returns a copy of a value as plain JSON. */
-export function plainText(value: unknown): PlainJson {
+/** Numbers that JavaScript rounded, with their digits in the code. */
+export type RoundedNumbers = ReadonlyMap<number, string>;
+
+/** Returns the integers in code that JavaScript rounds to a number with other digits. */
+export function roundedNumbersIn(code: string): RoundedNumbers {
+  const digits = [...code.matchAll(/(?<![\w.$])[1-9]\d{15,20}(?![\w.])/g)].map(([text]) => text);
+  return new Map(
+    digits.filter((text) => String(Number(text)) !== text).map((text) => [Number(text), text]),
+  );
+}
+
+/** Returns a copy of a value as plain JSON. Refuses numbers that the code shows with other digits. */
+export function plainText(value: unknown, rounded: RoundedNumbers = new Map()): PlainJson {
   let why: string | undefined;
   function check(this: unknown, key: string, item: unknown): unknown {
-    why ??= whyNot(key, (this as Record<string, unknown>)[key]);
+    why ??= whyNot(key, (this as Record<string, unknown>)[key], rounded);
     return why === undefined ? item : null;
   }
   try {
@@ -30,7 +41,11 @@ export function plainText(value: unknown): PlainJson {
   }
 }
 
-function whyNot(key: string, value: unknown): string | undefined {
+function whyNot(key: string, value: unknown, rounded: RoundedNumbers): string | undefined {
+  const digits = typeof value === "number" ? rounded.get(value) : undefined;
+  if (digits !== undefined) {
+    return `it contains ${value}, because JavaScript rounds ${digits}; write ${digits}n, or a text`;
+  }
   const kind = kindOf(value);
   if (kind === undefined) return undefined;
   const where = key === "" ? "it is" : `"${key.slice(0, 100)}" is`;
