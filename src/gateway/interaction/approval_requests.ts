@@ -28,16 +28,16 @@ interface SharedRequest {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** Returns the reply for another call that waits: it has no effect on later calls. */
-function replyOnce({ reply, channel }: SharedReply): SharedReply {
-  return { reply: toReplyOnce(reply), channel };
-}
-
-function toReplyOnce(reply: ApprovalReply): ApprovalReply {
+/**
+ * Returns the reply for another call that waits: it has no effect on later calls. `answers` are those
+ * that the question of this call offers.
+ */
+function toReplyOnce(reply: ApprovalReply, answers: Question["answers"]): ApprovalReply {
   if (reply === "Never") return "No";
+  if (reply === "No" || reply === "cancelled") return reply;
   // guard: shared-unoffered
-  if (reply === "unoffered") return reply;
-  return reply === "No" || reply === "cancelled" ? reply : "Yes";
+  if (!answers.some((offered) => offered.reply === reply)) return "unoffered";
+  return "Yes";
 }
 
 /** The approval requests of all clients. */
@@ -58,7 +58,7 @@ export class ApprovalRequests implements Disposable {
    * the reason of the signal.
    */
   async replyTo(
-    { handle, shared }: Question,
+    { handle, shared, answers }: Question,
     { owner, signal }: { readonly owner: RequestOwner; readonly signal: AbortSignal },
   ): Promise<SharedReply | undefined> {
     if (shared === undefined) return undefined;
@@ -73,7 +73,8 @@ export class ApprovalRequests implements Disposable {
       using _ = onAbort(signal, () => reject(signal.reason));
       const reply = await Promise.race([open.reply.promise, promise]);
       // Only the call that sent the request gets "Always" and "Never". All other calls get yes or no.
-      if (reply !== undefined) return replyOnce(reply);
+      if (reply === undefined) continue;
+      return { reply: toReplyOnce(reply.reply, answers), channel: reply.channel };
     }
   }
 
