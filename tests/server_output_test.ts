@@ -30,8 +30,10 @@ Deno.test("PML shows the stderr of a server without colours, with the first erro
     env: { OWN_TOKEN: SECRET },
   });
   const failed = await runPml(ws, ["tools", "dead"]);
-  assert.match(failed.stderr, /^error: UPSTREAM_DOWN: .*Error: no licence\n/);
-  assert.match(failed.stderr, /: Error: no licence\n {2}goodbye\n {2}Before that:\n {2}loading\n/);
+  assert.match(failed.stderr, /^error: UPSTREAM_DOWN: .*"Error: no licence"\n/);
+  const printed = ["Error: no licence", "goodbye", "Before that:", "loading"];
+  const marked = printed.map((line) => `\n    | ${line}`).join("");
+  assert.ok(failed.stderr.includes(`It printed:${marked}\n`), failed.stderr);
   const json = await runPml(ws, ["tools", "dead", "--json"]);
   const { error } = JSON.parse(json.stdout);
   assert.match(error.detail.stderr, /^Error: no licence\ngoodbye\nBefore that:\nloading\nkey /);
